@@ -207,15 +207,6 @@ def model_of(
     return create_model(declared.__name__, __base__=base, **settings)
 
 
-def check_settings(settings: Mapping[str, Any], declared: Any, place: str) -> None:
-    """Check settings against those that a dataclass or a function declares.
-
-    Raises:
-        RecipeError: see [`Keys.read`].
-    """
-    model_of(declared).read(settings, place)
-
-
 def json_schema(model: type[Keys]) -> dict[str, Any]:
     """Return a JSON schema without references."""
     schema = model.model_json_schema(schema_generator=_Schemas)
@@ -323,7 +314,6 @@ __all__ = [
     "Keys",
     "RecipeError",
     "as_written",
-    "check_settings",
     "in_words",
     "json_schema",
     "meaning",

@@ -118,8 +118,6 @@ def _partial(schema: Schema) -> Schema:
 
 
 def _or_null(schema: Schema) -> Schema:
-    if "enum" in schema:
-        return {**schema, "enum": [*schema["enum"], None], "type": [schema.get("type"), "null"]}
     if "type" in schema:
         return {**schema, "type": [schema["type"], "null"]}
     kinds = schema.get("anyOf", [NULL])  # without kinds, it takes anything

@@ -83,12 +83,6 @@ def model_keys(config_class: Any) -> type[Keys]:
     return model_of(config_class, tuple(FROM_TOKENIZER), checks_values=False, base=ModelKeys)
 
 
-def config_class_of(model_type: Any) -> type[PreTrainedConfig] | None:
-    """Return the configuration of a type of model; None if there is no such type."""
-    is_known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
-    return CONFIG_MAPPING[model_type] if is_known else None
-
-
 SECRETS = [key for key in model_of(Seq2SeqTrainingArguments).model_fields if key.endswith("token")]
 """Settings of training that stand in no file."""
 TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
@@ -355,21 +349,22 @@ def _without(content: dict[str, Any], others: dict[str, str]) -> dict[str, Any]:
 
 def _trained_config(model_type: Any, objective: str | dict[str, Any]) -> type[PreTrainedConfig]:
     """Return the configuration of a type of model that an objective trains."""
-    config_class: Any = config_class_of(model_type)
+    is_known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
+    config_class: Any = CONFIG_MAPPING[model_type] if is_known else None
     if objective == ANSWER:
-        if config_class is None or "symbol_classes" not in model_of(config_class).model_fields:
-            raise ValueError(
-                f"no model with symbols is of 'model_type' {model_type!r}; known: "
-                f"{', '.join(SYMBOL_MODEL_TYPES)}"
-            )
-        return config_class
-    aim = make_objective(objective)
-    if config_class is None or config_class not in aim.auto._model_mapping:
+        if config_class and "symbol_classes" in model_of(config_class).model_fields:
+            return config_class
         raise ValueError(
-            f"no 'model_type' {model_type!r} is trained by the objective {aim.name!r}: "
-            f"name one that {aim.trains} knows"
+            f"no model with symbols is of 'model_type' {model_type!r}; known: "
+            f"{', '.join(SYMBOL_MODEL_TYPES)}"
         )
-    return config_class
+    aim = make_objective(objective)
+    if config_class in aim.auto._model_mapping:
+        return config_class
+    raise ValueError(
+        f"no 'model_type' {model_type!r} is trained by the objective {aim.name!r}: "
+        f"name one that {aim.trains} knows"
+    )
 
 
 def kind_of(objective: Any, data: Mapping[str, Any]) -> Kind:
