@@ -325,6 +325,7 @@ training: {output_dir: out}
             "data: 'pair' is for an objective that does not answer: name one",
         ),
         ("data={path: x}", "'symbols' is for your own pairs: 'data' has no 'train'"),
+        ("objective={name: [class]}", r"objective: no objective \['class'\]; known: answer"),
     ],
 )
 def test_recipes_of_own_pairs(tmp_path, change, message):

@@ -35,7 +35,7 @@ def make_objective(choice: str | Mapping[str, Any]) -> RowsObjective:
     """
     settings = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = settings.pop("name", None)
-    if name not in OBJECTIVES:
+    if not isinstance(name, str) or name not in OBJECTIVES:
         raise ValueError(f"no objective {name!r}; known: {', '.join([ANSWER, *OBJECTIVES])}")
     objective_class = OBJECTIVES[name]
     model_of(objective_class).read(settings)
