@@ -149,7 +149,7 @@ def test_an_unknown_key_that_another_recipe_brings_is_said_to_stand_there(tmp_pa
         read_recipe(tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text(own % ", d_model: null, encoder_layers: null")
     assert read_recipe(tmp_path / "own.yaml").model.keys() == {"model_type", "symbol_encoding"}
-    write(tmp_path, plain=OWN + "extends: base")
+    write(tmp_path, plain=OWN + "extends: root")
     with pytest.raises(
         RecipeError, match=r"plain.yaml: model: unknown key 'd_modell'; did you mean"
     ):
