@@ -67,11 +67,12 @@ class Run:
     def cells(self) -> list[str]:
         """Steps, learning rate, last loss of training, % right of held-out and of test rows."""
         state = read_json(Path(self.recipe.training["output_dir"]) / TRAINER_STATE)
-        losses = [row.get("loss", row.get("train_loss")) for row in state["log_history"]]
-        loss = next((loss for loss in reversed(losses) if loss is not None), math.nan)
+        log = state["log_history"]
+        losses = [row[key] for key in ("train_loss", "loss") for row in log if key in row]
         rights = (f"{100 * one.overall.correct:.1f}" for one in (self.held_out, self.test))
         return [
-            f"{state['global_step']:,}", f"{_learning_rate(self.recipe):g}", f"{loss:.4g}", *rights
+            f"{state['global_step']:,}", f"{_learning_rate(self.recipe):g}", f"{losses[-1]:.4g}",
+            *rights,
         ]  # fmt: skip
 
 
