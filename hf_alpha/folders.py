@@ -24,8 +24,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _HEX = 32 * "[0-9a-f]"
 ADAPTER = "adapter_config.json"
-TEMPORARY = f"*.{_HEX}"
-"""Pattern of the names that files and folders have while they are written."""
 _FILES = {
     ".bin", ".conll", ".csv", ".gz", ".json", ".jsonl", ".md", ".parquet", ".pt", ".rst",
     ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
@@ -75,8 +73,8 @@ def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
 
 def _remove_empty(folders: Iterable[Path]) -> None:
     """Remove folders that were made for nothing, the innermost first."""
-    with suppress(OSError):  # something is in it, as it should
-        for folder in folders:
+    for folder in folders:
+        with suppress(OSError):  # something is in it, as it should
             folder.rmdir()
 
 
@@ -189,15 +187,9 @@ def new_folder(path: Path) -> Iterator[Path]:
     if path.exists():
         kind = "folder" if path.is_dir() else "file"
         raise FileExistsError(f"{kind} {path} exists: remove it, or choose another folder")
-    missing = [parent for parent in path.parents if not parent.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with scratch_folder(path) as unfinished:
-            yield unfinished
-            unfinished.rename(path)
-    except BaseException:
-        _remove_empty(missing)
-        raise
+    with scratch_folder(path) as unfinished:
+        yield unfinished
+        unfinished.rename(path)
 
 
 @contextmanager
@@ -358,7 +350,8 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """
     record = parse_json(path.read_bytes(), f"{path} is damaged: it")
     if not isinstance(record, dict) or not record.keys() >= set(keys):
-        raise ValueError(f"{path} is damaged: it holds no record{_with(keys)}")
+        listed = f" with {' and '.join(keys)}" if keys else ""
+        raise ValueError(f"{path} is damaged: it holds no record{listed}")
     return record
 
 
@@ -387,14 +380,9 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _with(keys: tuple[str, ...]) -> str:
-    return f" with {' and '.join(keys)}" if keys else ""
-
-
 __all__ = [
     "ADAPTER",
     "DEEPEST",
-    "TEMPORARY",
     "OutsideError",
     "alone",
     "alone_in",
