@@ -42,14 +42,11 @@ class OutsideError(ValueError):
 
 
 @contextmanager
-def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
+def locked(folder: Path) -> Iterator[bool]:
     """Keep other runs on this machine out of a folder, which is made if it is absent.
 
     The lock is on the folder itself: it leaves no file, and ends with the process, however that
     ends. Others that ask for it do not wait.
-
-    Args:
-        shared: keep out only those whose lock is not shared.
 
     Yields:
         Whether the folder is this run's; False if another run has it.
@@ -64,7 +61,7 @@ def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
     descriptor = os.open(folder, os.O_RDONLY)
     _descriptors.add(descriptor)
     try:
-        yield _lock(descriptor, folder, shared)
+        yield _lock(descriptor, folder)
     finally:
         _descriptors.discard(descriptor)
         os.close(descriptor)
@@ -131,9 +128,9 @@ def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _lock(descriptor: int, folder: Path, shared: bool) -> bool:
+def _lock(descriptor: int, folder: Path) -> bool:
     try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
             return False

@@ -12,7 +12,7 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import sample_settings
+from hf_alpha.data.generate import generate
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,
@@ -34,7 +34,7 @@ FROM_TOKENIZER = {
     "segment_labels": "transducer",
 }
 """Field of a model's configuration -> the key that it follows from."""
-FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
+FROM_RECIPE = ("task", "out_dir", "num_workers", "progress", "tokenizer", "split")
 """Arguments of what makes data that other keys say."""
 
 Kind = Literal["generated", "drawn", "pairs", "rows"]
@@ -88,7 +88,7 @@ SECRETS = [key for key in model_of(Seq2SeqTrainingArguments).model_fields if key
 TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
 DRAWING = model_of(DrawnProblems, FROM_RECIPE)
 Generation: TypeAlias = Annotated[
-    dict[str, Any], as_written(model_of(sample_settings, FROM_RECIPE), or_empty=True)
+    dict[str, Any], as_written(model_of(generate, FROM_RECIPE), or_empty=True)
 ]
 
 
