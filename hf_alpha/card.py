@@ -16,7 +16,7 @@ from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Generated, check_shareable, recipe_beside
+from hf_alpha.recipe import RECIPE_FILE, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -81,7 +81,7 @@ def write_card(
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
     recipe = recipe_beside(str(folder))
-    if recipe is not None and isinstance(recipe.data, Generated):
+    if recipe is not None:
         region = trained_region(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     code = CODE.format(

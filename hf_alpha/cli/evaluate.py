@@ -24,7 +24,7 @@ from hf_alpha.cli.options import (
 if TYPE_CHECKING:
     import torch
 
-    from hf_alpha.recipe import OwnRecipe, Recipe
+    from hf_alpha.recipe import Recipe
 
 Out = Annotated[
     Path | None,
@@ -64,9 +64,9 @@ class Problems:
         ),
     ] = None
 
-    def folder(self, models: list[str], recipe: "Recipe | None") -> Path:
+    def folder(self, models: list[str], recipe: "Recipe") -> Path:
         """Return the folder of a report without --out; its name has the choices of given data."""
-        is_drawn = self.data is None and _own_recipe(recipe) is None
+        is_drawn = self.data is None and not _has_own_pairs(recipe)
         return report_folder(
             models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
         )
@@ -85,19 +85,18 @@ class Problems:
         from hf_alpha.data.read import load
         from hf_alpha.evaluation.compare import choose_rows, draw_problems
 
-        task, own_recipe = recipe.solved, _own_recipe(recipe)
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
-        if own_recipe is not None:
-            rows = own_test_rows(own_recipe, self.data, self.split)
+        if _has_own_pairs(recipe):
+            rows = own_test_rows(recipe, self.data, self.split)
         elif self.data is not None:
-            rows = list(load(self.data, self.split, task, preferred_split="test"))
+            rows = list(load(self.data, self.split, recipe.solved, preferred_split="test"))
         elif self.split is not None:
             raise ValueError("--split is for --data, and formulas are drawn: leave it out")
         else:
             return draw_problems(
-                task, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
+                recipe.solved, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
                 self.samples or 100, progress=progress,
             )  # fmt: skip
         return choose_rows(rows, numbers, sizes, self.samples)
@@ -256,13 +255,13 @@ def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> 
     Raises:
         ValueError: no model has symbols, or a recipe for pairs of texts.
     """
-    from hf_alpha.recipe import OwnRecipe, recipe_for, recipe_of
+    from hf_alpha.recipe import recipe_for, recipe_of
 
     if with_symbols:
         told = [model for model in with_symbols if recipe_of(model) is not None]
         return recipe_for([*told, *with_symbols][0], task)
     recipe = recipe_of(models[0])
-    if not isinstance(recipe, OwnRecipe):
+    if recipe is None or not recipe.has_own_data:
         raise ValueError(
             f"{models[0]} has no symbols, and no recipe says what its problems are: name a "
             "converted model beside it (hf-alpha convert), or ask it by prompts with "
@@ -281,6 +280,7 @@ def _evaluate_objective(
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
     from hf_alpha.evaluation.objectives import evaluate_objective, rows_recipe
+    from hf_alpha.objectives import make_objective
     from hf_alpha.score_card import write_score_card
 
     recipe = rows_recipe(models)
@@ -290,21 +290,19 @@ def _evaluate_objective(
         by_name, recipe, data, folder, split=problems.split, by=by, device=device
     )
     if card.card:
-        rows = recipe.aim.read(recipe.data, data, "test", problems.split)
+        objective = make_objective(recipe.objective)
+        rows = objective.read(recipe.data, data, "test", problems.split)
         for name, model in by_name.items():
             write_score_card(
-                Path(model), recipe.aim, scores[name], rows, recipe.data, by=by, **card.facts
+                Path(model), objective, scores[name], rows, recipe.data, by=by, **card.facts
             )
     say(f"{table}\nmetrics and predictions are in {folder}")
 
 
-def _own_recipe(recipe: "Recipe | None") -> "OwnRecipe | None":
-    """Return the recipe if it is for the user's own pairs, else None."""
-    from hf_alpha.recipe import OwnRecipe
+def _has_own_pairs(recipe: "Recipe") -> bool:
     from hf_alpha.tasks import DrawnTask
 
-    is_own = isinstance(recipe, OwnRecipe) and not isinstance(recipe.solved, DrawnTask)
-    return recipe if is_own else None  # type: ignore[return-value]
+    return recipe.has_own_data and not isinstance(recipe.solved, DrawnTask)
 
 
 def report_folder(models: list[str], data: str | None, *choices: object) -> Path:

@@ -18,7 +18,7 @@ from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import Report, table, warning_lines
 from hf_alpha.folders import alone_in, write_text
-from hf_alpha.recipe import Generated, Recipe
+from hf_alpha.recipe import Recipe
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -66,10 +66,8 @@ def trained_region(recipe: Recipe) -> Region | None:
 
     Of pairs of the user's own they are those of the first pairs, where these are here.
     """
-    if isinstance(recipe.data, Generated):
-        data = recipe.data.generate
-        if not {"num_symbols", "sizes"} <= data.keys():
-            return None
+    data = recipe.data.generate
+    if {"num_symbols", "sizes"} <= data.keys():
         return (0, max(data["num_symbols"], data.get("up_to_symbols", 0))), (1, data["sizes"][1])
     finder = getattr(recipe.solved, "finder", None)
     pairs = None if finder is None else training_pairs(recipe.data, finder)
