@@ -129,9 +129,8 @@ MAKERS = {
     "generate-data --copy-of": ["OUT", "--copy-of", "DATA", "--kind", "reduced"],
     "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
-    "demo --space": ["--model", "MODEL", "--space", "OUT"],
 }
-WRITE_NONE = {"solve", "info", "push"}
+WRITE_NONE = {"solve", "info", "push", "demo"}
 STUDIES = {"studies.grow", "studies.zero_shot"}
 
 
