@@ -74,7 +74,7 @@ def main(folder: Path) -> None:
     page = serve(page_choices(device="cpu"))
     for name, button, width, height in (
         ("demo.png", "Solve", 760, 860),
-        ("demo-renamed.png", "Rename", 380, 1570),
+        ("demo-renamed.png", "Rename", 1000, 940),
     ):
         with visit(page.local_url, width, height) as opened:
             opened.ask(PROBLEM, button)

@@ -55,7 +55,7 @@ def dataset_card(
         # Perturbed data may bring settings that others wrote.
         listed=[(within_line(k), code_cell(json.dumps(v))) for k, v in settings.items()],
     )
-    return f"{card}\n"
+    return str(card)
 
 
 __all__ = ["SETTINGS", "dataset_card", "write_records"]
