@@ -55,7 +55,7 @@ def build_page(choices: Mapping[str, Choice]) -> Any:
         record = gradio.JSON(visible=False)
         inputs = [problem, model, answers]
         solve_button.click(solve, inputs, [reply, record], concurrency_id="model")
-        hidden = {"api_visibility": "private"}
+        hidden: dict[str, Any] = {"api_visibility": "private"}
         rename_button.click(rename, inputs, reply, concurrency_id="model", **hidden)
         if examples:
             gradio.Examples(examples, [problem, model], examples_per_page=len(examples), **hidden)
