@@ -1,12 +1,12 @@
 """Model cards: what a model is, how it was made and what it reaches, from files that say so."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig
 
 from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.evaluation.curves import COLORS
@@ -14,7 +14,6 @@ from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
 from hf_alpha.recipe import RECIPE_FILE, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEMPLATE_FILE = Path(__file__).with_name("model_card.md.jinja")
-CODE = """from transformers import {auto}, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-model = {auto}.from_pretrained(folder, trust_remote_code=True)
-batch = tokenizer([{example}], return_tensors="pt", padding=True)
-tokenizer.batch_decode(model.generate(**batch, num_beams={num_beams}){answer}, names=batch.names{new_names})"""  # noqa: E501
-BEHIND_PROMPT = '[:, batch["input_ids"].shape[1] :]'
-"""What a decoder has written behind its input, in the code of a card."""
-NEW_NAMES = f', new_names="{NEW_NAME}"'
-"""How names are spelled that a model has made up, likewise."""
 RENAMINGS = {
     "none": "",
     "random": " Each sample was renamed at random in training (alpha-renaming).",
@@ -50,10 +39,6 @@ METRICS = {
     "correct": ("accuracy", "correct answers"),
     "edit_distance": ("edit_distance", "mean edit distance"),
 }
-NEW = (
-    "Problems that are drawn are not in training data made by the same version of hf_alpha, up to "
-    "renaming and the order of operands."
-)
 
 
 def write_card(
@@ -84,87 +69,95 @@ def write_card(
     if recipe is not None:
         region = trained_region(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
-    code = CODE.format(
-        auto=auto_class(config).__name__,
-        answer="" if config.is_encoder_decoder else BEHIND_PROMPT,
-        new_names=NEW_NAMES if getattr(config, "new_symbols", False) else "",
-        example=_example(task, report),
-        num_beams=task.num_beams,
-    )
+    if license is None and backbone_type(config) is None:  # a backbone has its own
+        license = "apache-2.0"
+    num_tokens = f"{config.num_base_tokens} base tokens"
     return save_card(
         folder,
-        _metadata(folder.name, report, config, license),
-        name=folder.name,
-        description=describe_encoding(config),
-        facts=_facts(model, tokenizer),
-        code=fenced(code, "python"),
-        solve="hf-alpha solve" + f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
-        solves="checks\nevery answer" if task.has_check else "answers\nyour texts",
-        remarks=" ".join(
-            [NEW] * (isinstance(task, DrawnTask) and task.held_out) + [task.random_note]
-        ),
+        license=license,
+        tags=["alpha-equivalence", *["logic"] * (task.grammar is not None), task.name],
+        results=_results(task, report),
+        config=config,
+        auto=auto_class(config).__name__,
+        own_code=True,
+        facts=[
+            ("symbol encoding", f"`{config.symbol_encoding}`"),
+            ("parameters", f"{model.num_parameters():,}"),
+            ("size", config.size_text),
+            ("vocabulary", f"{num_tokens}, symbols: {symbol_counts(tokenizer)}"),
+        ],
+        task=task,
+        task_option=f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
+        is_drawn=isinstance(task, DrawnTask),
+        example=_example(task, report),
+        new_name=NEW_NAME,
         command=command,
         date=date,
         table=fenced(table([report, baseline])),
         measure=METRICS[task.measure][1],
         picture=HEATMAP_FILE,
         examples=_examples(task, report),
-        limits="\n\n".join(filter(None, [_limits(task, report, baseline, region), notes(folder)])),
+        region=region,
+        rates_by_region=region and _rates_by_region(region, report, task.measure),
+        low=_not_better(report, baseline, task.measure),
+        listed=_listed,
     )
 
 
-def save_card(folder: Path, metadata: ModelCardData, **fields: Any) -> ModelCard:
+def save_card(
+    folder: Path,
+    *,
+    config: PreTrainedConfig,
+    license: str | None,
+    tags: Sequence[str],
+    results: list[EvalResult],
+    pipeline: str | None = None,
+    **fields: Any,
+) -> ModelCard:
     """Fill in the template of cards and write it as README.md, with how the model was trained.
 
     Args:
         folder: the checkpoint.
-        metadata: of the card.
+        config: of the model.
+        license: of the model, as the Hub names it.
+        tags: of the model, beside that of all of them.
+        results: what was measured.
+        pipeline: of the model, as the Hub names it.
         fields: variables of the template, for Markdown: the texts of others in them are cleaned.
     """
+    name = folder.resolve().name
+    metadata = ModelCardData(
+        license=license,
+        library_name="transformers",
+        pipeline_tag=pipeline,
+        tags=["hf_alpha", *tags],
+        model_name=name,
+        eval_results=results,
+    )
+    fields |= {"name": name, "config": config, "notes": notes(folder), "fenced": fenced}
+    if getattr(config, "symbol_classes", {}):
+        fields["encoding"] = describe_encoding(config)
     fields |= describe_training(folder)
     card = ModelCard.from_template(metadata, template_path=str(TEMPLATE_FILE), **fields)
     card.save(folder / "README.md")
     return card
 
 
-def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, str]]:
-    """Return what a model is, for the table at the top of a card."""
-    counts = ", ".join(f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
-    config = model.config
-    return [
-        ("symbol encoding", f"`{config.symbol_encoding}`"),
-        ("parameters", f"{model.num_parameters():,}"),
-        ("size", config.size_text),
-        ("vocabulary", f"{config.num_base_tokens} base tokens, symbols: {within_line(counts)}"),
-    ]
+def symbol_counts(tokenizer: Any) -> str:
+    """Return how many symbols there are of each class, for Markdown."""
+    counts = (f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
+    return within_line(", ".join(counts))
 
 
-def _limits(task: Task, report: Report, baseline: Report, region: Region | None) -> str:
-    """Return what the numbers say about what the model cannot do, in words."""
-    sentences = []
-    if region is not None:
-        symbols, tokens = (limit for _, limit in region)
-        sentences.append(
-            f"It was trained on {task.problems} with at most {_symbols(symbols)} and {tokens} "
-            f"tokens.{_inside_and_outside(report, symbols, tokens, task.measure)}"
-        )
-    groups = {k: r for k, r in report.by_num_symbols.items() if not r.is_outside}
+def _not_better(report: Report, baseline: Report, measure: str) -> list[int]:
+    """Return the numbers of symbols with which a model is no better than the baseline."""
+    sign = -1 if measure == EDIT_DISTANCE else 1
     floor = baseline.by_num_symbols
-    low = [k for k, rates in groups.items() if not _is_better(rates, floor[k], task.measure)]
-    if low:
-        sentences.append(
-            f"With {_list(low)} symbol{'s' * (low != [1])} it is no better than the "
-            f"{task.random_name}."
-        )
-    else:
-        sentences.append(f"It is better than the {task.random_name} with every number tested.")
-    if task.decides:
-        sentences.append(
-            "Whoever only wants an answer should take the solver: `hf-alpha solve` without a model."
-        )
-    if task.has_check:
-        sentences.append("Its answers may be wrong, so check them, as `hf-alpha solve` does.")
-    return " ".join(sentences)
+    return [
+        k
+        for k, rates in report.by_num_symbols.items()
+        if not rates.is_outside and not sign * rates.rate(measure) > sign * floor[k].rate(measure)
+    ]
 
 
 def _example(task: Task, report: Report) -> str:
@@ -173,7 +166,7 @@ def _example(task: Task, report: Report) -> str:
     return printable(json.dumps(task.example or shortest, ensure_ascii=False))
 
 
-def _examples(task: Task, report: Report) -> str:
+def _examples(task: Task, report: Report) -> dict[int, str]:
     """Return the first problems with fewest, middling and most symbols, as solved.
 
     They are chosen by their place alone, so that they say what an answer looks like, right or not.
@@ -184,49 +177,27 @@ def _examples(task: Task, report: Report) -> str:
             answer = record.answers[0] if record.answers else record.reason or "no answer"
             text = f"{record.problem}\n{task.answer_line(record.outcome, answer)}"
             examples.setdefault(record.num_symbols, text)
-    if not examples:
-        return ""
-    numbers = sorted(examples)
-    counts = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
-    lines = "\n".join(examples[number] for number in counts)
-    return (
-        f"The first problem tested with {_list(counts)} symbols, as it was answered:\n"
-        f"{fenced(lines)}"
-    )
+    return {number: examples[number] for number in spread(examples)}
 
 
-def _inside_and_outside(report: Report, symbols: int, tokens: int, measure: str) -> str:
-    """Say how often the model is right within what it was trained on, and beyond."""
-    if measure == EDIT_DISTANCE:
-        return ""
-    records_inside: list[Record] = []
-    records_outside: list[Record] = []
+def spread(groups: Iterable[Any]) -> list[Any]:
+    """Return the first, a middle and the last of some groups, in their order."""
+    ordered = sorted(groups)
+    return sorted({ordered[i] for i in (0, len(ordered) // 2, -1)} if ordered else ())
+
+
+def _rates_by_region(region: Region, report: Report, measure: str) -> dict[bool, float]:
+    """Return how often a model is right within what it was trained on (True), and beyond."""
+    (_, symbols), (_, tokens) = region
+    records: dict[bool, list[Record]] = {}
     for record in report.records:
-        if record.outcome != OUTSIDE:
+        if record.outcome != OUTSIDE and measure != EDIT_DISTANCE:
             within = record.num_symbols <= symbols and record.size <= tokens
-            (records_inside if within else records_outside).append(record)
-    parts = []
-    if records_inside:
-        rate = 100 * Rates.of(records_inside).rate(measure)
-        parts.append(f"of those tested within that, {rate:.1f} % are answered right")
-    if records_outside:
-        parts.append(
-            f"of those with more of either, {100 * Rates.of(records_outside).rate(measure):.1f} %"
-        )
-    return f" {'; '.join(parts).capitalize()}." if parts else ""
+            records.setdefault(within, []).append(record)
+    return {within: 100 * Rates.of(group).rate(measure) for within, group in records.items()}
 
 
-def _is_better(rates: Rates, floor: Rates, measure: str) -> bool:
-    if measure == EDIT_DISTANCE:
-        return rates.rate(measure) < floor.rate(measure)
-    return rates.rate(measure) > floor.rate(measure)
-
-
-def _symbols(count: int) -> str:
-    return f"{count} symbol{'s' * (count != 1)}"
-
-
-def _list(numbers: Sequence[int]) -> str:
+def _listed(numbers: Iterable[int]) -> str:
     *firsts, last = map(str, numbers)
     return f"{', '.join(firsts)} and {last}" if firsts else last
 
@@ -260,11 +231,9 @@ def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":
     Args:
         log: entries of a Trainer's log history.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.0), layout="constrained")
-    FigureCanvasAgg(figure)
     axis = figure.subplots()
     kinds = {"training": ("loss", "-", COLORS[0]), "validation": ("eval_loss", "o-", COLORS[1])}
     for label, (key, style, color) in kinds.items():
@@ -295,17 +264,14 @@ def backbone_type(config: PreTrainedConfig) -> str | None:
     return None if backbone is None else backbone.model_type
 
 
-def _metadata(
-    name: str, report: Report, config: PreTrainedConfig, license: str | None
-) -> ModelCardData:
-    task = get_task(report.settings["task"])
+def _results(task: Task, report: Report) -> list[EvalResult]:
     metric, title = METRICS[task.measure]
-    results = [
+    return [
         EvalResult(
             task_type="other",
             task_name=task.name,
             dataset_type=f"hf_alpha/{task.name}",
-            dataset_name=f"{task.problems} with {_symbols(count)}",
+            dataset_name=f"{task.problems} with {count} symbol{'s' * (count != 1)}",
             # Part of a result's identity: without it the metadata would merge all rows into one.
             dataset_config=f"{count}-symbols",
             metric_type=metric,
@@ -315,25 +281,9 @@ def _metadata(
         for count, rates in report.by_num_symbols.items()
         if not rates.is_outside
     ]
-    if license is None and backbone_type(config) is None:  # a backbone has its own
-        license = "apache-2.0"
-    logic = ["logic"] if task.grammar is not None else []
-    return ModelCardData(
-        license=license,
-        library_name="transformers",
-        tags=["hf_alpha", "alpha-equivalence", *logic, task.name],
-        model_name=name,
-        eval_results=results,
-    )
 
 
 __all__ = [
-    "RENAMINGS",
-    "backbone_type",
-    "describe_encoding",
-    "describe_training",
-    "make_curve",
-    "notes",
-    "save_card",
-    "write_card",
-]
+    "RENAMINGS", "backbone_type", "describe_encoding", "describe_training", "make_curve", "notes",
+    "save_card", "spread", "symbol_counts", "write_card",
+]  # fmt: skip

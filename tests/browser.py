@@ -68,13 +68,13 @@ def visit(address: str, width: int = 1000, height: int = 900) -> Iterator[Visit]
 
 def main(folder: Path) -> None:
     """Write the pictures of the documents."""
+    from hf_alpha.demo.choices import page_choices
     from hf_alpha.demo.server import serve
-    from hf_alpha.demo.service import Service, page_models
 
-    page = serve(Service(page_models(), "cpu"), wait=False)
+    page = serve(page_choices(device="cpu"))
     for name, button, width, height in (
-        ("demo.png", "Solve", 760, 1110),
-        ("demo-renamed.png", "Rename", 380, 1780),
+        ("demo.png", "Solve", 760, 860),
+        ("demo-renamed.png", "Rename", 1000, 940),
     ):
         with visit(page.local_url, width, height) as opened:
             opened.ask(PROBLEM, button)

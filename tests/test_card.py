@@ -96,10 +96,12 @@ def test_card_says_what_the_report_says(tmp_path):
                replace(report.records[2], answers=None, verdicts=("malformed",)),
                replace(report.records[1], num_symbols=9, verdicts=("correct",),
                        problem="p\n  q", answers=("a\n b",))]  # fmt: skip
-    text = _examples(task, replace(report, records=records))
-    assert "\n````\n```\n" in text and f" {task.empty_answer}\n" in text
-    assert "  malformed  no answer\n" in text
-    assert text.endswith(f"\np\n  q\n  correct    a\n{'':13} b\n````")
+    examples = _examples(task, replace(report, records=records))
+    assert examples == {
+        2: f"```\n  {records[0].outcome:<10} {task.empty_answer}",
+        3: f"{records[1].problem}\n  malformed  no answer",
+        9: f"p\n  q\n  correct    a\n{'':13} b",
+    }
     for name in (HEATMAP_FILE, CURVE_FILE):
         assert f"]({name})" in card.text and imread(tmp_path / "toy" / name).ndim == 3
     assert card.data.tags == ["hf_alpha", "alpha-equivalence", "logic", "propositional"]

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,7 +126,8 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
 SOLVE = ("solve", "--model", "m", TEXT)
 EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--out", "r")
 TRAIN = ("train", "mine.yaml")
-DEMO = ("demo", "--model", "m", "--space", "o")
+TAKEN = socket.create_server(("127.0.0.1", 0))
+DEMO = ("demo", "--model", "m", "--port", TAKEN.getsockname()[1])  # so that nothing is served
 
 
 def by_tokenizer(m: Path) -> None:
@@ -242,7 +244,8 @@ def test_it_runs_where_the_user_trusts_it(plant, command, here, monkeypatch):
     done = hf_alpha(*command, "--trust-remote-code")
     assert (here / "RAN").exists(), done
     if plant not in (by_config, by_tokenizer_class):  # which make no model with symbols
-        assert done.code in (0, 1) and "Traceback" not in done.err, done
+        codes = (2,) if command == DEMO else (0, 1)  # its port is taken
+        assert done.code in codes and "Traceback" not in done.err, done
     if command != TRAIN:
         assert "--trust-remote-code" in hf_alpha(*command).error
 
@@ -373,7 +376,7 @@ def test_every_model_is_loaded_without_asking():
         for line in path.read_text().splitlines()
         if calls.search(line) and "trust_remote_code=" not in line
     }
-    assert places == {"score_card.py"}  # in a text that it writes
+    assert places == set()
 
 
 def test_checks_of_the_package_itself_need_no_trust(tmp_path):

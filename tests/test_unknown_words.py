@@ -12,8 +12,8 @@ from small_tokenizers import byte_level, unigram, word_level, word_piece
 from test_model_cards import EXAMPLES
 
 from hf_alpha import TextTokenizer, generate_answers
-from hf_alpha.demo.drawing import draw_reply
-from hf_alpha.demo.service import Service, page_models
+from hf_alpha.demo.choices import page_choices
+from hf_alpha.demo.drawing import draw_solution
 from hf_alpha.first_look import listed, unknown_words
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText
@@ -71,11 +71,11 @@ def test_solve_says_which(tmp_path):
 
 
 def test_the_page_says_which():
-    service = Service(page_models([str(ANF)]), "cpu")
-    page = draw_reply(service.solve(UNKNOWN, ANF.name))
+    choice = page_choices([str(ANF)], device="cpu")[ANF.name]
+    page = draw_solution(choice, choice.solve(UNKNOWN))
     said = html.escape(f"note: unknown to the model, and no name by its rules: {SAID}")
-    assert f'<p class="note">{said}</p>' in page
-    assert "note:" not in draw_reply(service.solve(KNOWN, ANF.name))
+    assert f"<p>{said}</p>" in page
+    assert "note:" not in draw_solution(choice, choice.solve(KNOWN))
 
 
 def test_generate_answers_warns(caplog):

@@ -1,6 +1,5 @@
 """`hf-alpha demo`: a page in the browser that answers, checks, explains and renames."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,12 +22,7 @@ def demo(
         int | None,
         typer.Option(min=1, max=65535, help="By default the first free one from 7860 on."),
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser", help="Open the page.")] = False,
     device: Device = "auto",
-    space: Annotated[
-        Path | None,
-        typer.Option(help="Start nothing; write the folder of a Hugging Face Space here."),
-    ] = None,
 ) -> None:
     r"""Start a page in the browser: problems are answered, checked, explained and renamed.
 
@@ -39,20 +33,13 @@ def demo(
     check_places(*model or ())
     if task is not None and not model:
         raise ValueError("--task says what a model of yours solves: name it with --model")
-    from hf_alpha.demo.page import import_gradio
-    from hf_alpha.demo.service import Service, page_models
-
-    import_gradio()  # what is missing is said before models are loaded
-    offered = page_models(model or (), task)
-    if space is not None:
-        from hf_alpha.demo.space import write_space
-
-        write_space(offered, space)
-        say(f"{space}: upload it with hf upload owner/name {space} --repo-type space")
-        return
+    from hf_alpha.demo.choices import page_choices
     from hf_alpha.demo.server import serve
 
-    serve(Service(offered, device), port=port, browser=browser, say=say)
+    choices = page_choices(model or (), task, device)
+    page = serve(choices, port=port)
+    say(f"{page.local_url} (stop with Ctrl-C)")
+    page.block_thread()
 
 
 __all__ = ["demo"]

@@ -1,10 +1,15 @@
-"""The page itself, in Gradio: what is clicked, and the interface for programs."""
+"""The page itself, in Gradio, and the interface for programs."""
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-from hf_alpha.demo.drawing import draw_renamed, draw_reply, draw_syntax
-from hf_alpha.demo.service import MAX_ANSWERS, MAX_CHARACTERS, Reply, Service
+from hf_alpha.demo.choices import MAX_ANSWERS, MAX_CHARACTERS, Choice
+from hf_alpha.demo.drawing import draw_renamed, draw_solution
+
+try:
+    import gradio
+except ImportError as error:
+    raise ImportError(f"the page needs Gradio: pip install 'hf_alpha[demo]' ({error})") from None
 
 TITLE = "Names are only names"
 INTRODUCTION = f"""# {TITLE}
@@ -13,102 +18,48 @@ A model or a solver answers; the task's check says whether the answer is right, 
 """
 
 
-def build_page(service: Service) -> Any:
-    """Return the page as `gradio.Blocks`.
+def build_page(choices: Mapping[str, Choice]) -> Any:
+    """Return the page as `gradio.Blocks`; one problem is answered at a time."""
+    first_of_tasks: dict[str, Choice] = {}
+    for choice in choices.values():
+        first_of_tasks.setdefault(choice.task.name, choice)
+    examples = [
+        [text, choice.name]
+        for choice in first_of_tasks.values()
+        for text in choice.task.samples or (choice.task.example,)
+        if text
+    ]
 
-    Raises:
-        ImportError: Gradio is not installed.
-    """
-    gradio = import_gradio()
-    first = service.choices[0].task
-    samples = _samples(first)
-    with gradio.Blocks(title=f"hf_alpha: {TITLE}", analytics_enabled=False) as page:
+    def solve(problem: str, model: str, answers: int) -> tuple[str, dict[str, Any]]:
+        """Answer a problem: for people, and what docs/solve.schema.json describes."""
+        solution = choices[model].solve(problem or "", answers)
+        return draw_solution(choices[model], solution), solution.record()
+
+    def rename(problem: str, model: str, answers: int) -> str:
+        return draw_renamed(choices[model], choices[model].rename(problem or "", answers))
+
+    with gradio.Blocks(
+        title=f"hf_alpha: {TITLE}", analytics_enabled=False, fill_width=True
+    ) as page:
         gradio.Markdown(INTRODUCTION)
-        with gradio.Row():
-            task = gradio.Dropdown(service.tasks(), value=first.name, label="Task")
-            names = service.names(first.name)
-            asked = gradio.Dropdown(names, value=names[0], label="Who answers")
         problem = gradio.Textbox(
-            next((text for (text,) in samples), ""),
-            label="Problem", lines=2, max_length=MAX_CHARACTERS, elem_id="problem",
-        )  # fmt: skip
+            examples[0][0] if examples else "", label="Problem", lines=2, max_length=MAX_CHARACTERS
+        )
         with gradio.Row():
-            solve = gradio.Button("Solve", variant="primary", elem_id="solve")
-            rename = gradio.Button("Rename", elem_id="rename")
-            several = gradio.Button(f"{MAX_ANSWERS} answers", elem_id="several")
-        examples = gradio.Dataset(
-            components=[problem], samples=samples, visible=bool(samples), label="Examples",
-            elem_id="examples",
-        )  # fmt: skip
+            model = gradio.Dropdown([*choices], label="Who answers")
+            answers = gradio.Slider(1, MAX_ANSWERS, step=1, precision=0, label="Answers")
+        with gradio.Row():
+            solve_button = gradio.Button("Solve", variant="primary")
+            rename_button = gradio.Button("Rename")
         reply = gradio.HTML(elem_id="reply")
-        with gradio.Accordion("Syntax", open=False):
-            syntax = gradio.HTML(draw_syntax(first))
+        record = gradio.JSON(visible=False)
+        inputs = [problem, model, answers]
+        solve_button.click(solve, inputs, [reply, record], concurrency_id="model")
         hidden: dict[str, Any] = {"api_visibility": "private"}
-        places = {"inputs": [problem, asked], "outputs": reply, **hidden}
-        for button, draw in (
-            (solve, lambda text, name: draw_reply(service.solve(text, name))),
-            (several, lambda text, name: draw_reply(service.solve(text, name, MAX_ANSWERS))),
-            (rename, lambda text, name: draw_renamed(service.rename(text, name))),
-        ):
-            button.click(draw, **places)
-        examples.click(lambda sample: sample[0], examples, problem, queue=False, **hidden)
-        changed = partial(_of_task, service)
-        task.input(changed, task, [asked, examples, syntax], queue=False, **hidden)
-        _offer_interface(gradio, service)
+        rename_button.click(rename, inputs, reply, concurrency_id="model", **hidden)
+        if examples:
+            gradio.Examples(examples, [problem, model], examples_per_page=len(examples), **hidden)
     return page
 
 
-def _offer_interface(gradio: Any, service: Service) -> None:
-    """Offer what programs call: `models` and `solve`."""
-
-    def models() -> list[dict[str, str]]:
-        """Return models and solvers, each with its task."""
-        return [{"model": choice.name, "task": choice.task.name} for choice in service.choices]
-
-    def solve(problem: str, model: str, answers: int = 1) -> dict[str, Any]:
-        """Answer a problem by one of the models or solvers."""
-        return as_json(service.solve(problem, model, answers))
-
-    gradio.api(models, api_name="models", queue=False)
-    gradio.api(solve, api_name="solve")
-
-
-def as_json(reply: Reply) -> dict[str, Any]:
-    """Return what docs/solve.schema.json describes, who was asked, and why answers are right."""
-    explanations = [answer.explanation.text() for answer in reply.answers]
-    return {"asked": reply.asked, **reply.solution.record(), "explanations": explanations}
-
-
-def import_gradio() -> Any:
-    """Return the module.
-
-    Raises:
-        ImportError: it is not installed; the message says how to.
-    """
-    try:
-        import gradio
-    except ImportError as error:
-        raise ImportError(
-            f"the page needs Gradio: pip install 'hf_alpha[demo]' ({error})"
-        ) from None
-    return gradio
-
-
-def _of_task(service: Service, name: str) -> tuple[Any, Any, str]:
-    """Return what a task changes: who answers, examples, syntax."""
-    gradio = import_gradio()
-    names = service.names(name)
-    task = service.choice(names[0]).task
-    samples = _samples(task)
-    return (
-        gradio.Dropdown(names, value=names[0]),
-        gradio.Dataset(samples=samples, visible=bool(samples)),
-        draw_syntax(task),
-    )
-
-
-def _samples(task: Any) -> list[list[str]]:
-    return [[text] for text in task.samples or (task.example,) if text]
-
-
-__all__ = ["as_json", "build_page", "import_gradio"]
+__all__ = ["build_page"]

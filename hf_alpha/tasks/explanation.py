@@ -1,6 +1,5 @@
-"""Why an answer is right or wrong: a table of what holds where, and sentences; as text and HTML."""
+"""Why an answer is right or wrong: a table of what holds where, and sentences."""
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,6 @@ MAX_TOKENS = 10_000
 
 Cell = bool | None
 _SIGNS: dict[Cell, str] = {True: "1", False: "0", None: "?"}
-_KINDS: dict[Cell, str] = {True: "true", False: "false", None: "open"}
 
 
 @dataclass(frozen=True)
@@ -70,30 +68,6 @@ class Explanation:
             lines.append((label.ljust(first) + "".join(parts)).rstrip())
         return "\n".join(lines)
 
-    def html(self) -> str:
-        """Return it for a page: paragraphs and a table, where nothing of a name is markup.
-
-        Cells have the class `true`, `false` or `open`, those that are repeated `loop` too.
-        """
-        notes = "".join(f"<p>{_escaped(note)}</p>" for note in self.notes)
-        if not self.rows:
-            return notes
-        head = "".join(self._cell("th", name, n, []) for n, name in enumerate(self.columns))
-        lines = [f"<tr><th></th>{head}</tr>"]
-        for row in self.rows:
-            cells = "".join(
-                self._cell("td", _SIGNS[cell], column, [_KINDS[cell]])
-                for column, cell in enumerate(row.cells)
-            )
-            lines.append(f"<tr><th>{_escaped(_short(row.label))}</th>{cells}</tr>")
-        return f'{notes}<table class="explanation">{"".join(lines)}</table>'
-
-    def _cell(self, tag: str, content: str, column: int, kinds: list[str]) -> str:
-        if self.loop is not None and column >= self.loop:
-            kinds = [*kinds, "loop"]
-        attribute = f' class="{" ".join(kinds)}"' if kinds else ""
-        return f"<{tag}{attribute}>{_escaped(content)}</{tag}>"
-
 
 def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return the distinct subformulas of a formula, with operators as they were written.
@@ -133,10 +107,6 @@ def _short(label: str) -> str:
         return label
     half = (MAX_LABEL - 3) // 2
     return f"{label[:half]} … {label[-half:]}"
-
-
-def _escaped(text: str) -> str:
-    return html.escape(printable(text))
 
 
 __all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "subformulas"]

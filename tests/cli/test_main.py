@@ -132,9 +132,8 @@ MAKERS = {
     "convert --transducer": ["MODEL", "OUT", "--transducer", "FST"],
     "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
-    "demo --space": ["--model", "MODEL", "--space", "OUT"],
 }
-WRITE_NONE = {"solve", "info", "push"}
+WRITE_NONE = {"solve", "info", "push", "demo"}
 WRITE_TOGETHER = {"generate-data"}
 STUDIES = {"studies.grow", "studies.zero_shot"}
 

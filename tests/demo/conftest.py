@@ -1,11 +1,15 @@
-"""One service of small models for all tests of the page."""
+"""The same small models for all tests of the page."""
 
 import pytest
 
-from hf_alpha.demo.service import Service, page_models
+from hf_alpha.demo.choices import Choice, page_choices
+from hf_alpha.resources import released_model
+
+LEARNED = ("ltl-learned-small", "propositional-learned-small")
 
 
 @pytest.fixture(scope="package")
-def service() -> Service:
-    """The released models, on the CPU."""
-    return Service(page_models(), "cpu")
+def choices() -> dict[str, Choice]:
+    """The released models that the page offers by itself, and some for which names matter."""
+    learned = page_choices([str(released_model(name)) for name in LEARNED], device="cpu")
+    return page_choices(device="cpu") | learned

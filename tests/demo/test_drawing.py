@@ -1,21 +1,25 @@
-"""The HTML has tags of its own only, whatever texts say, and shows what the reply has."""
+"""The HTML has tags of its own only, whatever texts say, and shows what the solution has."""
 
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.demo.drawing import MEANINGS, draw_renamed, draw_reply, draw_syntax
-from hf_alpha.demo.service import Renamed, Reply, Shown
+from hf_alpha.demo.choices import Choice, Renamed
+from hf_alpha.demo.drawing import draw_renamed, draw_solution
 from hf_alpha.plain_text import printable
 from hf_alpha.solving import Solution
-from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks import Problem, Verdict, get_task
+from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.explanation import Explanation, Row
 
-TAGS = {"div", "p", "code", "span", "details", "summary", "table", "tr", "th", "td", "ul", "li"}
+TAGS = {"div", "section", "p", "code", "pre", "strong", "details", "summary", "ul", "li"}
 HOSTILE = st.one_of(
     st.text(), st.sampled_from(["<img src=x onerror=alert(1)>", '"><script>', "&lt;", "{{x}}"])
 )
+LTL = Choice("m", get_task("ltl"))
+FORMULA = LTL.task.read("a")
 
 
 class Reader(HTMLParser):
@@ -35,18 +39,26 @@ class Reader(HTMLParser):
         self.text += data
 
 
+def solved(text: str, verdict: Verdict = Verdict.correct, ended: bool = True) -> Solution:
+    answer = Answer(text)
+    answer.ended = ended
+    return Solution("a", [(answer, verdict)], read=FORMULA)
+
+
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
 @settings(deadline=None)
 def test_texts_of_others_are_never_markup(problem, answer, name, other):
     explanation = Explanation((other,), ("1",), (Row(name, (True,)),), 0)
-    shown = Shown(answer, Verdict.correct, explanation)
-    solution = Solution(problem, read_as=other, found_by=other, core=(answer, name),
-                        notes=[name])  # fmt: skip
-    reply = Reply(name, solution, (shown, Shown(other, None, Explanation(()), ended=False)))
+    task = SimpleNamespace(has_check=True, empty_answer="", explain=lambda *_: explanation)
+    solution = solved(answer)
+    solution.problem, solution.read_as, solution.found_by = problem, other, other
+    solution.core, solution.notes = (answer, name), [name]
+    solution.read = Problem(problem, problem, [name], [name])
+    choice = Choice(name, task)
     for page in (
-        draw_reply(reply),
-        draw_reply(Reply(name, Solution(problem, error=answer))),
-        draw_renamed(Renamed(reply, reply, {name: other}, False)),
+        draw_solution(choice, solution),
+        draw_solution(choice, Solution(problem, error=answer)),
+        draw_renamed(choice, Renamed(solution, solution, {name: other}, False)),
     ):
         reader = Reader(page)
         assert reader.tags <= TAGS and reader.attributes <= {"class", "role", "open"}
@@ -55,36 +67,30 @@ def test_texts_of_others_are_never_markup(problem, answer, name, other):
 
 
 def test_what_is_said_of_names():
-    right, other = Reply("m", Solution("a")), Reply("m", Solution("b"))
-    assert "the same answer" in draw_renamed(Renamed(right, other, {"a": "b"}, True))
-    old = Reply("m", Solution("a"), (Shown("{a}", Verdict.correct, Explanation(())),))
-    said = Reader(draw_renamed(Renamed(old, other, {"a": "b"}, False))).text
-    assert said.startswith("another answer with other names; under the old ones {a}")
-    assert "no two answers" in draw_renamed(Renamed(right, other, {"a": "b"}, None))
-    failed = Reply("m", Solution("a &", error="it ends"))
-    page = draw_renamed(Renamed(failed, failed, {}, None))
+    right, other = Solution("a"), Solution("b")
+    said = Reader(draw_renamed(LTL, Renamed(right, other, {"a": "b"}, True))).text
+    assert said == "the same answer but for the names a → bab"
+    said = Reader(draw_renamed(LTL, Renamed(solved("{a}"), other, {"a": "b"}, False))).text
+    assert said.startswith("another answer under other names a → b") and said.endswith("b")
+    assert "correct {a}" in said
+    assert "no two answers" in draw_renamed(LTL, Renamed(right, other, {"a": "b"}))
+    page = draw_renamed(LTL, Renamed(Solution("a &", error="it ends")))
     assert "it ends" in page and "answer" not in page
 
 
 def test_who_found_it_and_what_contradicts():
-    said = Reader(draw_reply(Reply("m", Solution("a", found_by="m", seconds=0.25)))).text
-    assert said == "afound by m, 0.250 s"
+    solution = Solution("a & b", found_by="m", seconds=0.25, read=LTL.task.read("a & b"))
+    assert Reader(draw_solution(LTL, solution)).text == "a & bnames: a, bfound by m, 0.250 s"
     proved = Solution("a & !a & b", unsatisfiable=True, core=("a", "!a"), found_by="Spot")
-    said = Reader(draw_reply(Reply("m", proved))).text
+    said = Reader(draw_solution(LTL, proved)).text
     assert "unsatisfiable" in said and "contradict one another:a!a" in said
     assert said.endswith("asked: m; found by Spot, 0.000 s")
-    cut = Shown("a ;", Verdict.malformed, Explanation(()), ended=False)
-    assert "cut off" in draw_reply(Reply("m", Solution("a"), (cut,)))
-    given_up = Reply(
-        "m", Solution("a", error="time is up"), (Shown("b", Verdict.wrong, cut.explanation),)
-    )
-    assert "time is up" in draw_reply(given_up) and "wrong" in draw_reply(given_up)
-
-
-def test_the_syntax_names_every_operator_with_its_meaning():
-    for name in ("ltl", "propositional"):
-        task = get_task(name)
-        reader = Reader(draw_syntax(task))
-        for token in (*task.grammar.operators, *task.grammar.derived, *task.grammar.constants):
-            assert MEANINGS[token] in reader.text
-    assert "in which the task finds the names" in draw_syntax(get_task("copying"))
+    page = draw_solution(LTL, solved("a ;", Verdict.malformed, ended=False))
+    assert "cut off" in page and '<strong class="malformed">' in page
+    given_up = solved("!a;1", Verdict.wrong)
+    given_up.error = "time is up"
+    page = draw_solution(LTL, given_up)
+    assert "time is up" in page and "wrong" in page and "<details open>" in page
+    unchecked = Choice("m", get_task("text").configured(symbols={"name": ["a"]}))
+    said = Reader(draw_solution(unchecked, solved("b"))).text
+    assert "answer b" in said and "Why" not in said

@@ -9,7 +9,6 @@ pytest.importorskip("playwright", reason="needs Playwright: pip install playwrig
 
 from browser import CHROMIUM, PROBLEM, Visit, visit
 
-from hf_alpha.demo.page import as_json, build_page
 from hf_alpha.demo.server import serve
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.registry import built_in_tasks
@@ -20,8 +19,8 @@ needs_browser = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def opened(service) -> Iterator[Visit]:
-    page = serve(service, wait=False, say=lambda text: None)
+def opened(choices) -> Iterator[Visit]:
+    page = serve(choices)
     with visit(page.local_url) as opened:
         yield opened
     page.close()
@@ -34,24 +33,21 @@ def test_examples_are_problems_of_their_tasks():
             assert get_task(name).read(problem).symbols
 
 
-def test_the_interface_gives_what_json_holds(service):
-    reply = service.solve("a &", "ltl-relational")
-    assert as_json(reply)["status"] == "error" and as_json(reply)["answers"] == []
-    assert build_page(service).title.startswith("hf_alpha")
-
-
 @needs_browser
 def test_type_click_rename_and_read(opened):
     said = opened.ask(PROBLEM, "Solve")
     assert "correct" in said and "Every word of the trace satisfies the formula" in said
-    cells = opened.page.locator("#reply table.explanation tr:last-child td")
-    assert cells.first.inner_text() == "1"
-    assert opened.page.locator("#reply td.loop").count() > 0
+    assert "names: wait, go, done" in said
+    table = opened.page.locator("#reply pre").inner_text().split("\n")
+    assert table[-1].startswith("wait & X ") and table[-1].split()[-4] == "1" and " | " in table[-1]
     renamed = opened.ask(PROBLEM, "Rename")
     assert renamed.startswith("the same answer but for the names")
-    assert "wait → " in renamed and "correct" in renamed
-    opened.ask(PROBLEM, "10 answers")
-    assert opened.page.locator("#reply .answer").count() == 10
+    assert "wait → name1" in renamed
+    assert opened.page.locator("#reply strong.correct, #reply strong.exact").count() == 2
+    opened.page.get_by_label("number input for Answers").fill("10")
+    opened.ask(PROBLEM, "Solve")
+    assert opened.page.locator("#reply summary").count() == 10
+    opened.page.get_by_label("number input for Answers").fill("1")
 
 
 @needs_browser
@@ -69,28 +65,24 @@ def test_markup_in_names_is_text(opened):
     """HTML, and what Gradio takes for a template in its own texts."""
     names = ["<img src=x onerror=alert(1)>", "${1+1}", "{{value}}", "</div><b>", "名前"]
     problem = " & ".join(f'"{name}"' for name in names)
-    for button in ("Solve", "10 answers"):
+    for button in ("Solve", "Rename"):
         said = opened.ask(problem, button)
         assert all(name in said for name in names)
     assert opened.page.locator("#reply img, #reply b, #reply script").count() == 0
 
 
 @needs_browser
-def test_another_task_has_its_models_examples_and_syntax(opened):
+def test_an_example_has_its_model_and_a_solver_may_be_asked(opened):
     page = opened.page
-    page.get_by_label("Task").click()
-    page.get_by_role("option", name="propositional").click()
     page.get_by_text(get_task("propositional").samples[2], exact=True).click()
-    page.wait_for_function(
-        "() => document.querySelector('#problem textarea').value === 'a ^ b ^ c'"
-    )
+    page.wait_for_function("() => document.querySelector('textarea').value === 'a ^ b ^ c'")
     assert page.get_by_label("Who answers").input_value() == "propositional-relational"
     assert "found by propositional-relational" in opened.ask("a ^ b ^ c", "Solve")
     page.get_by_label("Who answers").click()
     page.get_by_role("option", name="propositional-solver").click()
     assert "asked: propositional-solver" in opened.ask("a ^ b ^ c", "Solve")
-    page.get_by_text("Syntax").click()
-    assert "exclusive or" in page.locator("table.syntax").inner_text()
+    page.get_by_label("Who answers").click()
+    page.get_by_role("option", name="ltl-relational").click()
 
 
 @needs_browser
@@ -98,7 +90,7 @@ def test_a_narrow_screen_shows_everything(opened):
     opened.page.set_viewport_size({"width": 380, "height": 800})
     opened.ask("G(a -> F (b & X (c U (d & F long_name_of_a_proposition)))) & F a", "Rename")
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 380
-    for button in ("Solve", "Rename", "10 answers"):
+    for button in ("Solve", "Rename"):
         box = opened.page.get_by_role("button", name=button, exact=True).bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 380
 

@@ -1,0 +1,155 @@
+"""Who can be asked on the page: what is answered, and what under other names, within limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from hf_alpha.demo.renaming import other_names, renamed_text
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.grammar import check_unicode
+from hf_alpha.plain_text import printable
+from hf_alpha.processes import choose_device
+from hf_alpha.recipe import recipe_for
+from hf_alpha.resources import released_model
+from hf_alpha.solving import MODEL, Solution, solve
+from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks.registry import built_in_tasks
+
+MAX_CHARACTERS = 4_000
+"""Characters of a problem."""
+MAX_TOKENS = 500
+"""Tokens of a problem, once its operators are rewritten."""
+MAX_ANSWERS = 10
+"""Answers to a problem: as many as there are beams."""
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A problem, and the same one with other names.
+
+    Attributes:
+        before: what the problem got as it was given.
+        after: what it got with other names; None if it cannot be read.
+        names: name -> other name.
+        same: both answers are the same but for the names; None if one of them is missing.
+    """
+
+    before: Solution
+    after: Solution | None = None
+    names: dict[str, str] = field(default_factory=dict)
+    same: bool | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model, and behind it the task's solver, or that solver alone. Not for several threads.
+
+    Attributes:
+        name: on the page.
+        task: what is solved.
+        place: folder or Hub name of the model; None of a solver.
+        device: of the model, as `choose_device` takes it.
+    """
+
+    name: str
+    task: Task
+    place: str | None = None
+    device: str = "auto"
+
+    @cached_property
+    def loaded(self) -> tuple[Any, Any]:
+        """Model and tokenizer."""
+        model, tokenizer = load_checkpoint(str(self.place))
+        return model.to(choose_device(self.device)), tokenizer
+
+    def solve(self, problem: str, answers: int = 1) -> Solution:
+        """Answer a problem; whatever is wrong with it is the solution's error.
+
+        Args:
+            problem: a text.
+            answers: how many; a solver gives one, and there is none to what is unsatisfiable.
+        """
+        try:
+            _check_size(self.task, problem)
+        except ValueError as error:
+            return Solution(printable(problem[:MAX_CHARACTERS]), error=str(error))
+        model = {} if self.place is None else {"model": self.loaded, "top_n": answers}
+        solution = solve(problem, task=self.task, **model or {"method": "solver"})
+        if solution.found_by == MODEL:
+            solution.found_by = self.name
+        if solution.unsatisfiable:
+            solution.answers = []
+        return solution
+
+    def rename(self, problem: str, answers: int = 1) -> Renamed:
+        """Answer a problem, and the same one with other names."""
+        before = self.solve(problem, answers)
+        if before.read is None:
+            return Renamed(before)
+        try:
+            names = other_names(self.task, before.read)
+        except ValueError as error:
+            return Renamed(before, Solution(problem, error=str(error)))
+        after = self.solve(renamed_text(self.task, before.read, before.read, names), answers)
+        if before.answers and after.answers:
+            (old, _), (new, _) = before.answers[0], after.answers[0]
+            same = renamed_text(self.task, before.read, old, names).split() == new.split()
+            return Renamed(before, after, names, same)
+        proved = before.unsatisfiable and after.unsatisfiable
+        return Renamed(before, after, names, True if proved else None)
+
+
+def page_choices(
+    places: Sequence[str] = (), task: str | None = None, device: str = "auto"
+) -> dict[str, Choice]:
+    """Return who can be asked on a page, by name: models, and the solvers of their tasks.
+
+    Args:
+        places: folders or Hub names; by default the released model of each task that has one.
+        task: of these models, where nothing beside them says it.
+        device: of the models.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+        ValueError: a model does not answer with text, or two have the same name.
+    """
+    if not places:
+        tasks = sorted(map(get_task, built_in_tasks()), key=lambda task: task.grammar is None)
+        places = [str(released_model(one.released_model)) for one in tasks if one.released_model]
+    choices: dict[str, Choice] = {}
+    for place in places:
+        name = place.rstrip("/").rsplit("/", 1)[-1]
+        if name in choices:
+            raise ValueError(f"two models are called {name!r}: rename a folder")
+        choices[name] = Choice(name, recipe_for(place, task).solved, place, device)
+        assert choices[name].loaded  # what is wrong with a model is said before the page opens
+    for solved in {choice.task.name: choice.task for choice in choices.values()}.values():
+        if solved.decides:
+            choices[f"{solved.name}-solver"] = Choice(f"{solved.name}-solver", solved)
+    return choices
+
+
+def _check_size(task: Task, problem: str) -> None:
+    """Read a problem.
+
+    Raises:
+        ValueError: it is empty, too long, or no problem of the task.
+    """
+    check_unicode(problem)
+    if not problem.strip():
+        raise ValueError("the problem is empty: write one, or take an example")
+    reading = task.read(problem)
+    num_tokens = max(len(reading.tokens), len(reading.written))
+    for size, limit, unit in (
+        (len(problem), MAX_CHARACTERS, "characters"),
+        (num_tokens, MAX_TOKENS, "tokens"),
+    ):
+        if size > limit:
+            raise ValueError(
+                f"the problem has {size:,} {unit}, and this page takes {limit:,}: longer ones are "
+                "for hf-alpha solve"
+            )
+
+
+__all__ = ["MAX_ANSWERS", "MAX_CHARACTERS", "Choice", "Renamed", "page_choices"]

@@ -1,0 +1,111 @@
+"""Answers of limited size, and the same under other names."""
+
+import pytest
+
+from hf_alpha.demo.choices import MAX_CHARACTERS, MAX_TOKENS, page_choices
+from hf_alpha.resources import released_model
+
+LTL, SAT = "ltl-relational", "propositional-relational"
+
+
+def test_the_released_models_and_their_solvers_are_offered():
+    offered = {name: choice.task.name for name, choice in page_choices(device="cpu").items()}
+    assert offered == {
+        LTL: "ltl",
+        SAT: "propositional",
+        "copying-relational-small": "copying",  # which has no solver
+        "ltl-solver": "ltl",
+        "propositional-solver": "propositional",
+    }
+
+
+def test_answers_come_with_verdicts_of_who_found_them(choices):
+    solution = choices[LTL].solve("G(request -> F grant) & F request", answers=3)
+    assert solution.error is None and len(solution.answers) == 3
+    assert solution.found_by == LTL and solution.seconds > 0
+    assert solution.answers[0][1].is_correct
+    assert choices[SAT].solve("a | !a").answers[0][1].is_correct
+
+
+def test_a_solver_answers_alone_or_behind_a_model_that_is_wrong(choices):
+    solution = choices["ltl-solver"].solve("G(a -> F b) & F a", answers=10)
+    assert solution.found_by == "bounded search" and len(solution.answers) == 1
+    hard = "a & X(b U !c) & G(c -> F d) & F G !b & X X a & X X X !a & G F d"
+    solution = choices["ltl-learned-small"].solve(hard)
+    assert solution.answers[0][1].is_correct and solution.found_by == "bounded search"
+
+
+@pytest.mark.parametrize("asked", [SAT, "propositional-solver"])
+def test_unsatisfiable_is_said_in_place_of_answers_with_what_contradicts(choices, asked):
+    solution = choices[asked].solve("a & b & !a")
+    assert solution.unsatisfiable and solution.answers == [] and solution.error is None
+    assert solution.core == ("a", "!a") and solution.found_by == "python-sat"
+
+
+def test_the_same_answer_under_other_names(choices):
+    """Of models that promise it; another may answer differently, and then that is said."""
+    renamed = choices[LTL].rename("G(request -> F grant) & F request")
+    assert renamed.same is True
+    assert renamed.names == {"request": "name1", "grant": "name2"}
+    assert renamed.after.problem == "G (name1 -> F name2) & F name1"
+    assert renamed.after.answers[0][1].is_correct
+    assert choices[SAT].rename("a & !a").same is True  # unsatisfiable under all names
+    learned = choices["propositional-learned-small"]
+    for problem in ("(a | b) & (!a | c) & !(b & c)", "(z | name1) & !(z & name1)", "b ^ a"):
+        renamed = learned.rename(problem)
+        (by_hand,) = learned.solve(problem).answers
+        (other,) = renamed.after.answers
+        expected = learned.task.rename(by_hand[0], renamed.names)
+        assert renamed.same is (expected.split() == other[0].split())
+
+
+@pytest.mark.parametrize(
+    ("problem", "error"),
+    [
+        ("", "the problem is empty"),
+        (" \n ", "the problem is empty"),
+        ("a &", "the formula ends at character 3 where a name"),
+        ("(" * 3_000, "the formula ends at character 3000"),
+        ("(" * 1_500 + "a" + ")" * 1_500, None),
+        ("a" * (MAX_CHARACTERS + 1), "characters, and this page takes 4,000"),
+        ("X " * 10_000 + "a", "characters, and this page takes 4,000"),
+        ("X" * (MAX_TOKENS + 1) + "a", "502 tokens, and this page takes 500"),
+        ("a <-> " * 7 + "a", "tokens, and this page takes 500"),  # once it is rewritten
+        ("a <-> " * 30 + "a", "tokens"),  # so many that it is not rewritten
+        ("\ud800", "half"),
+    ],
+)
+def test_bad_problems_get_an_error_that_says_why(choices, problem, error):
+    solution = choices[LTL].solve(problem)
+    assert (solution.error is None) == (error is None)
+    assert error is None or error in solution.error
+    if error is not None:
+        renamed = choices[LTL].rename(problem)
+        assert renamed.before.error == solution.error and renamed.after is None
+    assert len(solution.problem) <= MAX_CHARACTERS
+
+
+def test_names_of_any_script_and_with_markup_come_back_as_they_are(choices):
+    solution = choices[LTL].solve('"<b>x</b>" & !名前 & "${alert(1)}" & X é')
+    assert solution.error is None
+    ((answer, _),) = solution.answers
+    assert any(name in answer for name in ('"<b>x</b>"', "名前"))
+
+
+def test_what_cannot_be_asked(choices):
+    with pytest.raises(FileNotFoundError):
+        page_choices(["./runs/nowhere"])
+    folder = choices[SAT].place
+    with pytest.raises(ValueError, match="two models are called 'propositional-relational'"):
+        page_choices([folder, folder])
+
+
+def test_a_model_of_texts_is_offered_by_its_folder():
+    """Its names change places; the check that the package brings judges."""
+    own = page_choices([str(released_model("anf-relational"))], device="cpu")
+    assert [choice.task.name for choice in own.values()] == ["text"]
+    renamed = own["anf-relational"].rename("f ( x , g ( y ) )")
+    assert renamed.before.error is None and renamed.before.answers
+    assert renamed.names and renamed.same in (True, False)
+    assert sorted(renamed.names) == sorted(renamed.names.values())
+    assert "no two names" in own["anf-relational"].rename("f & f").after.error
