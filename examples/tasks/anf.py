@@ -9,7 +9,7 @@
 import random
 from collections.abc import Sequence
 
-from pair_files import PairFiles, Row, draw_term, letter_names, spread
+from pair_files import Row, draw_term, files_of_operations, spread
 
 from hf_alpha.tasks.text.anf import OPERATORS
 from hf_alpha.tasks.text.infix import Term, write_term
@@ -58,15 +58,8 @@ def normal_form(term: Term, names: Sequence[str]) -> str:
     return " ; ".join([*statements, result])
 
 
-SEEN, UNSEEN = letter_names(26)
-FILES = PairFiles(
-    draw,
-    SEEN,
-    UNSEEN,
-    train=[(names, size) for size in range(1, MOST_OPERATIONS + 1)
-           for names in range(2, min(4, size + 1) + 1)],
-    test=[(names, MOST_OPERATIONS) for names in range(2, MOST_OPERATIONS + 2)],
-)  # fmt: skip
+FILES = files_of_operations(draw, MOST_OPERATIONS)
+SEEN, UNSEEN = FILES.seen, FILES.unseen
 
 if __name__ == "__main__":
     FILES.main()

@@ -119,6 +119,21 @@ class PairFiles:
         self.save(**vars(parser.parse_args(argv)))
 
 
+def files_of_operations(draw: Callable[..., Row], most: int) -> PairFiles:
+    """Return the files of terms: training has up to 4 names and `most` operations.
+
+    A test has `most` operations, and any number of names.
+
+    Args:
+        draw: as of `PairFiles`; a size is names, operations.
+        most: operations.
+    """
+    seen, unseen = letter_names(26)
+    sizes = range(1, most + 1)
+    train = [(names, size) for size in sizes for names in range(2, min(4, size + 1) + 1)]
+    return PairFiles(draw, seen, unseen, train, [(names, most) for names in range(2, most + 2)])
+
+
 def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#{}".format) -> str:
     """Return a text with its names numbered by first occurrence: what renaming leaves of it.
 
