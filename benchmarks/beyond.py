@@ -28,10 +28,11 @@ import torch
 
 import measure
 from clutrr import file_name, read_stories
+from hf_alpha.answer.base import Random, Search
+from hf_alpha.answer.models import load_answerer
 from hf_alpha.data.pairs import pair_key
 from hf_alpha.evaluation.compare import draw_problems
-from hf_alpha.evaluation.entrants import trained_model
-from hf_alpha.evaluation.evaluate import Exam, evaluate_random
+from hf_alpha.evaluation.evaluate import run
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.evaluate import ALL, evaluate_model
@@ -174,19 +175,16 @@ def stories_of(facts: int, args: argparse.Namespace) -> list[Row]:
 
 def answered(name: str, point: Point, args: argparse.Namespace) -> Row:
     """How many problems of a point a model, and where there is one a random answer, has right."""
-    entrant = trained_model(name, str(CARDS / name), torch.device("cpu"))
+    search = Search(batch_size=args.batch)
+    model = load_answerer(name, str(CARDS / name), torch.device("cpu"), search)
     task = read_recipe(CARDS / name / RECIPE_FILE).solved
     rows = problems_of(name, point, task, args)
-    settings = {"num_beams": None, "max_new_tokens": None, "batch_size": args.batch}
-    exam = Exam(
-        task,
-        rows,
-        args.runs / f"{name}-{point.axis}-{point.value}",
-        {**entrant.settings(task, rows, settings), "progress": False},
-    )
-    found = {"problems": len(rows), "right": entrant.evaluate(exam).overall.correct}
+    model.extend(task, [row["problem"] for row in rows])
+    folder = args.runs / f"{name}-{point.axis}-{point.value}"
+    report = run(model, task, rows, folder, progress=False)
+    found = {"problems": len(rows), "right": report.overall.correct}
     if isinstance(task, DrawnTask):
-        found["random"] = evaluate_random(task, rows).overall.correct
+        found["random"] = run(Random("chance"), task, rows, progress=False).overall.correct
     return found
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import measure
+from hf_alpha.answer.base import Search
+from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
 from hf_alpha.data.read import training_problems
-from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
+from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks import get_task
@@ -48,13 +50,11 @@ def test(run: Path, args: argparse.Namespace, seed: int, samples: int) -> dict[i
         exclude=[] if args.exclude is None else training_problems(args.exclude),
     )
     entrants = [
-        EvaluatedModel(f"step {step}", *load_checkpoint(folder))
+        Model(f"step {step}", *load_checkpoint(folder), Search(num_beams=args.beams))
         for step, folder in checkpoints(run).items()
     ]
     out = args.work / f"{run.name}-{seed}"
-    _, reports = compare(
-        entrants, task, rows, out, num_beams=args.beams, covariance=0, num_workers=args.workers
-    )
+    _, reports = compare(entrants, task, rows, out, covariance=0)
     return dict(zip(checkpoints(run), reports, strict=False))  # the last report is the random one
 
 
@@ -96,7 +96,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--others", type=int, default=50, help="likewise, those to choose by (50)")
     add("--beams", type=int, default=None, help="(as the task has it)")
     add("--exclude", type=Path, default=None, help="dataset whose problems are not tested")
-    add("--workers", type=int, default=0, help="processes that check answers (0)")
     add("--work", type=Path, default=Path("runs/checkpoints"), help="where reports are")
     measure.add_out(parser)
     return parser.parse_args(argv)

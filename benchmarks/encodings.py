@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import measure
+from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
 from hf_alpha.convert import (
     convert_checkpoint,
@@ -33,7 +34,7 @@ from hf_alpha.convert import (
     convert_checkpoint_to_relational,
 )
 from hf_alpha.evaluation import sensitivity
-from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
+from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.folders import read_json
 from hf_alpha.generation import extend_vocabulary
@@ -120,14 +121,13 @@ def test(labels: Mapping[str, str], seed: int, args: argparse.Namespace) -> dict
     entrants = []
     for name, label in labels.items():
         model, tokenizer = load_checkpoint(args.runs / f"{name}-{seed}")
-        entrants.append(EvaluatedModel(label, model, tokenizer))
+        entrants.append(Model(label, model, tokenizer))
     _, reports = compare(
         entrants,
         get_task(args.task),
         problems(args),
         args.runs / f"evaluation-{seed}",
         covariance=args.covariance,
-        num_workers=args.workers,
     )
     return {report.model: report for report in reports}
 
@@ -162,7 +162,6 @@ def spread(seed: int, args: argparse.Namespace) -> dict[str, Any]:
         [row for row in others if row["problem"] not in test_problems],
         seeds=range(args.draws),
         folder=folder,
-        num_workers=args.workers,
     )["correct"]
     chosen = next(d for d, v in result.values.items() if v == result.median_rule)
     reports = [Report.load(folder / f"draw-{draw}") for draw in range(args.draws)]
@@ -331,7 +330,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--samples", type=int, default=200, help="formulas for each number of symbols (200)")
     add("--covariance", type=int, default=10, help="of these, for alpha-covariance (10)")
     add("--draws", type=int, default=10, help="of random parts; 0 for none (10)")
-    add("--workers", type=int, default=0, help="processes that check answers (0)")
     add("--runs", type=Path, default=Path("runs/comparison"), help="where models and reports are")
     measure.add_out(parser)
     return parser.parse_args(argv)

@@ -8,7 +8,7 @@ and the same search: a released model, three beams. Generation alone encodes not
 that of `answer_batch`, from encoded problems to answers as text. Evaluation is everything from rows
 of a dataset to the report on disk: reading, encoding, generation, checks, records, rates. Besides
 the time that passes, the processor time of this process is compared: of that other processes on the
-machine take nothing away, and the time of workers is not in it.
+machine take nothing away.
 """
 
 import argparse
@@ -72,27 +72,20 @@ def measure(task: str, options: argparse.Namespace, folder: Path) -> dict[str, A
             for batch in batches:
                 answer(batch)
 
-    def evaluation(workers: int) -> Callable[[], Any]:
-        def run() -> Any:
-            place = folder / f"{task}-{next(runs)}"
-            return evaluate(
-                *(model, tokenizer, task, rows),
-                batch_size=options.batch,
-                num_workers=workers,
-                folder=place,
-                progress=False,
-            )
+    def evaluation() -> Any:
+        return evaluate(
+            *(model, tokenizer, task, rows),
+            batch_size=options.batch,
+            folder=folder / f"{task}-{next(runs)}",
+            progress=False,
+        )
 
-        return run
-
-    sides: dict[str, Callable[[], Any]] = {"generation alone": generation}
-    for workers in options.workers:
-        sides[f"evaluation, {workers} workers"] = evaluation(workers)
+    sides: dict[str, Callable[[], Any]] = {"generation alone": generation, "evaluation": evaluation}
     seconds, processor = clocked_in_turns(sides, options.rounds, options.device)
     return {
         "model": Path(name).name,
         "rows": len(rows),
-        "correct": evaluation(0)().overall.correct,
+        "correct": evaluation().overall.correct,
         "seconds": seconds,
         "processor_seconds": processor,
     }
@@ -122,7 +115,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--formulas", type=int, default=1000)
     parser.add_argument("--symbols", type=int, default=8, help="1 to so many, in equal parts")
     parser.add_argument("--sizes", type=int, nargs=2, default=[1, 15])
-    parser.add_argument("--workers", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, help="of torch")

@@ -21,9 +21,10 @@ from transformers.utils import SAFE_WEIGHTS_NAME
 
 import measure
 from checkpoints import checkpoints, rates
+from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
 from hf_alpha.data.keys import SPLITS
-from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
+from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
@@ -64,13 +65,13 @@ def train(encoding: str, variant: str, seed: int, args: argparse.Namespace) -> P
     return train_once(recipe, out)
 
 
-def averaged(folders: Sequence[Path]) -> EvaluatedModel:
+def averaged(folders: Sequence[Path]) -> Model:
     """A model with the mean of the weights of several checkpoints."""
     model, tokenizer = load_checkpoint(folders[-1])
     weights = [load_file(folder / SAFE_WEIGHTS_NAME) for folder in folders]
     means = {name: torch.stack([w[name] for w in weights]).mean(0) for name in weights[0]}
     model.load_state_dict(means, strict=False)  # tied weights are saved once
-    return EvaluatedModel(f"mean of {len(folders)}", model, tokenizer)
+    return Model(f"mean of {len(folders)}", model, tokenizer)
 
 
 def test(run: Path, args: argparse.Namespace) -> dict[str, list[float]]:
@@ -78,14 +79,14 @@ def test(run: Path, args: argparse.Namespace) -> dict[str, list[float]]:
     folders = checkpoints(run)
     late = [folder for step, folder in folders.items() if 2 * step >= args.steps]
     entrants = [
-        *(EvaluatedModel(f"step {step}", *load_checkpoint(f)) for step, f in folders.items()),
+        *(Model(f"step {step}", *load_checkpoint(f)) for step, f in folders.items()),
         averaged(late),
     ]
     task = get_task(args.task)
     symbols, sizes = integers(args.symbols), integers(args.sizes)
     rows = draw_problems(task, args.runs / "problems", symbols, sizes, args.samples)
     out = args.runs / "evaluation" / run.name
-    _, reports = compare(entrants, task, rows, out, covariance=0, num_workers=args.workers)
+    _, reports = compare(entrants, task, rows, out, covariance=0)
     return {e.name: rates(report) for e, report in zip(entrants, reports, strict=False)}
 
 
@@ -132,7 +133,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--symbols", default=f"1-{TESTED}", help=f"in the test (1-{TESTED})")
     add("--sizes", default="1-15", help="in the test (1-15)")
     add("--samples", type=int, default=100, help="problems for each number of names (100)")
-    add("--workers", type=int, default=0, help="processes that check answers (0)")
     add("--runs", type=Path, default=Path("runs/extrapolation"), help="where models are")
     measure.add_out(parser)
     args = parser.parse_args(argv)

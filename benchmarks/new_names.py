@@ -35,8 +35,8 @@ from pathlib import Path
 from typing import Any
 
 import measure
+from hf_alpha.answer.models import answer_limit
 from hf_alpha.cli.options import integers
-from hf_alpha.evaluation.evaluate import answer_limit
 from hf_alpha.folders import write_text
 from hf_alpha.generation import generate_answers
 from hf_alpha.loading import load_checkpoint
@@ -180,7 +180,7 @@ def judged(task: str, rows: Sequence[Row], folder: Path) -> list[bool]:
     """Whether each answer of a model is right."""
     model, tokenizer = load_checkpoint(folder)
     solved = read_recipe(f"text/{task}").solved
-    pairs = [{"problem": row["source"], "answer": row["target"]} for row in rows]
+    pairs = [(row["source"], row["target"]) for row in rows]
     answers = generate_answers(
         model,
         tokenizer,

@@ -99,7 +99,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--sizes", default="1-15", help="in the test (1-15)")
     add("--samples", type=int, default=200, help="formulas for each number of symbols (200)")
     add("--covariance", type=int, default=5, help="of these, for alpha-covariance (5)")
-    add("--workers", type=int, default=0, help="processes that check answers (0)")
     add("--runs", type=Path, default=Path("runs/retrofit"), help="where models and reports are")
     measure.add_out(parser)
     args = parser.parse_args(argv)

@@ -35,7 +35,7 @@ import measure
 from hf_alpha.convert import get_symbol_model
 from hf_alpha.data.own import own_rows, read_own
 from hf_alpha.evaluation import alpha_covariance
-from hf_alpha.evaluation.evaluate import answer_limit, evaluate
+from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText, parts
@@ -308,7 +308,7 @@ def test(data: Data, name: str, folder: Path, args: argparse.Namespace) -> Repor
     if is_plain:
         task = recipe_for(data, is_plain).solved
         rows = [{**row, "problem": str(row["problem"])} for row in rows]
-    limit, out = answer_limit(task, tokenizer, rows), folder / f"test-{name}"
+    out = folder / f"test-{name}"
     report = evaluate(
         model,
         tokenizer,
@@ -316,7 +316,6 @@ def test(data: Data, name: str, folder: Path, args: argparse.Namespace) -> Repor
         rows,
         name=folder.name,
         num_beams=1,
-        max_new_tokens=limit,
         folder=out,
     )
     if report.alpha_covariance is None:
@@ -327,7 +326,7 @@ def test(data: Data, name: str, folder: Path, args: argparse.Namespace) -> Repor
             probes,
             data.pools[name] if is_plain else None,
             max_renamings=args.renamings,
-            generate_kwargs={"num_beams": 1, "max_new_tokens": limit},
+            generate_kwargs={key: report.settings[key] for key in ("num_beams", "max_new_tokens")},
         )
         report.save(out)
     return report

@@ -24,7 +24,7 @@ import measure
 from hf_alpha import solve
 from hf_alpha.generation import generate_answers, own_limit
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solving import AskedModel, AskedSolver, Settings, Solution
+from hf_alpha.solving import Settings, Solution, ask
 from hf_alpha.tasks import Problem, get_task
 from hf_alpha.tasks.checking import check_answer
 from hf_alpha.tasks.ltl import bounded, spot
@@ -75,19 +75,17 @@ def sets(count: int) -> dict[str, list[Problem]]:
 def ways(model: tuple[Any, Any], limit: float) -> dict[str, Way]:
     """Ways to solve a formula, each of which says whether it has."""
     settings = Settings(task=TASK, model=model, timeout=limit)
-    asked_model, asked_solver = AskedModel(TASK, settings), AskedSolver(TASK, settings)
+    ask_model, ask_solver = settings.answerers(TASK)
 
     def by_model(problem: Problem) -> bool:
         solution = Solution(problem, read=problem)
-        asked_model.solve([solution])
+        ask([ask_model], TASK, [solution], settings)
         return solution.solved
 
     def by_all(problem: Problem) -> bool:
         solution = Solution(problem, read=problem)
-        asked_solver.solve([solution])
-        if not solution.solved and not solution.unsatisfiable:
-            asked_model.solve([solution])
-        return solution.solved or solution.unsatisfiable
+        ask([ask_solver, ask_model], TASK, [solution], settings)
+        return solution.is_decided
 
     def by_search(problem: Problem) -> bool:
         bounded.find_trace(problem.tokens, problem.symbols, limit)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Recipe, check_shareable, recipe_beside
+from hf_alpha.recipe import RECIPE_FILE, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -64,7 +65,9 @@ def write_card(
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
-    region = _trained(recipe_beside(str(folder))) or region
+    recipe = recipe_beside(str(folder))
+    if recipe is not None:
+        region = trained_region(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     if license is None and backbone_type(config) is None:  # a backbone has its own
         license = "apache-2.0"
@@ -144,15 +147,6 @@ def symbol_counts(tokenizer: Any) -> str:
     """Return how many symbols there are of each class, for Markdown."""
     counts = (f"{count} {name}" for name, count in tokenizer.symbol_classes.items())
     return within_line(", ".join(counts))
-
-
-def _trained(recipe: Recipe | None) -> Region | None:
-    """Return symbols and sizes of the training data; None where the recipe does not say."""
-    data = recipe.data.generate if recipe else {}
-    if not {"num_symbols", "sizes"} <= data.keys():
-        return None
-    num_symbols = max(data["num_symbols"], data.get("up_to_symbols", 0))
-    return (0, num_symbols), (1, data["sizes"][1])
 
 
 def _not_better(report: Report, baseline: Report, measure: str) -> list[int]:

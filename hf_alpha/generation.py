@@ -20,12 +20,14 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
-from hf_alpha.tasks.base import warn_once
+from hf_alpha.tasks.base import NUM_BEAMS, warn_once
 from hf_alpha.tasks.checking import Answer
 
 Job = TypeVar("Job")
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
+BATCH_TOKENS = 64 * 256
+"""Tokens of a batch with its padding: long problems make smaller batches."""
 MAX_NEW_TOKENS = 128
 """Limit of an answer's length where nothing says another one."""
 NEW_SYMBOLS = 64
@@ -43,7 +45,7 @@ def generate_answers(
     tokenizer: AnyTokenizer,
     problems: Sequence[str],
     *,
-    num_beams: int = 3,
+    num_beams: int = NUM_BEAMS,
     length_penalty: float = 1.0,
     max_new_tokens: int = MAX_NEW_TOKENS,
     num_return_sequences: int = 1,
@@ -88,32 +90,27 @@ def generate_answers(
 
 
 def answer_batches(
-    model: torch.nn.Module | None,
+    model: torch.nn.Module,
     batches: Sequence[list[Job]],
-    answer: Callable[[list[Job]], Sequence[Given]],
+    answer: Callable[[list[Job]], Sequence[Result]],
     title: str,
     progress: bool = True,
-    num_answered: int = 0,
-) -> Generator[tuple[list[Job], Sequence[Given]], None, None]:
+) -> Generator[tuple[list[Job], Sequence[Result]], None, None]:
     """Answer one batch after the other, with a progress bar and without dropout.
 
     Args:
-        model: is put into evaluation mode meanwhile; None if none of this process answers.
+        model: is put into evaluation mode meanwhile.
         batches: of this process.
         answer: gives the answers to a batch.
         title: of the bar.
         progress: show the bar.
-        num_answered: jobs that an earlier start has answered, which the bar counts as well.
 
     Yields:
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
         where an error may end the work between two batches: the model's mode then comes back.
     """
-    total = num_answered + sum(map(len, batches))
-    with (
-        evaluation_mode(model),
-        tqdm(total=total, initial=num_answered, desc=title, disable=not progress) as bar,
-    ):
+    total = sum(map(len, batches))
+    with evaluation_mode(model), tqdm(total=total, desc=title, disable=not progress) as bar:
         for batch in batches:
             yield batch, answer(batch)
             bar.update(len(batch))
@@ -468,6 +465,8 @@ def warn_of_unknown(
 def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> list[list[int]]:
     """Group indices by (symbols, length), the most expensive first: memory runs out at once.
 
+    A batch has, with padding, at most `BATCH_TOKENS`; a problem alone may have more.
+
     Raises:
         ValueError: a batch would have no row.
     """
@@ -475,7 +474,17 @@ def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> 
         raise ValueError(f"batch_size is {batch_size}: give 1 or more")
     order = [index for index, encoding in enumerate(encodings) if encoding is not None]
     order.sort(key=lambda index: _cost(encodings[index]), reverse=True)
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    batches: list[list[int]] = []
+    longest = 0
+    for index in order:
+        size = _cost(encodings[index])[1]
+        longest = max(longest, size)
+        batch = batches[-1] if batches else []
+        if not batch or len(batch) == batch_size or longest * (len(batch) + 1) > BATCH_TOKENS:
+            batches.append(batch := [])
+            longest = size
+        batch.append(index)
+    return batches
 
 
 def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
@@ -483,14 +492,11 @@ def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
 
 
 @contextmanager
-def evaluation_mode(model: torch.nn.Module | None) -> Iterator[None]:
+def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
     """Switch off, within a `with` block, dropout and the model's own limit of length.
 
     (Transformers warns in every batch where both are set.)
     """
-    if model is None:
-        yield
-        return
     training, config = model.training, getattr(model, "generation_config", None)
     limit = getattr(config, "max_length", None)
     model.eval()

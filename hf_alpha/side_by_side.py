@@ -10,17 +10,17 @@ from typing import Any
 
 from datasets import Dataset
 
+from hf_alpha.answer.models import load_answerer
 from hf_alpha.data.own import own_rows
 from hf_alpha.data.pairs import renamings
-from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, EvaluatedModel, Options, compare
+from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, compare
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
-from hf_alpha.evaluation.evaluate import Exam
+from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
 from hf_alpha.finite import NotFiniteError
 from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.folders import alone_in, read_json, write_text
-from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
@@ -141,19 +141,19 @@ def compare_encodings(
     folders = [Path(one.training["output_dir"]) for _, one in recipes]
     look = _look(recipe, examples, rows, folders[0])
     say(f"{look}\n")
-    options = {**settings, "covariance": covariance, "progress": progress}
     warnings = {folder.name: look.warnings for folder in folders}
-    models = [_loaded(folder) for folder in folders]
+    models = [load_answerer(folder.name, str(folder), choose_device()) for folder in folders]
     _, (*tests, baseline) = compare(
-        models, recipe.solved, rows, out / "evaluation", warnings=warnings, **options
-    )
+        models, recipe.solved, rows, out / "evaluation", warnings=warnings, covariance=covariance,
+        progress=progress, **settings,
+    )  # fmt: skip
     held_out = own_rows(examples.validation, recipe.solved, HELD_OUT_ROWS)
-    measuring = Options(**{k: v for k, v in options.items() if k in Options.__dataclass_fields__})
     runs = []
     for (name, one), model, test in zip(recipes, models, tests, strict=True):
-        chosen = model.settings(recipe.solved, held_out, measuring.of_evaluation(recipe.solved))
-        exam = Exam(recipe.solved, held_out, out / "evaluation" / "held-out" / model.name, chosen)
-        runs.append(Run(name, one, test, model.evaluate(exam)))
+        model.extend(recipe.solved, [row["problem"] for row in held_out])
+        folder = out / "evaluation" / "held-out" / model.name
+        answers = run(model, recipe.solved, held_out, folder, progress=progress)
+        runs.append(Run(name, one, test, answers))
     reports = [
         *(pooled(name, [r.test for r in same]) for name, same in by_encoding(runs)),
         baseline,
@@ -248,11 +248,6 @@ def _learning_rate(recipe: Recipe) -> float:
     return float(recipe.training.get("learning_rate", LEARNING_RATE))
 
 
-def _loaded(folder: Path) -> EvaluatedModel:
-    model, tokenizer = load_checkpoint(folder)
-    return EvaluatedModel(folder.name, model.eval().to(choose_device()), tokenizer)
-
-
 def _look(
     recipe: Recipe, examples: Any, rows: Sequence[Mapping[str, Any]], model: Path
 ) -> FirstLook:
@@ -267,8 +262,8 @@ def _look(
 
 def by_encoding(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
     """Yield each encoding with its runs, one for each seed."""
-    for name in dict.fromkeys(run.encoding for run in runs):
-        yield name, [run for run in runs if run.encoding == name]
+    for name in dict.fromkeys(one.encoding for one in runs):
+        yield name, [one for one in runs if one.encoding == name]
 
 
 def pooled(name: str, reports: Sequence[Report]) -> Report:

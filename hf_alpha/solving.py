@@ -5,12 +5,13 @@ batches, and answers come in the order of the input. Torch is loaded once a mode
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Refutation, Reply, Search, Solver
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import FormulaError, Grammar
 from hf_alpha.tasks import Problem, Task, Verdict, get_task, name_of
@@ -25,9 +26,6 @@ TIMEOUT = 10.0
 """Seconds that solvers have for a problem."""
 WINDOW = 512
 """Problems that are read ahead; a model's batches are made of them."""
-BATCH_SIZE = 64
-BATCH_TOKENS = 64 * 256
-"""Tokens of a batch with its padding: long problems make smaller batches."""
 MODEL = "model"
 """What a model without a folder is called."""
 
@@ -86,6 +84,11 @@ class Solution:
         return any(verdict.is_correct for _, verdict in self.answers)
 
     @property
+    def is_decided(self) -> bool:
+        """Whether nobody need be asked any more."""
+        return self.read is None or self.solved or self.unsatisfiable
+
+    @property
     def status(self) -> str:
         """What is known.
 
@@ -106,6 +109,23 @@ class Solution:
         if self.unsatisfiable or not self.answers:
             return None, None
         return next((pair for pair in self.answers if pair[1].is_correct), self.answers[0])
+
+    def take(self, reply: Reply, task: Task, settings: "Settings") -> None:
+        """Take up what an answerer made of the problem, and check its answers."""
+        if reply.unsatisfiable:
+            self.unsatisfiable, self.core = True, reply.core
+        elif not reply.answers:
+            reasons = [self.error, reply.detail or reply.reason]
+            self.error = "; ".join(reason for reason in reasons if reason is not None)
+            return
+        elif reply.verdicts:
+            pairs = [*zip(reply.answers, reply.verdicts, strict=True), *self.answers]
+            self.answers = pairs[: 1 if settings.first_correct else settings.top_n]
+        else:
+            assert self.read is not None
+            checked = ((text, check_answer(task, self.read, text)) for text in reply.answers)
+            self.answers = _first_correct(checked) if settings.first_correct else list(checked)
+        self.found_by, self.error = reply.by or self.found_by, None
 
     def record(self) -> dict[str, Any]:
         """Return what a program reads; docs/solve.schema.json describes it."""
@@ -159,9 +179,9 @@ def solve(problems: str | Iterable[str], **settings: Any) -> Solution | Iterator
     return _solutions(problems, chosen)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How problems are solved.
+@dataclass(frozen=True, kw_only=True)
+class Settings(Search):
+    """How problems are solved: whom is asked, and how a model looks for answers.
 
     Attributes:
         task: a task or its name; by default that of the model. Without either, the first
@@ -171,36 +191,25 @@ class Settings:
         method: "model"; "solver", which is the task's own (`Task.decide`); or "auto": both, the
             solver first, which is faster, unless something is said that only a model can do.
         timeout: seconds of solvers for a problem.
-        top: answers of a solution. A search has at least as many beams.
-        first_correct: a solution has one answer, the first correct one of `top`, or else the best;
-            those behind it are not checked.
-        num_beams: by default the papers'.
-        max_new_tokens: limit of an answer's length; by default the model's own.
-        grammar: a model can write nothing that is no answer of the task (`Task.answer_mask`).
+        first_correct: a solution has one answer, the first correct one of `top_n`, or else the
+            best; those behind it are not checked.
         notation: of the texts; detected by default.
         device: on which a model is put that is loaded here: `auto`, `cpu`, `cuda:1`.
-        batch_size: problems that a model answers at once.
     """
 
     task: str | Task | None = None
     model: "str | Path | tuple[Any, Any] | None" = None
     method: str = "auto"
     timeout: float = TIMEOUT
-    top: int = 1
     first_correct: bool = False
-    num_beams: int | None = None
-    max_new_tokens: int | None = None
-    grammar: bool = False
     notation: str | None = None
     device: str = "auto"
-    batch_size: int = BATCH_SIZE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_known("method", self.method, METHODS)
         if not self.timeout > 0:
             raise ValueError(f"timeout is {self.timeout:g}: give seconds, more than 0")
-        if self.top < 1:
-            raise ValueError(f"top is {self.top}: give 1 or more")
         if self.method == "solver" and self.asks_model:
             raise ValueError(
                 "the method 'solver' asks no model: leave out what is meant for one, or take 'auto'"
@@ -209,13 +218,8 @@ class Settings:
     @property
     def asks_model(self) -> bool:
         """Whether something is said that only a model can do."""
-        return (
-            self.model is not None
-            or self.top > 1
-            or self.first_correct
-            or self.grammar
-            or any(value is not None for value in (self.num_beams, self.max_new_tokens))
-        )
+        chosen = {key for key, value in vars(DEFAULT_SEARCH).items() if getattr(self, key) != value}
+        return self.model is not None or self.first_correct or bool(chosen - {"batch_size"})
 
     def task_of(self, problem: str) -> Task:
         """Return the task, where need be that of a problem."""
@@ -228,8 +232,8 @@ class Settings:
                 return recipe_for(str(self.model), self.task).solved
         return get_task(self.task or _task_that_reads(problem, self.notation))
 
-    def finders(self, task: Task) -> "list[Finder]":
-        """Return who is asked, one after the other.
+    def answerers(self, task: Task) -> list[Callable[[], Answerer]]:
+        """Return what loads those who are asked, one after the other.
 
         Raises:
             ValueError: the task has no solver, or no model, and that is what was asked for.
@@ -241,13 +245,36 @@ class Settings:
             raise ValueError(
                 f"no model of task {name_of(task)!r} is released: name one with --model"
             )
+        model, solver = cache(lambda: self._loaded(task)), lambda: Solver(self.timeout)
         if self.method == "model" or not task.decides:
-            return [AskedModel(task, self), Refutation(task)]
+            return [model, Refutation]
         if self.method == "solver":
-            return [AskedSolver(task, self)]
-        if self.asks_model:
-            return [AskedModel(task, self), AskedSolver(task, self)]
-        return [AskedSolver(task, self), *[AskedModel(task, self)] * has_model]
+            return [solver]
+        return [model, solver] if self.asks_model else [solver, *[model] * has_model]
+
+    def _loaded(self, task: Task) -> Answerer:
+        """Load the model."""
+        from hf_alpha.answer.models import Model
+        from hf_alpha.first_look import TrainingFacts
+        from hf_alpha.loading import load_checkpoint
+        from hf_alpha.processes import choose_device
+        from hf_alpha.progress import without_bars
+        from hf_alpha.resources import released_model
+
+        name, training = MODEL, None
+        if isinstance(self.model, tuple):
+            model, tokenizer = self.model
+        else:
+            place = self.model or released_model(task.released_model)
+            name = str(self.model or task.released_model).rstrip("/").split("/")[-1]
+            device = choose_device(self.device)
+            with without_bars():
+                model, tokenizer = load_checkpoint(place)
+            model = model.to(device)
+            if self.model is not None and hasattr(task, "finder"):
+                training = TrainingFacts.beside(str(self.model))
+        task.prepare(tokenizer)
+        return Model(name, model, tokenizer, self, training)
 
 
 def _task_that_reads(problem: str, notation: str | None) -> Task:
@@ -278,15 +305,45 @@ def _solutions(problems: Iterable[str], settings: Settings) -> Iterator[Solution
     if not readable:
         return
     task = settings.task_of(readable[-1])
-    finders = settings.finders(task)
+    answerers = settings.answerers(task)
     stream = chain(readable, stream)
     while window := list(islice(stream, WINDOW)):
         solutions = [_opened(task, text, settings.notation) for text in window]
-        undecided = [solution for solution in solutions if solution.read is not None]
-        for finder in finders:
-            finder.solve(undecided)
-            undecided = [one for one in undecided if not one.solved and not one.unsatisfiable]
+        ask(answerers, task, solutions, settings)
         yield from solutions
+
+
+def ask(
+    answerers: Sequence[Callable[[], Answerer]],
+    task: Task,
+    solutions: Sequence[Solution],
+    settings: Settings,
+) -> None:
+    """Ask one after the other about what is not decided yet, and fill in what is found."""
+    for load in answerers:
+        problems = {
+            index: one.read
+            for index, one in enumerate(solutions)
+            if one.read is not None and not one.is_decided
+        }
+        if not problems:
+            return
+        answerer = load()
+        answerer.extend(task, list(problems.values()))
+        # The tokenizer of a model may be older than the task, and rewrite less.
+        grammar = getattr(getattr(answerer, "tokenizer", task), "grammar", None)
+        start = time.perf_counter()
+        for replies in answerer.answer(task, problems):
+            seconds = (time.perf_counter() - start) / max(len(replies), 1)
+            for index, reply in replies.items():
+                start = time.perf_counter()
+                solutions[index].take(reply, task, settings)
+                solutions[index].seconds += seconds + time.perf_counter() - start
+                if solutions[index].read_as is None:
+                    solutions[index].read_as = _read_as(grammar, problems[index])
+                if reply.answers:
+                    solutions[index].notes += answerer.notes(task, problems[index])
+            start = time.perf_counter()
 
 
 def _opened(task: Task, text: str, notation: str | None) -> Solution:
@@ -301,205 +358,6 @@ def _opened(task: Task, text: str, notation: str | None) -> Solution:
         return Solution(given, error=str(error) if line is None else f"{line.place}: {error}")
 
 
-class Finder(Protocol):
-    """Who looks for answers."""
-
-    def solve(self, solutions: Sequence[Solution]) -> None:
-        """Fill in what is found; every one of these has been read."""
-
-
-class AskedSolver:
-    """The task's own solver."""
-
-    def __init__(self, task: Task, settings: Settings):
-        self._task, self._settings = task, settings
-
-    def solve(self, solutions: Sequence[Solution]) -> None:
-        """Have each problem decided within the limit of time."""
-        for solution in solutions:
-            start = time.perf_counter()
-            self._solve(solution)
-            solution.seconds += time.perf_counter() - start
-
-    def _solve(self, solution: Solution) -> None:
-        task, problem = self._task, solution.read
-        assert problem is not None
-        if solution.read_as is None:
-            solution.read_as = _read_as(task.grammar, problem)
-        decision = task.decide(problem, self._settings.timeout)
-        if decision.unsatisfiable:
-            solution.unsatisfiable, solution.core = True, decision.core
-        elif decision.answer is None:
-            solution.error = decision.reason
-            return
-        else:
-            answer = Answer(decision.answer)
-            verdict = check_answer(task, problem, answer, timeout=self._settings.timeout)
-            if not verdict.is_correct:
-                solution.error = f"the answer of {decision.by}, {answer!r}, is {verdict}"
-                return
-            room = 1 if self._settings.first_correct else self._settings.top
-            solution.answers = [(answer, verdict), *solution.answers][:room]
-        solution.found_by, solution.error = decision.by, None
-
-
-class Refutation:
-    """Whatever proves, after the model's answers, that none is right."""
-
-    def __init__(self, task: Task):
-        self._task = task
-
-    def solve(self, solutions: Sequence[Solution]) -> None:
-        """Ask the task whether problems that were answered have an answer."""
-        for solution in solutions:
-            problem = solution.read
-            if solution.error is None and problem is not None:
-                solution.unsatisfiable = self._task.has_answer(problem) is False
-
-
-class AskedModel:
-    """A model, and the task's check of its answers."""
-
-    def __init__(self, task: Task, settings: Settings):
-        self._task, self._settings = task, settings
-        model = settings.model or task.released_model
-        self._name = MODEL if isinstance(model, tuple) else str(model).rstrip("/").split("/")[-1]
-
-    @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
-        """Model and tokenizer."""
-        from hf_alpha.loading import load_checkpoint
-        from hf_alpha.processes import choose_device
-        from hf_alpha.progress import without_bars
-        from hf_alpha.resources import released_model
-
-        model = self._settings.model
-        if not isinstance(model, tuple):
-            device = choose_device(self._settings.device)
-            folder = model or released_model(self._task.released_model)
-            with without_bars():
-                loaded, tokenizer = load_checkpoint(folder)
-            model = loaded.to(device), tokenizer
-        self._task.prepare(model[1])
-        return model
-
-    @cached_property
-    def _training(self) -> Any:
-        """What training has left beside a model that was named; None where there is nothing."""
-        from hf_alpha.first_look import TrainingFacts
-
-        model = self._settings.model
-        if model is None or isinstance(model, tuple) or not hasattr(self._task, "finder"):
-            return None
-        return TrainingFacts.beside(str(model))
-
-    def _notes(self, tokenizer: Any, problem: Problem) -> Iterator[str]:
-        from hf_alpha.first_look import listed, unknown_words
-
-        if self._training is not None:
-            yield from self._training.notes(problem, self._task.finder)  # type: ignore[attr-defined]
-        (words,) = unknown_words(tokenizer, [problem])
-        if words:
-            yield f"unknown to the model, and no name by its rules: {listed(words)}"
-
-    def solve(self, solutions: Sequence[Solution]) -> None:
-        """Answer in batches of problems of like length, and check the answers."""
-        if not solutions:
-            return
-        for solution, answers, seconds in self._answered(solutions):
-            start = time.perf_counter()
-            problem, task = solution.read, self._task
-            assert problem is not None
-            pairs = ((answer, check_answer(task, problem, answer)) for answer in answers)
-            first = self._settings.first_correct
-            solution.answers = _first_correct(pairs) if first else list(pairs)
-            solution.seconds += seconds + time.perf_counter() - start
-            solution.error, solution.found_by = None, self._name
-
-    def _answered(
-        self, solutions: Sequence[Solution]
-    ) -> Iterator[tuple[Solution, list[Answer], float]]:
-        """Give, batch by batch, solutions with the model's answers and seconds for each."""
-        from hf_alpha.generation import (
-            answer_batches,
-            beam_search,
-            extend_vocabulary,
-            own_limit,
-            plan_batches,
-            search_settings,
-        )
-
-        (model, tokenizer), settings = self._loaded, self._settings
-        problems = [solution.read for solution in solutions if solution.read is not None]
-        extend_vocabulary(model, tokenizer, self._task.needed_symbols(problems))
-        num_beams = max(settings.num_beams or self._task.num_beams, settings.top)
-        max_new_tokens = settings.max_new_tokens or own_limit(model)
-        search = search_settings(num_beams, 1.0, max_new_tokens, settings.top)
-        if settings.grammar:
-            search["logits_processor"] = [self._by_grammar(model, tokenizer)]
-        encodings = [self._encoded(solution, max_new_tokens) for solution in solutions]
-        sizes = [len(encoding["input_ids"]) if encoding else 0 for encoding in encodings]
-        batches = _within(plan_batches(encodings, settings.batch_size), sizes, BATCH_TOKENS)
-        answer = beam_search(model, tokenizer, encodings, search)
-        start = time.perf_counter()
-        for batch, answers in answer_batches(model, batches, answer, "", progress=False):
-            seconds = (time.perf_counter() - start) / len(batch)
-            for index, own in zip(batch, answers, strict=True):
-                yield solutions[index], own, seconds
-            start = time.perf_counter()
-
-    def _by_grammar(self, model: Any, tokenizer: Any) -> Any:
-        """Return what keeps a model to the grammar of answers.
-
-        Raises:
-            ValueError: the task has none, or the model is a decoder alone.
-        """
-        from hf_alpha.generation import MaskedTokens
-
-        mask = self._task.answer_mask(tokenizer)
-        if mask is None or not model.config.is_encoder_decoder:
-            what = "this task" if mask is None else "answers of a decoder alone"
-            raise ValueError(f"there is no grammar of answers for {what}: leave out `grammar`")
-        return MaskedTokens(mask)
-
-    def _encoded(self, solution: Solution, max_new_tokens: int) -> Any:
-        """Encode a problem; None, and an error, if the model cannot take it."""
-        from hf_alpha.generation import InputTooLong, answer_room, encode_problem
-
-        model, tokenizer = self._loaded
-        problem = solution.read
-        assert problem is not None
-        if solution.read_as is None:
-            solution.read_as = _read_as(getattr(tokenizer, "grammar", None), problem)
-        try:
-            encoding = encode_problem(tokenizer, problem)
-            if encoding is None:
-                raise FormulaError(_too_many_names(model, tokenizer))
-            solution.notes = list(self._notes(tokenizer, problem))
-            answer_room(model.config, len(encoding["input_ids"]), max_new_tokens, "the problem")
-        except (FormulaError, InputTooLong) as error:
-            solution.error = str(error) if solution.error is None else f"{solution.error}; {error}"
-            return None
-        return encoding
-
-
-def _within(
-    batches: Iterable[list[int]], sizes: Sequence[int], most_tokens: int
-) -> list[list[int]]:
-    """Split batches that have, with padding, more tokens; a problem alone may have more."""
-    split = []
-    for batch in batches:
-        part: list[int] = []
-        for index in batch:
-            longest = max(sizes[one] for one in [*part, index])
-            if part and longest * (len(part) + 1) > most_tokens:
-                split.append(part)
-                part = []
-            part.append(index)
-        split.append(part)
-    return split
-
-
 def _first_correct(judged: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
     """Return the first correct answer, or else the best one; none if there are none."""
     best: list[tuple[Answer, Verdict]] = []
@@ -508,20 +366,6 @@ def _first_correct(judged: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answe
             return [(answer, verdict)]
         best = best or [(answer, verdict)]
     return best
-
-
-def _too_many_names(model: Any, tokenizer: Any) -> str:
-    num_symbols = sum(tokenizer.symbol_classes.values())
-    if model.config.encoding.no_extension:
-        advice = (
-            "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
-            if model.config.is_encoder_decoder
-            else "train one with more (num_symbols)"
-        )
-        return f"more names than the {num_symbols} symbols that this model was trained on; {advice}"
-    return (
-        f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
-    )
 
 
 def _read_as(grammar: Grammar | None, problem: Problem) -> str | None:

@@ -80,7 +80,7 @@ def print_walks(verbose: bool) -> None:
         run, data = f"{folder}/run", f"{folder}/data"
         recipe = ["propositional/debug", f"data.path={data}", "training.disable_tqdm=true"]
         own = f"training.output_dir={folder}/first"
-        asked = ["evaluate", run, "--data", data, "--samples", "2", "--quiet", "--out"]
+        asked = ["evaluate", run, "--data", data, "--samples", "2", "--out"]
         walk("", "train", *recipe, own)  # data are made once: how is a walk of its own
         walks = {
             "train": walk("SymbolHead.predict", "train", *recipe, f"training.output_dir={run}"),

@@ -9,12 +9,10 @@ from matplotlib.image import imread
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 
 
-def shows_reports(
-    folder: Path, names: Sequence[str], again: Path, caption: str | None = None
-) -> bool:
+def shows_reports(folder: Path, names: Sequence[str], again: Path) -> bool:
     """Whether `heatmap.png` is what these models' heatmap.json files give, drawn again there."""
     panels = [Heatmap.load(folder / name / "heatmap.json") for name in names]
-    draw(panels, again, caption=caption)
+    draw(panels, again)
     return np.array_equal(imread(folder / "heatmap.png"), imread(again))
 
 

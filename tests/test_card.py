@@ -6,17 +6,18 @@ from huggingface_hub import ModelCard
 from matplotlib.image import imread
 from strategies import make_model
 
+from hf_alpha.answer.base import Random
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.card import (
     CURVE_FILE,
     HEATMAP_FILE,
     _example,
     _examples,
-    _trained,
     make_curve,
     write_card,
 )
-from hf_alpha.evaluation import alpha_covariance, evaluate, evaluate_random
+from hf_alpha.evaluation import alpha_covariance, evaluate, run
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.tasks import get_task
@@ -31,7 +32,7 @@ def test_card_of_a_copying_model(tmp_path):
     (tmp_path / "NOTES.md").write_text("Knows no capitals.\n")
     report = evaluate(model, tokenizer, "copying", rows, progress=False, max_new_tokens=4)
     region = (1, 2), (2, 6)
-    baseline = evaluate_random("copying", rows)
+    baseline = run(Random("random string"), "copying", rows, progress=False)
     write_card(tmp_path, report, baseline, "the command", "2026-01-02", region=region)
     card = ModelCard.load(tmp_path / "README.md")
     values = [(r.dataset_name, r.metric_type, r.metric_value) for r in card.data.eval_results]
@@ -67,7 +68,7 @@ def test_card_says_what_the_report_says(tmp_path):
     report.alpha_covariance = alpha_covariance(
         model, tokenizer, problems, max_renamings=2, generate_kwargs=brief, progress=False
     )
-    baseline = evaluate_random(task, rows)
+    baseline = run(Random(task.random_name), task, rows, progress=False)
     write_card(tmp_path / "toy", report, baseline, "hf-alpha evaluate toy", "2026-01-02")
     card = ModelCard.load(tmp_path / "toy" / "README.md")
     assert card.data.model_name == "toy"
@@ -84,7 +85,7 @@ def test_card_says_what_the_report_says(tmp_path):
     assert f"at most 3 symbols and {most} tokens" in card.text
     assert "Of those tested within that, 0.0 % are answered right." in card.text
     many = ["data.generate.many_symbols=3200", "data.generate.up_to_symbols=8"]
-    assert _trained(read_recipe("ltl/relational-small", many)) == ((0, 8), (1, 15))
+    assert trained_region(read_recipe("ltl/relational-small", many)) == ((0, 8), (1, 15))
     # A model without any training is right less often than a random assignment.
     assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
     assert "no better than the random assignment" in card.text

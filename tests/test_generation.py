@@ -10,6 +10,7 @@ from retrofits import make_retrofit
 from strategies import make_model
 from transformers import AutoTokenizer, GenerationConfig, TextStreamer
 
+from hf_alpha import generation
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import alpha_covariance, evaluate
 from hf_alpha.evaluation.report import OUTSIDE
@@ -292,13 +293,16 @@ def test_outside_a_vocabulary_is_what_more_symbols_would_bring_inside():
             encode_problem(tokenizer, text)
 
 
-def test_batches_hold_problems_alike_the_most_expensive_first():
+def test_batches_hold_problems_alike_the_most_expensive_first(monkeypatch):
     encodings = encode_problems(make_tokenizer(), [*PROBLEMS, "&&&&&abcdef"])
     batches = plan_batches(encodings, 4)
     assert sorted(i for batch in batches for i in batch) == list(range(len(PROBLEMS)))
     costs = [(len(encodings[i]["stream_ids"]), len(encodings[i]["input_ids"]))
              for batch in batches for i in batch]  # fmt: skip
     assert costs == sorted(costs, reverse=True)
+    monkeypatch.setattr(generation, "BATCH_TOKENS", 18)
+    sizes = [{"stream_ids": [], "input_ids": [0] * size} for size in (9, 8, 2, 1, 90)]
+    assert plan_batches(sizes, 4) == [[4], [0, 1], [2, 3]]
     with pytest.raises(ValueError, match="batch_size is 0: give 1 or more"):
         plan_batches(encodings, 0)
     with pytest.raises(ValueError, match="problem 1 is no string but a NoneType"):

@@ -36,6 +36,7 @@ LAYERS = [
     {"data"},
     {"objectives"},
     {"convert", "recipe"},
+    {"answer"},
     {"evaluation"},
     {"train"},
     {"release", "side_by_side", "solving"},

@@ -75,7 +75,7 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     answered = hf_alpha("solve", "--model", out / "relational", "swap x y : F x y")
     assert answered.code == 0 and "  answer " in answered.out
     # The model's recipe says what is solved, and where the test lies.
-    found = hf_alpha("evaluate", out / "relational", "--covariance", 0, "--quiet")
+    found = hf_alpha("evaluate", out / "relational", "--covariance", 0)
     assert found.code == 0 and (out / "relational" / "evaluation" / "table.txt").is_file()
     assert "copy of the input" in found.out
     # Test data is looked at first, beside what training has left there.

@@ -29,11 +29,12 @@ from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
 from transformers.utils import logging as transformers_logging
 
 from hf_alpha import SymbolConfig, get_symbol_model
+from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import code_files
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.read import load
-from hf_alpha.evaluation.compare import EvaluatedModel, compare
+from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.covariance import alpha_covariance
 from hf_alpha.evaluation.evaluate import evaluate, read_samples
 from hf_alpha.loading import CheckpointError, load_checkpoint
@@ -1123,7 +1124,7 @@ def test_tools_take_any_type_of_model_with_symbols(data_dir, tmp_path):
     model, tokenizer = load_checkpoint(out)
     assert type(model) is ToyForConditionalGeneration and model.config.hidden_size == 8
     rows = [{"problem": "& a ! b"}, {"problem": "&&&&&abcdef"}]
-    models = [EvaluatedModel("other", model, tokenizer)]
+    models = [Model("other", model, tokenizer)]
     _, (report, _) = compare(
         models, get_task("propositional"), rows_of(rows), tmp_path / "report", covariance=1,
         max_renamings=4, progress=False,

@@ -124,7 +124,7 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
 
 
 SOLVE = ("solve", "--model", "m", TEXT)
-EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out", "r")
+EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--out", "r")
 TRAIN = ("train", "mine.yaml")
 TAKEN = socket.create_server(("127.0.0.1", 0))
 DEMO = ("demo", "--model", "m", "--port", TAKEN.getsockname()[1])  # so that nothing is served
@@ -283,7 +283,7 @@ def test_what_this_user_trained_here_needs_no_trust(here):
     """The short way for one's own runs: known by a digest that is nowhere in the folder."""
     assert hf_alpha(*TRAIN, "checkpoint=null", "symbols={name: {function: 'evil:find', count: 4}}",
                     "check=evil:check", f"model={json.dumps(SIZES)}").code == 0  # fmt: skip
-    own = ("evaluate", "mine", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out")
+    own = ("evaluate", "mine", "--data", "pairs.jsonl", "--covariance", 0, "--out")
     done = hf_alpha(*own, "first")
     assert done.code == 0 and "correct" in done.out, done.err
     assert hf_alpha("solve", "--model", "mine", TEXT).code == 0
@@ -508,7 +508,7 @@ def test_a_recipe_extends_those_in_its_folder_alone(here):
     assert "outside" in hf_alpha(*SOLVE).error
 
 
-TEST = ("evaluate", "m", "--covariance", 0, "--quiet", "--out", "r")
+TEST = ("evaluate", "m", "--covariance", 0, "--out", "r")
 
 
 @pytest.mark.parametrize("place", ["pairs.jsonl", "../pairs.jsonl", "{}/pairs.jsonl", "me/private",
@@ -549,9 +549,9 @@ def test_data_of_what_this_user_trained_is_where_the_recipe_says(here):
     shutil.copytree("mine", "copied")
     assert "--data" in hf_alpha("evaluate", "copied", *TEST[2:]).error
     assert hf_alpha("release", "mine", "released").code == 0  # is this user's as well
-    assert hf_alpha("evaluate", "released", *TEST[2:6], "r2").code == 0
+    assert hf_alpha("evaluate", "released", *TEST[2:5], "r2").code == 0
     assert hf_alpha("release", "copied", "theirs").code == 0
-    assert "--data" in hf_alpha("evaluate", "theirs", *TEST[2:6], "r3").error
+    assert "--data" in hf_alpha("evaluate", "theirs", *TEST[2:5], "r3").error
 
 
 def test_trust_does_not_reach_further_than_code(here):

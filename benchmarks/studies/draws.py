@@ -6,7 +6,6 @@ from typing import Any
 from hf_alpha.data.read import load
 from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import draw_problems
-from hf_alpha.evaluation.evaluate import answer_limit
 from hf_alpha.evaluation.random_parts import TEN, Spread
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
@@ -79,7 +78,6 @@ class Draws(Table):
             problems,
             validation,
             folder=runs / "reports" / "draws" / folder.name,
-            max_new_tokens=answer_limit(task, tokenizer, problems),
             progress=False,
         )
         values: dict[str, Any] = {"samples": len(problems)}

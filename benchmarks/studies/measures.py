@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.answer.base import Random
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation import AlphaCovariance, Rates, Report, alpha_covariance
 from hf_alpha.evaluation.compare import draw_problems
-from hf_alpha.evaluation.evaluate import answer_limit, evaluate, evaluate_random
-from hf_alpha.generation import extend_vocabulary
+from hf_alpha.evaluation.evaluate import evaluate, run
+from hf_alpha.generation import MAX_NEW_TOKENS, extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.processes import choose_device
 from hf_alpha.tasks import get_task
@@ -62,7 +63,7 @@ def answers(
     """
     solved = get_task(task)
     if folder is None:
-        return evaluate_random(solved, problems)
+        return run(Random(solved.random_name), solved, problems, progress=False)
     model, tokenizer = load_checkpoint(folder)
     model = model.eval().to(choose_device())
     solved.prepare(tokenizer)
@@ -74,7 +75,6 @@ def answers(
         solved,
         problems,
         name=folder.name,
-        max_new_tokens=answer_limit(solved, tokenizer, problems),
         top_n=top_n,
         folder=runs / "reports" / test / folder.name,
         progress=False,
@@ -136,7 +136,7 @@ def covariance(folder: Path, task: str, problems: Problems, names: int) -> Alpha
         max_renamings=None,
         generate_kwargs={
             "num_beams": solved.num_beams,
-            "max_new_tokens": answer_limit(solved, tokenizer, problems),
+            "max_new_tokens": MAX_NEW_TOKENS,
         },
         progress=False,
     )

@@ -1,14 +1,25 @@
 """`hf-alpha evaluate`: metrics of trained models, beside one another."""
 
+import shlex
+import sys
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, say, test_data
-from hf_alpha.cli.groups import Card, Covariance, Picture, Problems, Work, report_folder
-from hf_alpha.cli.options import Beams, ModelsTask, grouped, may_trust, names_of, refuse, row_names
+from hf_alpha.cli.common import check_places, own_test_rows, say, test_data
+from hf_alpha.cli.options import (
+    Beams,
+    ModelsTask,
+    grouped,
+    integers,
+    may_trust,
+    names_of,
+    refuse,
+    row_names,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -25,16 +36,130 @@ Out = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
+class Problems:
+    """The problems that models are tested on: of a dataset, or drawn."""
+
+    PANEL: ClassVar[str] = "Problems"
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Dataset to use; by default formulas are drawn, and of your own pairs the "
+            "recipe's data.test is taken."
+        ),
+    ] = None
+    split: Annotated[
+        str | None, typer.Option(help="Its split; by default test, or the only one.")
+    ] = None
+    symbols: Annotated[
+        str | None,
+        typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8."),
+    ] = None
+    sizes: Annotated[
+        str | None, typer.Option(help="Only with so many tokens; of formulas that are drawn, 1-15.")
+    ] = None
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Problems for each number of symbols, 100 if they are drawn; of data, all."
+        ),
+    ] = None
+
+    def folder(self, models: list[str], recipe: "Recipe") -> Path:
+        """Return the folder of a report without --out; its name has the choices of given data."""
+        is_drawn = self.data is None and not _has_own_pairs(recipe)
+        return report_folder(
+            models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
+        )
+
+    def rows(self, recipe: "Recipe", out: Path, progress: bool) -> list[dict[str, Any]]:
+        """Return the problems.
+
+        Args:
+            recipe: says what is solved, and where pairs of the user's own are.
+            out: folder of the report, which keeps formulas that are drawn.
+            progress: show a progress bar while they are drawn.
+
+        Raises:
+            ValueError: there are no such problems, or an option would have no effect on them.
+        """
+        from hf_alpha.data.read import load
+        from hf_alpha.evaluation.compare import choose_rows, draw_problems
+
+        numbers, sizes = (
+            None if text is None else integers(text) for text in (self.symbols, self.sizes)
+        )
+        if _has_own_pairs(recipe):
+            rows = own_test_rows(recipe, self.data, self.split)
+        elif self.data is not None:
+            rows = list(load(self.data, self.split, recipe.solved, preferred_split="test"))
+        elif self.split is not None:
+            raise ValueError("--split is for --data, and formulas are drawn: leave it out")
+        else:
+            return draw_problems(
+                recipe.solved, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
+                self.samples or 100, progress=progress,
+            )  # fmt: skip
+        return choose_rows(rows, numbers, sizes, self.samples)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answers:
-    """How models answer."""
+    """How models answer, and what is measured."""
 
     PANEL: ClassVar[str] = "Models that answer"
     task: ModelsTask = None
     beams: Beams = None
     top_n: Annotated[int, typer.Option(min=1, help="Also: is one of N answers correct?")] = 1
-    draws: Annotated[
-        int, typer.Option(min=0, help="Of the random parts of dual_part models; shows the spread.")
-    ] = 0
+    covariance: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Problems for each number of symbols, for alpha-covariance; 0 for none."
+        ),
+    ] = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The card that is written beside each model.
+
+    Raises:
+        ValueError: a licence is given without a card.
+    """
+
+    PANEL: ClassVar[str] = "Cards"
+    card: Annotated[
+        bool,
+        typer.Option(
+            "--card",
+            help="Write each model's README.md from the results, and from the NOTES.md in its "
+            "folder, if there is one.",
+        ),
+    ] = False
+    license: Annotated[
+        str | None, typer.Option(help="For --card: the model's, such as cc-by-nc-4.0.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.license is not None and not self.card:
+            raise ValueError("--license is what a card says: give --card too")
+
+    def check(self, models: list[str]) -> None:
+        """Refuse to write beside models that are elsewhere.
+
+        Raises:
+            ValueError: a card is wanted of a model that is in no folder here.
+        """
+        if self.card and (elsewhere := [model for model in models if not Path(model).is_dir()]):
+            raise ValueError(f"--card writes beside a model, and {elsewhere[0]} is no folder here")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The card's command, date and licence."""
+        return {
+            "command": shlex.join(["hf-alpha", *sys.argv[1:]]),
+            "date": f"{date.today()}",
+            "license": self.license,
+        }
 
 
 OF_OBJECTIVES = {"data", "split"}
@@ -54,10 +179,7 @@ def evaluate(
     ] = None,
     problems: Problems,
     answers: Answers,
-    covariance: Covariance,
-    picture: Picture,
     card: Card,
-    work: Work,
 ) -> None:
     """Measure correctness, exactness, edit distance and alpha-covariance beside random answers.
 
@@ -68,21 +190,22 @@ def evaluate(
     Of models that do not answer with text: the metrics of their recipe's objective.
     """
     check_places(*models)
+    from hf_alpha.processes import choose_device
     from hf_alpha.recipe import writes_answers
 
     card.check(models)
-    device = work.begin()
+    device = choose_device()
     writing = [model for model in models if writes_answers(model)]
     others = [model for model in models if model not in writing]
     if writing and others:
         raise ValueError(f"{writing[0]} writes answers, {others[0]} does not: evaluate them apart")
     if writing:
         refuse(command, ["by"], "is for models that do not answer with text")
-        _evaluate_answers(models, out, device, problems, answers, covariance, picture, card, work)
+        _evaluate_answers(models, out, device, problems, answers, card)
     else:
-        answer_options = {*names_of(Problems, Answers, Covariance, Picture), "workers", "timeout"}
-        refuse(command, sorted(answer_options - OF_OBJECTIVES), "is for models that write answers")
-        _evaluate_objective(models, out, device, problems, by, card, work.batch_size)
+        answer_options = {*names_of(Problems, Answers)} - OF_OBJECTIVES
+        refuse(command, sorted(answer_options), "is for models that write answers")
+        _evaluate_objective(models, out, device, problems, by, card)
 
 
 def _evaluate_answers(
@@ -91,44 +214,35 @@ def _evaluate_answers(
     device: "torch.device",
     problems: Problems,
     answers: Answers,
-    covariance: Covariance,
-    picture: Picture,
     card: Card,
-    work: Work,
 ) -> None:
     """Measure models that write answers, which are checked."""
+    from hf_alpha.answer.base import Search
+    from hf_alpha.answer.models import load_answerer
     from hf_alpha.card import write_card
     from hf_alpha.data.own import look_first
-    from hf_alpha.evaluation.compare import compare
-    from hf_alpha.evaluation.entrants import answering_model, has_symbols
+    from hf_alpha.evaluation.compare import compare, trained_region
+    from hf_alpha.loading import load_config
 
-    settings = {**covariance.settings, **work.settings}
-    with_symbols = [model for model in models if has_symbols(model)]
+    with_symbols = [model for model in models if hasattr(load_config(model), "symbol_classes")]
     recipe = _recipe_of(models, with_symbols, answers.task)
     if card.card and len(with_symbols) < len(models):
         raise ValueError("--card is for models with symbols: leave out the others")
-    names = row_names(models)
-    entrants = [answering_model(*pair, device) for pair in zip(names, models, strict=True)]
-    encodings = [getattr(one.model.config, "encoding", None) for one in entrants]
-    if answers.draws and not any(one is not None and one.random_parts for one in encodings):
-        raise ValueError("--draws is for models with random parts, and there is none: leave it out")
-    folder = out or problems.folder(models, recipe)
-    rows = problems.rows(recipe.solved, recipe, folder, progress=not work.quiet)
-    looks = look_first(recipe, rows, {
-        entrant.name: (model, entrant.tokenizer)
-        for entrant, model in zip(entrants, models, strict=True)
-    })  # fmt: skip
+    search = Search(num_beams=answers.beams, top_n=answers.top_n)
+    by_name = dict(zip(row_names(models), models, strict=True))
+    answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
+    folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
+    rows = problems.rows(recipe, folder, progress)
+    tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
+    looks, region = look_first(recipe, rows, tokenizers), trained_region(recipe)
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
-    table, reports = compare(
-        entrants, recipe.solved, rows, folder, region=picture.region, seed=problems.seed,
-        num_beams=answers.beams, top_n=answers.top_n, draws=answers.draws,
-        warnings={name: look.warnings for name, look in looks.items()}, **settings,
+    table, (*of_models, chance) = compare(
+        answerers, recipe.solved, rows, folder, region=region, covariance=answers.covariance,
+        warnings={name: look.warnings for name, look in looks.items()}, progress=progress,
     )  # fmt: skip
-    if card.card:
-        *of_models, chance = reports
-        for model, report in zip(models, of_models, strict=True):
-            write_card(Path(model), report, chance, region=picture.region, **card.facts)
+    for model, report in zip(models if card.card else (), of_models, strict=card.card):
+        write_card(Path(model), report, chance, region=region, **card.facts)
     say(f"{table}\nreport and pictures are in {folder}")
 
 
@@ -163,7 +277,6 @@ def _evaluate_objective(
     problems: Problems,
     by: str | None,
     card: Card,
-    batch_size: int,
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
     from hf_alpha.evaluation.objectives import evaluate_objective, rows_recipe
@@ -174,9 +287,8 @@ def _evaluate_objective(
     folder, data = out or report_folder(models, problems.data), test_data(recipe, problems.data)
     by_name = dict(zip(row_names(models), models, strict=True))
     table, scores = evaluate_objective(
-        by_name, recipe, data, folder, split=problems.split, by=by, batch_size=batch_size,
-        device=device,
-    )  # fmt: skip
+        by_name, recipe, data, folder, split=problems.split, by=by, device=device
+    )
     if card.card:
         objective = make_objective(recipe.objective)
         rows = objective.read(recipe.data, data, "test", problems.split)
@@ -185,6 +297,32 @@ def _evaluate_objective(
                 Path(model), objective, scores[name], rows, recipe.data, by=by, **card.facts
             )
     say(f"{table}\nmetrics and predictions are in {folder}")
+
+
+def _has_own_pairs(recipe: "Recipe") -> bool:
+    from hf_alpha.tasks import DrawnTask
+
+    return recipe.has_own_data and not isinstance(recipe.solved, DrawnTask)
+
+
+def report_folder(models: list[str], data: str | None, *choices: object) -> Path:
+    """Return `evaluation` in a training run's folder, or a folder named by data and choices.
+
+    Of other models it is under `runs`: what was released or converted stays as it is.
+
+    Raises:
+        ValueError: there are several models.
+    """
+    from hf_alpha.train import TRAINER_STATE
+
+    if len(models) != 1:
+        raise ValueError("name a folder for the report with --out")
+    dataset = [] if data is None else [Path(data).name.partition(".")[0]]
+    parts = ["evaluation", *dataset, *(str(choice) for choice in choices if choice is not None)]
+    name, folder = "-".join(parts), Path(models[0])
+    if (folder / TRAINER_STATE).is_file():
+        return folder / name
+    return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
 __all__ = ["Out", "evaluate"]

@@ -194,19 +194,6 @@ def row_names(models: list[str]) -> list[str]:
     return names if len(set(names)) == len(names) else models
 
 
-def renamings(text: str) -> int | None:
-    """Read a limit on renamings; None for `all`.
-
-    Raises:
-        ValueError: the text is neither a number from 2 on nor `all`.
-    """
-    if text == "all":
-        return None
-    if not re.fullmatch(r"\d+", text) or int(text) < 2:
-        raise ValueError(f"--renamings {text}: write a number from 2 on, or all")
-    return int(text)
-
-
 def by_class(text: str) -> dict[str, str]:
     """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''.
 
@@ -256,6 +243,5 @@ __all__ = [
     "names_of",
     "one_of",
     "refuse",
-    "renamings",
     "row_names",
 ]

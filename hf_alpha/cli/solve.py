@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.answer_file import AnswerFile
+from hf_alpha.answer.records import Records
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import TASKS, Beams, Device, by_class, may_trust
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
@@ -171,7 +171,7 @@ def solve(
         model=model,
         method=method,
         timeout=timeout,
-        top=top or (BEST if first_correct else 1),
+        top_n=top or (BEST if first_correct else 1),
         first_correct=first_correct,
         num_beams=beams,
         max_new_tokens=max_new_tokens,
@@ -206,18 +206,56 @@ def solve(
 
 
 def _write(texts: Iterator[str], settings: Settings, out: Path, resume: bool) -> Counter[str]:
-    """Write answers into a file, with a progress bar on a terminal."""
+    """Write answers into a file, with a progress bar on a terminal.
+
+    Raises:
+        FileExistsError: the file is there and is not to be gone on with.
+    """
     from tqdm import tqdm
 
-    with AnswerFile(out, resume) as answers:
-        rest = answers.rest(texts)
-        num_answered = answers.statuses.total()
+    if out.is_file() and not resume:
+        raise FileExistsError(f"{out} is there already: --resume goes on with it")
+    statuses = Counter[str]()
+    with Records(out) as records:
+        rest = _unanswered(texts, records, statuses)
         solutions = solve_all(rest, **vars(settings))
-        for solution in tqdm(solutions, "solving", initial=num_answered, disable=None):
-            answers.add(solution.record())
-    counts = ", ".join(f"{count:,} {status}" for status, count in sorted(answers.statuses.items()))
-    say(f"{answers.statuses.total():,} formulas: {counts}; written to {out}")
-    return answers.statuses
+        for solution in tqdm(solutions, "solving", initial=statuses.total(), disable=None):
+            records.add(solution.record())
+            statuses[solution.status] += 1
+    counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
+    say(f"{statuses.total():,} formulas: {counts}; written to {out}")
+    return statuses
+
+
+def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) -> Iterator[str]:
+    """Return the problems that have no answer yet, and count the others by status.
+
+    Half a line at the end is taken off, if it begins as the answer to the next problem does.
+
+    Raises:
+        ValueError: the answers are to other problems, or the file is not of this command; it stays
+            as it is.
+    """
+    number = 0
+    for number, record in enumerate(records, start=1):
+        answered, text = record.get("problem"), next(texts, None)
+        if not isinstance(answered, str) or not isinstance(record.get("status"), str):
+            raise ValueError(f"{records.path}, line {number}: no answer of this command")
+        if text is None or str(text) != answered:
+            given = "ends" if text is None else f"has {str(text)[:80]!r}"
+            raise ValueError(
+                f"{records.path}, line {number} answers {answered[:80]!r}, but the input {given} "
+                "there: resume with the input that it was begun with"
+            )
+        statuses[record["status"]] += 1
+    if records.torn:
+        text = next(texts, None)
+        start = json.dumps({"problem": str(text)}).encode().removesuffix(b"}")
+        if text is None or not (records.torn.startswith(start) or start.startswith(records.torn)):
+            raise ValueError(f"{records.path}, line {number + 1}: no answer of this command")
+        texts = chain([text], texts)
+    records.mend()
+    return texts
 
 
 def _check_fit(task: Task, settings: Settings) -> None:

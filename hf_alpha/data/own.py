@@ -292,13 +292,19 @@ def look_first(
 
 def _renamed(settings: Any, rows: Sequence[Mapping[str, Any]], finder: NameFinder) -> int | None:
     """Return how many rows are renamings of training's; None where its data is not here."""
+    train = training_pairs(settings, finder)
+    if train is None or len(train) > FEW:
+        return None
+    return renamings(train, (row["problem"] for row in rows), finder)
+
+
+def training_pairs(settings: Any, finder: NameFinder) -> Dataset | None:
+    """Read training data of the user's own; None where it is not here."""
     place = settings.train
     if not place or not Path(place["path"] if isinstance(place, Mapping) else place).exists():
         return None
     train = read_own(settings, place, finder, "train")
-    if not isinstance(train, Dataset) or len(train) > FEW:
-        return None
-    return renamings(train, (row["problem"] for row in rows), finder)
+    return train if isinstance(train, Dataset) else None
 
 
 def drop_bad(
@@ -342,4 +348,12 @@ def _reasons(
     return [None if found is None else found[0] for found in faults]
 
 
-__all__ = ["OwnPairs", "PairTexts", "drop_bad", "look_first", "own_rows", "read_own"]
+__all__ = [
+    "OwnPairs",
+    "PairTexts",
+    "drop_bad",
+    "look_first",
+    "own_rows",
+    "read_own",
+    "training_pairs",
+]

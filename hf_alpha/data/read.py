@@ -1,16 +1,14 @@
 """Read datasets of problems and answers, whichever way they are stored."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from datasets import Dataset, DatasetDict
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
-from hf_alpha.tasks.base import EQUIVALENCES
 
-from .keys import key_in, keys_of
 from .rows import TextFiles, check_rows, choose_split, read_splits
 
 COLUMNS = {"problem": "", "answer": ""}
@@ -58,27 +56,6 @@ def training_problems(path: str | os.PathLike[str]) -> list[str]:
     """
     splits = load_splits(path)
     return [problem for name in splits if name != "test" for problem in splits[name]["problem"]]
-
-
-def leave_out(dataset: Dataset, problems: Iterable[str], task: Task) -> Dataset:
-    """Leave out the rows whose problem is equivalent to one of `problems`; see `Task.canonical`.
-
-    Of a task that is not `held_out`, those whose texts are equal.
-
-    Raises:
-        FormulaError: a problem cannot be read.
-        ValueError: no row is left.
-    """
-    equivalence = EQUIVALENCES[0] if task.held_out else ""
-    keys = keys_of(task, problems, equivalence)
-    remaining_rows = [
-        row
-        for row, problem in enumerate(dataset["problem"])
-        if key_in(task, task.parse(problem), equivalence) not in keys
-    ]
-    if not remaining_rows:
-        raise ValueError("each row of the data is equivalent to a problem that is to be left out")
-    return dataset.select(remaining_rows)
 
 
 def read_two_line_file(path: str | os.PathLike[str]) -> Dataset:

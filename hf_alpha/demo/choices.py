@@ -74,7 +74,7 @@ class Choice:
             _check_size(self.task, problem)
         except ValueError as error:
             return Solution(printable(problem[:MAX_CHARACTERS]), error=str(error))
-        model = {} if self.place is None else {"model": self.loaded, "top": answers}
+        model = {} if self.place is None else {"model": self.loaded, "top_n": answers}
         solution = solve(problem, task=self.task, **model or {"method": "solver"})
         if solution.found_by == MODEL:
             solution.found_by = self.name

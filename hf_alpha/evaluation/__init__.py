@@ -1,7 +1,7 @@
 """Evaluation: correctness, alpha-covariance, reports and heatmaps."""
 
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
-from hf_alpha.evaluation.evaluate import evaluate, evaluate_random
+from hf_alpha.evaluation.evaluate import evaluate, run
 from hf_alpha.evaluation.heatmap import Heatmap, draw
 from hf_alpha.evaluation.random_parts import Spread, sensitivity, use_median_draw
 from hf_alpha.evaluation.report import Rates, Record, Report, table
@@ -16,7 +16,7 @@ __all__ = [
     "alpha_covariance",
     "draw",
     "evaluate",
-    "evaluate_random",
+    "run",
     "sensitivity",
     "table",
     "use_median_draw",

@@ -1,124 +1,30 @@
 """Models side by side on the same problems: reports, one table, one picture."""
 
-import math
 import random
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from transformers import PreTrainedModel
-
+from hf_alpha.answer.base import Random
+from hf_alpha.answer.models import Host, Model
 from hf_alpha.data.generate import generate_grid
+from hf_alpha.data.own import FEW, own_rows, training_pairs
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
-from hf_alpha.evaluation.evaluate import Exam, Row, answer_limit, evaluate, evaluate_random
+from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
-from hf_alpha.evaluation.random_parts import sensitivity
 from hf_alpha.evaluation.report import Report, table, warning_lines
 from hf_alpha.folders import alone_in, write_text
-from hf_alpha.generation import extend_vocabulary
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
-from hf_alpha.tasks import DrawnTask, Task, drawn_task
+from hf_alpha.recipe import Recipe
+from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
 MOST_COLUMNS = 12
 """Numbers of names, of the user's own texts, that have a column each; more share columns."""
-
-
-class Entrant(Protocol):
-    """A model that `compare` measures: one with symbols, or one of Transformers as it is."""
-
-    name: str
-
-    def settings(
-        self, task: Task, rows: Sequence[Row], settings: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Make it ready for problems; return those settings that are for this kind of model."""
-
-    def evaluate(self, exam: Exam) -> Report:
-        """Answer the problems, and check the answers."""
-
-    def covariance(
-        self, exam: Exam, problems: Sequence[str], max_renamings: int | None, seed: int
-    ) -> AlphaCovariance | None:
-        """Measure its alpha-covariance on problems, which need not be those of the exam.
-
-        None where it cannot be measured, which `notes` explains.
-        """
-
-    def notes(self, exam: Exam, draws: int) -> list[str]:
-        """Return lines that stand below the table."""
-
-
-@dataclass
-class EvaluatedModel:
-    """A model with symbols to be measured, and what its row is called."""
-
-    name: str
-    model: PreTrainedModel
-    tokenizer: AnyTokenizer
-
-    def settings(
-        self, task: Task, rows: Sequence[Row], settings: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Extend the vocabulary as far as the problems need it."""
-        task.prepare(self.tokenizer)
-        symbol_counts = task.needed_symbols([row["problem"] for row in rows])
-        extend_vocabulary(self.model, self.tokenizer, symbol_counts)
-        limit = settings["max_new_tokens"] or answer_limit(task, self.tokenizer, rows)
-        return {**settings, "max_new_tokens": limit}
-
-    def evaluate(self, exam: Exam) -> Report:
-        """Answer the problems, and check the answers."""
-        return evaluate(
-            self.model,
-            self.tokenizer,
-            exam.task,
-            exam.rows,
-            name=self.name,
-            folder=exam.folder,
-            **exam.settings,
-        )
-
-    def covariance(
-        self,
-        exam: Exam,
-        problems: Sequence[str],
-        max_renamings: int | None = 24,
-        seed: int = 0,
-    ) -> AlphaCovariance:
-        """Measure alpha-covariance with the search of the evaluation."""
-        settings = exam.settings
-        return alpha_covariance(
-            self.model,
-            self.tokenizer,
-            problems,
-            max_renamings=max_renamings,
-            seed=seed,
-            generate_kwargs={name: settings[name] for name in ("num_beams", "max_new_tokens")},
-            batch_size=settings["batch_size"],
-            progress=settings["progress"],
-        )
-
-    def notes(self, exam: Exam, draws: int) -> list[str]:
-        """Say how much hangs on the draw of random parts."""
-        if not draws or not self.model.config.encoding.random_parts:
-            return []
-        spreads = sensitivity(
-            self.model,
-            self.tokenizer,
-            exam.task,
-            exam.rows,
-            seeds=range(draws),
-            folder=exam.folder,
-            **exam.settings,
-        )
-        return [f"{self.name}, {measure}: {spread}" for measure, spread in spreads.items()]
 
 
 def draw_problems(
@@ -128,8 +34,6 @@ def draw_problems(
     sizes: Iterable[int],
     samples: int,
     seed: int = 0,
-    hard: float = 0.0,
-    hardness: int = 1,
     exclude: Iterable[str] = (),
     equivalence: str = EQUIVALENCES[0],
     progress: bool = True,
@@ -138,13 +42,11 @@ def draw_problems(
 
     They come from the test split: none is equivalent to one of a training set made by this version
     with the same `equivalence`, nor to one of `exclude` (see `generate_grid`). `out` keeps the data
-    they are taken from. With `hard` this share of them is hard (`hardness` says what is), for each
-    number of symbols of which there are so many, and those too are spread evenly over the sizes
-    that have any.
+    they are taken from.
     """
     generate_grid(
-        task, out, symbols, sizes, samples, seed, hard=hard, hardness=hardness, exclude=exclude,
-        equivalence=equivalence, progress=progress,
+        task, out, symbols, sizes, samples, seed, exclude=exclude, equivalence=equivalence,
+        progress=progress,
     )  # fmt: skip
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in load(out, "test"):
@@ -155,23 +57,25 @@ def draw_problems(
         rounds = [
             rows[turn] for turn in range(samples) for rows in by_size.values() if turn < len(rows)
         ]
-        if hard:
-            max_hard = math.ceil(round(hard * samples, 6))
-            rounds = _hard_first(drawn_task(task), rounds, max_hard, hardness)
         chosen_rows += rounds[:samples]
     return chosen_rows
 
 
-def _hard_first(
-    task: DrawnTask, rows: list[dict[str, Any]], max_hard: int, hardness: int
-) -> list[dict[str, Any]]:
-    """Put the first hard rows, `max_hard` of them, before all others."""
-    hard: list[dict[str, Any]] = []
-    easy: list[dict[str, Any]] = []
-    for row in rows:
-        is_chosen = len(hard) < max_hard and task.is_hard(task.parse(row["problem"]), hardness)
-        (hard if is_chosen else easy).append(row)
-    return hard + easy
+def trained_region(recipe: Recipe) -> Region | None:
+    """Return fewest and most symbols, and sizes, of the training data; None where nothing says it.
+
+    Of pairs of the user's own they are those of the first pairs, where these are here.
+    """
+    data = recipe.data.generate
+    if {"num_symbols", "sizes"} <= data.keys():
+        return (0, max(data["num_symbols"], data.get("up_to_symbols", 0))), (1, data["sizes"][1])
+    finder = getattr(recipe.solved, "finder", None)
+    pairs = None if finder is None else training_pairs(recipe.data, finder)
+    if pairs is None:
+        return None
+    rows = own_rows(pairs, recipe.solved, FEW)
+    symbols, sizes = ([row[key] for row in rows] for key in ("num_symbols", "size"))
+    return (min(symbols), max(symbols)), (min(sizes), max(sizes))
 
 
 def choose_rows(
@@ -209,64 +113,20 @@ def choose_rows(
     return [row for _, row in sorted(numbered_rows, key=itemgetter(0))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How `compare` measures models.
-
-    Attributes:
-        num_beams: number of beams, for alpha-covariance too; by default the papers'.
-        max_new_tokens: limit of an answer's length; by default 128, and for pairs of the user's own
-            half as much again as the longest target.
-        top_n: candidates that are checked.
-        covariance: problems for each number of symbols whose alpha-covariance is measured.
-        max_renamings: of each of these problems; None for all.
-        draws: of the random parts of `dual_part` models, whose spread then stands below the table.
-        batch_size: problems in a batch.
-        solver: as in the task's `check`.
-        timeout: seconds for a call into a solver.
-        num_workers: processes that check answers; 0 checks them between batches.
-        seed: of random answers, and of the choice of problems and renamings for alpha-covariance.
-        progress: show progress bars.
-    """
-
-    num_beams: int | None = None
-    max_new_tokens: int | None = None
-    top_n: int = 1
-    covariance: int = 10
-    max_renamings: int | None = 24
-    draws: int = 0
-    batch_size: int = 64
-    solver: str = "auto"
-    timeout: float = 10.0
-    num_workers: int = 0
-    seed: int = 0
-    progress: bool = True
-
-    def of_evaluation(self, task: Task) -> dict[str, Any]:
-        """Return keyword arguments of `evaluate`, for `Entrant.settings`."""
-        return {
-            "num_beams": self.num_beams or task.num_beams,
-            "max_new_tokens": self.max_new_tokens,
-            "top_n": self.top_n,
-            "batch_size": self.batch_size,
-            "solver": self.solver,
-            "timeout": self.timeout,
-            "num_workers": self.num_workers,
-            "progress": self.progress,
-        }
-
-
 @alone_in("out")
 def compare(
-    models: Sequence[Entrant],
+    models: Sequence[Model | Host],
     task: Task,
     rows: Sequence[Row],
     out: Path,
     *,
     region: Region | None = None,
-    caption: str | None = None,
     warnings: Mapping[str, Sequence[str]] | None = None,
-    **options: Any,
+    covariance: int = 10,
+    max_renamings: int | None = 24,
+    seed: int = 0,
+    progress: bool = True,
+    **checking: Any,
 ) -> tuple[str, list[Report]]:
     """Evaluate models and random answers on the same problems.
 
@@ -274,84 +134,80 @@ def compare(
     stopped continues there.
 
     Args:
+        models: whose vocabularies are extended as far as the problems need it.
+        task: of the problems.
+        rows: as `run` takes them, with `num_symbols` and `size`.
+        out: a folder.
         region: symbols and sizes of the training data, outlined in the picture.
-        caption: what the picture means, written below it.
         warnings: model -> what there is to doubt about the problems for it, as `FirstLook` finds
             it; lines above the table, and in the reports.
-        options: attributes of `Options`.
+        covariance: problems for each number of symbols whose alpha-covariance is measured.
+        max_renamings: of each of these problems; None for all.
+        seed: of random answers, and of the choice of problems and renamings for alpha-covariance.
+        progress: show progress bars.
+        checking: `solver` and `timeout` of `run`.
 
     Returns:
         The table and the reports, that of the random answers last.
 
     Raises:
-        TypeError: there is no such option.
         ValueError: another process writes in `out`.
     """
-    setup = Options(**options)
-    plan = _CovariancePlan(
-        _probes(rows, setup.covariance, setup.seed), setup.max_renamings, setup.seed
-    )
-    reports, notes = [], []
-    *folders, chance_folder = _folders(out, [*(each.name for each in models), task.random_name])
-    for entrant, folder in zip(models, folders, strict=True):
-        exam = Exam(task, rows, folder, entrant.settings(task, rows, setup.of_evaluation(task)))
-        report, lines = _examine(entrant, exam, plan if plan.problems else None, setup.draws)
-        own_warnings = list((warnings or {}).get(entrant.name, ()))
-        if report.warnings != own_warnings:
-            report.warnings = own_warnings
+    probes, reports, notes = _probes(rows, covariance, seed), [], []
+    chance = Random(task.random_name, seed, max((each.search.top_n for each in models), default=1))
+    *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
+    for model, folder in zip(models, folders, strict=True):
+        model.extend(task, [row["problem"] for row in rows])
+        report = run(model, task, rows, folder, progress=progress, **checking)
+        before = report.warnings, report.alpha_covariance
+        report.warnings = list((warnings or {}).get(model.name, ()))
+        if probes and not _is_measured(report.alpha_covariance, probes, max_renamings, seed):
+            try:
+                report.alpha_covariance = _covariance(
+                    model, task, probes, report, max_renamings, seed, progress
+                )
+            except ValueError as error:
+                notes.append(f"{model.name}: alpha-covariance was not measured: {error}")
+        if (report.warnings, report.alpha_covariance) != before:
             report.save(folder)
+        if measures := _measures(task, report):
+            notes.append(f"{model.name}: {measures}")
         reports.append(report)
-        notes += lines
-    _draw_heatmaps(reports, task.measure, region, out, folders, caption)
-    chance = evaluate_random(
-        task, rows, seed=setup.seed, top_n=setup.top_n, solver=setup.solver, timeout=setup.timeout
-    )
-    chance.save(chance_folder)
-    doubts = warning_lines(reports)
-    reports.append(chance)
+    _draw_heatmaps(reports, task.measure, region, out, folders)
+    reports.append(run(chance, task, rows, progress=False, **checking))
+    reports[-1].save(chance_folder)
     columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
     rates = table(reports, measure=task.measure, most_columns=columns)
-    text = "\n".join([*doubts, rates, *([""] if notes else []), *notes])
+    text = "\n".join([*warning_lines(reports[:-1]), rates, *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
 
-@dataclass(frozen=True)
-class _CovariancePlan:
-    """What alpha-covariance is measured on: problems, and a seeded choice of their renamings."""
-
-    problems: list[str]
-    max_renamings: int | None
-    seed: int
-
-    def is_done(self, report: Report) -> bool:
-        """Whether a report, of an earlier start perhaps, has this alpha-covariance."""
-        covariance = report.alpha_covariance
-        return covariance is not None and (
-            len(self.problems),
-            self.max_renamings,
-            self.seed,
-        ) == (
-            covariance.used + len(covariance.skipped),
-            covariance.max_renamings,
-            covariance.seed,
-        )
+def _is_measured(
+    covariance: AlphaCovariance | None, probes: Sequence[str], max_renamings: int | None, seed: int
+) -> bool:
+    """Whether a report, of an earlier start perhaps, has this alpha-covariance."""
+    if covariance is None:
+        return False
+    found = (covariance.used + len(covariance.skipped), covariance.max_renamings, covariance.seed)
+    return found == (len(probes), max_renamings, seed)
 
 
-def _examine(
-    entrant: Entrant, exam: Exam, plan: _CovariancePlan | None, draws: int
-) -> tuple[Report, list[str]]:
-    """Measure one model; return its report, and the lines for below the table."""
-    report = entrant.evaluate(exam)
-    if plan is not None and not plan.is_done(report):
-        report.alpha_covariance = entrant.covariance(
-            exam, plan.problems, plan.max_renamings, plan.seed
-        )
-        assert exam.folder is not None
-        report.save(exam.folder)
-    measures = _measures(exam.task, report)
-    notes = [f"{entrant.name}: {measures}"] if measures else []
-    return report, notes + entrant.notes(exam, draws)
+def _covariance(
+    model: Model | Host,
+    task: Task,
+    problems: Sequence[str],
+    report: Report,
+    max_renamings: int | None,
+    seed: int,
+    progress: bool,
+) -> AlphaCovariance:
+    """Measure alpha-covariance with the search of a report."""
+    search = {name: report.settings[name] for name in ("num_beams", "max_new_tokens")}
+    return alpha_covariance(
+        model.model, model.tokenizer, problems, model.symbols(task, problems), max_renamings, seed,
+        search, model.search.batch_size, progress,
+    )  # fmt: skip
 
 
 def _measures(task: Task, report: Report) -> str:
@@ -373,11 +229,10 @@ def _draw_heatmaps(
     region: Region | None,
     out: Path,
     folders: Sequence[Path],
-    caption: str | None,
 ) -> None:
     """Write one picture of all reports, and the numbers of each beside its report."""
     pictures = [Heatmap.of(report, measure, region) for report in reports]
-    draw(pictures, out / HEATMAP_FILE, caption=caption)
+    draw(pictures, out / HEATMAP_FILE)
     for picture, folder in zip(pictures, folders, strict=True):
         picture.save(folder / "heatmap.json")
 
@@ -412,9 +267,8 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
 __all__ = [
     "MOST_COLUMNS",
     "TABLE_FILE",
-    "EvaluatedModel",
-    "Options",
     "choose_rows",
     "compare",
     "draw_problems",
+    "trained_region",
 ]

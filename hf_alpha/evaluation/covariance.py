@@ -13,21 +13,20 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from statistics import fmean
-from typing import Any, Protocol
-
-import torch
+from typing import Any
 
 from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
 from hf_alpha.generation import answer_batches, answer_room, generate_rows
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.processes import gather, process_state, split
+from hf_alpha.tasks.base import NUM_BEAMS
 
 Renaming = dict[Any, Any]  # name -> name
 Group = tuple[Any, ...]
 _Job = tuple[int, int, Group]
 
 DEFAULT_GENERATION: dict[str, Any] = {
-    "num_beams": 3,
+    "num_beams": NUM_BEAMS,
     "length_penalty": 1.0,
     "max_new_tokens": 128,
     "do_sample": False,
@@ -171,46 +170,6 @@ class AlphaCovariance:
         )
 
 
-class Names(Protocol):
-    """Where names are in problems, and how they are found; `names.Ids` and `names.Words` are such.
-
-    Attributes:
-        classes: the interchangeable names of each class.
-        names: all of them.
-    """
-
-    classes: list[list[Any]]
-    names: set[Any]
-
-    def read(self, problem: str) -> Any | None:
-        """Read a problem; None if it is outside the vocabulary."""
-
-    def items(self, source: Any) -> Items:
-        """Return the items of what was read."""
-
-
-class Answerer(Protocol):
-    """What answers renamed problems: a model here, or a service elsewhere."""
-
-    @property
-    def module(self) -> torch.nn.Module | None:
-        """The model, which is put into evaluation mode meanwhile; None if it is elsewhere."""
-
-    @property
-    def names(self) -> Names:
-        """The names of problems and answers, and how they are found."""
-
-    def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
-        """Check all renamings of a problem; those of one group may be answered together.
-
-        Raises:
-            ValueError: one of them cannot be asked.
-        """
-
-    def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
-        """Answer renamings of problems, all of one group; of each answer the items."""
-
-
 def alpha_covariance(
     model: Any,
     tokenizer: Any,
@@ -260,30 +219,11 @@ def alpha_covariance(
         ValueError: a name or a text cannot be renamed with this tokenizer; an input is longer than
             the model's positions; settings make no sense here.
     """
-    settings = _generation_settings(generate_kwargs)
-    answerer = Generating(model, tokenizer, names_of(tokenizer, symbols), settings)
-    return covariance_of(
-        answerer, problems, max_renamings, seed, batch_size=batch_size, progress=progress
-    )
-
-
-def covariance_of(
-    answerer: Answerer,
-    problems: Iterable[str],
-    max_renamings: int | None = 120,
-    seed: int = 0,
-    batch_size: int = 64,
-    progress: bool = True,
-) -> AlphaCovariance:
-    """Measure the alpha-covariance of any answerer; `alpha_covariance` says how.
-
-    Raises:
-        ValueError: a problem cannot be renamed, or settings make no sense here.
-    """
     if max_renamings is not None and max_renamings < 2:
         raise ValueError(f"max_renamings must be at least 2 or None, got {max_renamings}")
     check_list("problems", problems)
-    names = answerer.names
+    names = names_of(tokenizer, symbols)
+    renamer = _Renamer(model, tokenizer, names, _generation_settings(generate_kwargs))
     skipped, samples = {}, {}
     for index, problem in enumerate(problems):
         if not isinstance(problem, str):
@@ -299,11 +239,11 @@ def covariance_of(
             continue
         try:
             tables = (plan.renaming(number) for number in plan.numbers)
-            samples[index] = _RenamedSample(source, plan, answerer.groups(source, tables))
+            samples[index] = _RenamedSample(source, plan, renamer.groups(source, tables))
         except ValueError as error:
             start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
             raise ValueError(f"problem {index}, {start!r}: {error}") from None
-    answers = _predict(answerer, samples, batch_size, progress)
+    answers = _predict(renamer, samples, batch_size, progress)
     results = (_result(index, sample.plan, answers[index]) for index, sample in samples.items())
     return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
 
@@ -424,10 +364,10 @@ class _RenamedSample:
 
 
 @dataclass(frozen=True)
-class Generating:
-    """A model that generates; a group has the lengths of the inputs and the room for an answer."""
+class _Renamer:
+    """A model that answers renamings; a group has lengths of inputs and the room for an answer."""
 
-    module: Any
+    model: Any
     tokenizer: Any
     names: Ids | Words
     settings: dict[str, Any]
@@ -442,14 +382,14 @@ class Generating:
             shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
             longest = max(longest, *(len(row["input_ids"]) for row in inputs))
         limit = self.settings["max_new_tokens"]
-        room = answer_room(self.module.config, longest, limit, "its longest renaming")
+        room = answer_room(self.model.config, longest, limit, "its longest renaming")
         return [(shape, room) for shape in shapes]
 
     def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
         """Generate the answers to renamed problems."""
         inputs = [row for source, table in rows for row in self.names.inputs(source, [table])]
         settings = {**self.settings, "max_new_tokens": group[-1]}
-        return self.names.answers(generate_rows(self.module, self.tokenizer, inputs, settings))
+        return self.names.answers(generate_rows(self.model, self.tokenizer, inputs, settings))
 
 
 def _generation_settings(generate_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -467,14 +407,13 @@ def _generation_settings(generate_kwargs: Mapping[str, Any] | None) -> dict[str,
 
 
 def _predict(
-    answerer: Answerer,
+    renamer: _Renamer,
     samples: Mapping[int, _RenamedSample],
     batch_size: int,
     progress: bool,
 ) -> dict[int, list[_Answer]]:
     """Return the answers to all renamings of each sample."""
-    config = getattr(answerer.module, "config", None)
-    makes_up_names = getattr(config, "new_symbols", False)
+    makes_up_names = getattr(renamer.model.config, "new_symbols", False)
 
     def answer(batch: list[_Job]) -> list[_Answer]:
         rows: list[tuple[Any, Table]] = []
@@ -483,19 +422,19 @@ def _predict(
         group = batch[0][-1]
         answers = []
         for (index, *_), (_, table), raw in zip(
-            batch, rows, answerer.answer(rows, group), strict=True
+            batch, rows, renamer.answer(rows, group), strict=True
         ):
             undone = rename(raw, {new: old for old, new in table.items()})
             if makes_up_names:
                 undone = samples[index].plan.without_new(undone)
-            answers.append(_Answer(raw, undone, not answerer.names.names.isdisjoint(raw)))
+            answers.append(_Answer(raw, undone, not renamer.names.names.isdisjoint(raw)))
         return answers
 
     state = process_state()
     batches = split(list(_batches(samples, batch_size)), state)
     indexed: list[tuple[int, _Answer]] = []
     title = "alpha-covariance"
-    for batch, answers in answer_batches(answerer.module, batches, answer, title, progress):
+    for batch, answers in answer_batches(renamer.model, batches, answer, title, progress):
         indexed += zip((index for index, *_ in batch), answers, strict=True)
     answers_to: dict[int, list[_Answer]] = {index: [] for index in samples}
     for index, answer_to_one in gather(indexed, state):
@@ -514,4 +453,4 @@ def _batches(samples: Mapping[int, _RenamedSample], size: int) -> Iterator[list[
         yield from (jobs[start : start + size] for start in range(0, len(jobs), size))
 
 
-__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance", "covariance_of"]
+__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance"]

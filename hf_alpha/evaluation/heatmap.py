@@ -8,7 +8,6 @@ import io
 import json
 import math
 import os
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -137,41 +136,13 @@ class Heatmap:
 def draw(
     heatmaps: Heatmap | Sequence[Heatmap],
     path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    caption: str | None = None,
-    columns: int | None = None,
-    scale: tuple[float, float] | None = None,
-    full_count: int | None = None,
+    **settings: Any,
 ) -> Path:
-    """Draw heatmaps as one picture, with one scale for all.
+    """Draw heatmaps as one picture, whose ending (.png, .svg, .pdf) chooses the format.
 
-    Colour shows the rate, blue being good. Where there are few samples, the coloured square does
-    not fill its cell: its area shows their number. Cells without samples are white, cells outside a
-    model's vocabulary hatched grey. A dashed frame marks the training data.
-
-    Args:
-        heatmaps: one panel each.
-        path: the picture; its ending (.png, .svg, .pdf) chooses the format.
-        title: above all panels.
-        caption: a sentence or two below them, wrapped to their width.
-        columns: panels side by side; by default as many as are readable.
-        scale: rates at the two ends of the colours; by default 0 and 1, for edit distances 0 and
-            the worst of a cell within the vocabulary, at least 1.
-        full_count: samples that fill a cell; by default half of the median of all cells.
-
-    Raises:
-        ValueError: nothing to draw, or edit distances beside rates.
+    `make_figure` has the settings and errors.
     """
-    figure = make_figure(
-        heatmaps,
-        title=title,
-        caption=caption,
-        columns=columns,
-        scale=scale,
-        full_count=full_count,
-    )
-    path = Path(path)
+    figure, path = make_figure(heatmaps, **settings), Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path
@@ -181,12 +152,27 @@ def make_figure(
     heatmaps: Heatmap | Sequence[Heatmap],
     *,
     title: str | None = None,
-    caption: str | None = None,
     columns: int | None = None,
     scale: tuple[float, float] | None = None,
     full_count: int | None = None,
 ) -> "Figure":
-    """Make the picture of `draw`, which describes arguments and errors, without saving it."""
+    """Make a picture of heatmaps, with one scale for all.
+
+    Colour shows the rate, blue being good. Where there are few samples, the coloured square does
+    not fill its cell: its area shows their number. Cells without samples are white, cells outside a
+    model's vocabulary hatched grey. A dashed frame marks the training data.
+
+    Args:
+        heatmaps: one panel each.
+        title: above all panels.
+        columns: panels side by side; by default as many as are readable.
+        scale: rates at the two ends of the colours; by default 0 and 1, for edit distances 0 and
+            the worst of a cell within the vocabulary, at least 1.
+        full_count: samples that fill a cell; by default half of the median of all cells.
+
+    Raises:
+        ValueError: nothing to draw, or edit distances beside rates.
+    """
     panels = [heatmaps] if isinstance(heatmaps, Heatmap) else list(heatmaps)
     cells = [cell for panel in panels for cell in panel.cells]
     if not cells:
@@ -206,10 +192,7 @@ def make_figure(
     from matplotlib.figure import Figure
 
     inches = (width + 0.5) * columns + 1.3
-    # About 15 letters an inch.
-    notes = [*textwrap.wrap(caption or "", int(15 * inches)), _notes(panels, full_count)]
-    above, below = 0.35 * bool(title), 0.4 + 0.15 * len(notes)
-    size = (inches, (height + 0.75) * lines + above + below)
+    size = (inches, (height + 0.75) * lines + 0.35 * bool(title) + 0.55)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
@@ -218,7 +201,7 @@ def make_figure(
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     _label(figure, axes, panels, colors, title)
-    figure.supxlabel("\n".join(notes), fontsize=8, color="0.3")
+    figure.supxlabel(_notes(panels, full_count), fontsize=8, color="0.3")
     make_legible(figure)
     return figure
 

@@ -261,7 +261,8 @@ class Report:
         """Write report.json and records.jsonl; each replaces an old one in one step."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        write_text(path / RECORDS_FILE, json_lines(self.records))
+        lines = (json.dumps(asdict(record)) + "\n" for record in self.records)
+        write_text(path / RECORDS_FILE, "".join(lines))
         write_text(path / REPORT_FILE, _json(self.to_dict(records=False)))
         return path
 
@@ -517,12 +518,6 @@ def _rows(
 
 def _json(data: Any) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def json_lines(records: Iterable[Record]) -> str:
-    """Write records as lines of JSON."""
-    # In ASCII: a line is a record, whatever line separators a text contains.
-    return "".join(json.dumps(asdict(record)) + "\n" for record in records)
 
 
 __all__ = [

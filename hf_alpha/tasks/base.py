@@ -27,6 +27,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 IDENTIFIER = re.compile(NAME)  # what the tokenizer takes for a name
 
 
+NUM_BEAMS = 3
+"""Of the papers."""
 EQUIVALENCES = ("commuting", "renaming")
 """What may differ between problems that count as one, the default first; see `Task.canonical`."""
 
@@ -90,7 +92,7 @@ class Task(ABC):
     symbol_classes: ClassVar[Mapping[str, int]]
     facts: ClassVar[tuple[str, ...]] = ()
     measure: ClassVar[str] = "correct"
-    num_beams: ClassVar[int] = 3
+    num_beams: ClassVar[int] = NUM_BEAMS
     random_name: ClassVar[str] = "random answer"
     random_note: ClassVar[str] = "The random answer is well-formed and knows nothing else."
     problems: ClassVar[str] = "formulas"

@@ -1,7 +1,5 @@
-"""Verdicts on many answers; here, so that a process that checks them need not load torch."""
+"""An answer, and the verdict on it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .base import Task, Verdict
@@ -22,17 +20,6 @@ class Answer(str):
         return self
 
 
-@dataclass(frozen=True)
-class NoAnswer:
-    """What stands in place of an answer where there is none, and why."""
-
-    reason: str
-
-
-Given = Sequence[str] | NoAnswer
-"""Candidates, the best first, or why there is none."""
-
-
 def check_answer(
     task: Task, problem: str, answer: str, target: str | None = None, **settings: Any
 ) -> Verdict:
@@ -50,35 +37,4 @@ def check_answer(
     return task.check(problem, answer, target, notation=notation, **settings)
 
 
-def check_answers(
-    task: Task,
-    solver: str,
-    timeout: float,
-    problems: Sequence[tuple[str, str | None]],
-    answers: Sequence[Given],
-) -> list[tuple[str, ...]]:
-    """Return the verdicts on the answers to each problem; where there is none, that is malformed.
-
-    Args:
-        task: what the problems are.
-        solver: as in the task's `check`.
-        timeout: seconds for a call into a solver.
-        problems: each with its target, if it has one.
-        answers: to each problem.
-    """
-    return [
-        (str(Verdict.malformed),)
-        if isinstance(answers_to_problem, NoAnswer)
-        else tuple(
-            str(check_answer(task, problem, answer, target, solver=solver, timeout=timeout))
-            for answer in answers_to_problem
-        )
-        for (problem, target), answers_to_problem in zip(problems, answers, strict=True)
-    ]
-
-
-def load(task: Task) -> None:
-    """Do nothing; that a process can be told to shows that it can load the task."""
-
-
-__all__ = ["Given", "NoAnswer", "check_answer", "check_answers", "load"]
+__all__ = ["Answer", "check_answer"]

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.evaluation.evaluate import answer_limit, evaluate
+from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
@@ -262,18 +261,11 @@ class AnswerRates:
     tokenizer: AnyTokenizer
     rows: list[dict[str, Any]]
 
-    @cached_property
-    def limit(self) -> int:
-        """The most tokens of an answer."""
-        return answer_limit(self.task, self.tokenizer, self.rows)
-
     def __call__(self, model: Any) -> dict[str, float]:
         """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
         if not self.rows:
             return {}
-        report = evaluate(
-            model, self.tokenizer, self.task, self.rows, max_new_tokens=self.limit, progress=False
-        ).overall
+        report = evaluate(model, self.tokenizer, self.task, self.rows, progress=False).overall
         rates = {"correct": report.correct, "edit_distance": report.edit_distance}
         return {name: rate for name, rate in rates.items() if rate is not None}
 

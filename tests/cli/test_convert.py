@@ -66,7 +66,7 @@ def test_a_model_of_transformers_from_conversion_to_answers(tmp_path, t5, monkey
              "training.load_best_model_at_end=false"]  # fmt: skip
     done = hf_alpha("train", tmp_path / "my.yaml", f"checkpoint={out}", *short)
     assert done.code == 0, done.err
-    evaluated = ["evaluate", run, "--data", tmp_path / "train.jsonl", "--quiet", "--card"]
+    evaluated = ["evaluate", run, "--data", tmp_path / "train.jsonl", "--card"]
     done = hf_alpha(*evaluated, "--covariance", 1)
     assert done.code == 0 and re.search(r"alpha_covariance  run( +100\.0)+\n", done.out), done.err
     card = (run / "README.md").read_text()

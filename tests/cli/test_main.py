@@ -54,6 +54,11 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
+def test_evaluate_has_few_options():
+    options = [one.name for one in COMMANDS["evaluate"].params if one.param_type_name == "option"]
+    assert len(options) <= 14, options
+
+
 def test_alone_it_names_five_commands_that_there_are():
     done = hf_alpha()
     assert done.code == 0 and not done.err
@@ -116,7 +121,7 @@ def test_a_class_is_named_once(tmp_path, vanilla, names):
 WRITERS = {
     "train": ["propositional/debug", "training.output_dir=out"],
     "quickstart": ["--output", "OUT"],
-    "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
+    "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA"],
     "compare": ["RECIPE", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
     "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
@@ -180,14 +185,14 @@ def test_bash_completes_commands_and_options():
         eval "$(hf-alpha --show-completion)"
         last() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hf_alpha_completion hf-alpha; }
         last hf-alpha qui; echo "${COMPREPLY[@]}"
-        last hf-alpha evaluate --tr; echo "${COMPREPLY[@]}"
+        last hf-alpha evaluate --s; echo "${COMPREPLY[@]}"
     """
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True,
         timeout=120,
     )  # fmt: skip
-    options = "--trained-symbols --trained-size --trust-remote-code"
+    options = "--split --symbols --sizes --samples"
     assert done.stdout == f"quickstart\n{options}\n", done.stderr
 
 

@@ -4,8 +4,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from hf_alpha.data.generate import generate
-from hf_alpha.data.read import leave_out, load, load_splits, training_problems
-from hf_alpha.tasks import get_task
+from hf_alpha.data.read import load, load_splits, training_problems
 from hf_alpha.tasks.ltl import LTLTask
 
 ROWS = {"problem": ["&ab", "|a!a"], "answer": ["a1b1", ""]}
@@ -125,17 +124,9 @@ def test_damaged_and_empty_files_are_named(tmp_path):
         load(tmp_path / "2.parquet")
 
 
-def test_rows_that_are_known_are_left_out(tmp_path):
-    task = get_task("propositional")
-    rows = Dataset.from_dict({"problem": ["&ab", "|a!b", "=b&ac"], "answer": ["a1b1", "a1", "a1"]})
+def test_problems_of_training_are_those_of_its_splits_but_test(tmp_path):
     splits = {"train": ["| ! grant request"], "validation": ["=&aba"], "test": ["=a&bc"]}
     DatasetDict(
         {n: Dataset.from_dict({"problem": p, "answer": [""]}) for n, p in splits.items()}
     ).save_to_disk(str(tmp_path))
-    known = training_problems(tmp_path)
-    assert sorted(known) == ["=&aba", "| ! grant request"]
-    assert leave_out(rows, known, task)["problem"] == ["&ab", "=b&ac"]
-    with pytest.raises(ValueError, match="each row of the data is equivalent to a problem"):
-        leave_out(rows, rows["problem"], task)
-    texts = Dataset.from_dict({"problem": ["aab", "bba"], "answer": ["aab", "bba"]})
-    assert leave_out(texts, ["aab"], get_task("copying"))["problem"] == ["bba"]
+    assert sorted(training_problems(tmp_path)) == ["=&aba", "| ! grant request"]

@@ -5,8 +5,9 @@ import pytest
 from pictures import shows_reports
 from strategies import make_model
 
+from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation.compare import EvaluatedModel, choose_rows, compare, draw_problems
+from hf_alpha.evaluation.compare import choose_rows, compare, draw_problems
 from hf_alpha.tasks import get_task
 
 
@@ -14,14 +15,6 @@ from hf_alpha.tasks import get_task
 def rows(tmp_path_factory):
     out = tmp_path_factory.mktemp("grid") / "problems"
     return draw_problems(get_task("copying"), out, range(1, 6), range(3, 6), 6, progress=False)
-
-
-def test_hard_problems_are_a_share_of_those_of_each_number_of_symbols(tmp_path):
-    settings = get_task("ltl"), tmp_path, range(1, 3), range(3, 9), 12
-    chosen = draw_problems(*settings, hard=0.5, progress=False)
-    for k in (1, 2):
-        lengths = [row["witness_length"] > 1 for row in chosen if row["num_symbols"] == k]
-        assert len(lengths) == 12 and sum(lengths) == 6
 
 
 def test_rows_of_data_are_chosen(rows):
@@ -36,10 +29,10 @@ def test_rows_of_data_are_chosen(rows):
         choose_rows(rows, [9])
 
 
-def entrant(encoding: str) -> EvaluatedModel:
+def entrant(encoding: str) -> Model:
     settings = {"num_base_tokens": 3, "symbol_classes": {"character": 3}, "dropout": 0.0}
     model = make_model(symbol_encoding=encoding, encoder_position="rope", **settings)
-    return EvaluatedModel(f"{encoding} one", model, build_tokenizer("copying", 3))
+    return Model(f"{encoding} one", model, build_tokenizer("copying", 3))
 
 
 def test_problems_are_spread_over_the_sizes(rows):
@@ -89,16 +82,3 @@ def test_names_that_differ_in_signs_have_folders_of_their_own(rows, tmp_path):
     compare(entries, get_task("copying"), rows[:2], tmp_path, covariance=0, progress=False)
     found = {path.parent.name for path in tmp_path.glob("*/report.json")}
     assert found == {"a-1", "a-1-2", "a-1-2-2", "ß", "ü", "random-string", "random-string-2"}
-
-
-def test_the_spread_over_draws_stands_below_the_table(rows, tmp_path):
-    text, _ = compare(
-        [entrant("dual_part"), entrant("learned")], get_task("copying"), rows[:6], tmp_path,
-        covariance=0, draws=2, progress=False,
-    )  # fmt: skip
-    notes = text.rpartition("\n\n")[2].splitlines()
-    names = [f"dual_part one, {name}" for name in ("correct", "exact", "edit_distance")]
-    assert [note.partition(":")[0] for note in notes] == names
-    assert all("(2 draws)" in note for note in notes)
-    assert (tmp_path / "table.txt").read_text() == text + "\n"
-    assert (tmp_path / "dual-part-one" / "draw-1" / "report.json").is_file()

@@ -7,12 +7,12 @@ from pathlib import Path
 import own_process
 import pytest
 from datasets import Dataset
-from deadly import DeadlyTask
 from strategies import make_model
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, TextTokenizer
+from hf_alpha.answer.base import Random, Solver
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation import Report, evaluate, evaluate_random
+from hf_alpha.evaluation import Report, evaluate, run
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.grammar import FormulaError
@@ -27,6 +27,10 @@ def make_rows(count: int, symbols: int = 4) -> list[dict]:
     rng = random.Random(0)
     problems = [TASK.sample(rng, rng.randint(1, 9), "abcdefgh"[:symbols]) for _ in range(count)]
     return [{"problem": p, "answer": TASK.target(p)} for p in problems]
+
+
+def by_chance(task, rows, seed: int = 0) -> Report:
+    return run(Random("chance", seed), task, rows, progress=False)
 
 
 class CountingTask(PropositionalTask):
@@ -95,16 +99,26 @@ def test_the_search_is_as_wide_as_the_papers_unless_told(settings, beams):
 
 def test_a_random_answer_is_the_same_for_the_same_seed():
     rows = [row for row in make_rows(300) if row["answer"] is not None]
-    report = evaluate_random(TASK, rows, seed=1)
-    assert report == evaluate_random("propositional", rows, seed=1)
-    assert report != evaluate_random(TASK, rows, seed=2)
-    three = evaluate_random(TASK, rows, seed=1, top_n=3)
+    report = by_chance(TASK, rows, 1)
+    assert report == by_chance("propositional", rows, 1)
+    assert report != by_chance(TASK, rows, 2)
+    three = run(Random("chance", 1, 3), TASK, rows, progress=False)
     assert all(len(record.answers) == 3 for record in three.records)
     assert three.overall.correct == report.overall.correct <= three.overall.top_n
     assert 0.3 < report.overall.correct < 0.95
     assert all(r.outcome in ("exact", "correct", "wrong") for r in report.records)
     assert all(set(r.answers[0]) - {"0", "1"} == set(TASK.symbols_of(r.problem))
                for r in report.records)  # fmt: skip
+
+
+def test_a_solver_is_an_answerer_like_a_model(tmp_path):
+    rows = [*make_rows(20), {"problem": "&a!a"}]
+    report = run(Solver(), TASK, rows, tmp_path, progress=False)
+    assert report == Report.load(tmp_path)
+    *found, contradiction = report.records
+    assert all(record.any_correct for record in found if record.target is not None)
+    assert contradiction.answers == () and contradiction.verdicts == ("malformed",)
+    assert report.reasons["proved to have no answer"] >= 1
 
 
 def test_files_of_others_are_left_alone(tmp_path):
@@ -180,27 +194,6 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert again.checks == 20 and Report.load(tmp_path) == whole
 
 
-def test_a_crash_in_a_worker_costs_one_verdict():
-    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
-    rows = [{"problem": "a"}, {"problem": "&a!b"}]
-    alone = evaluate(model, tokenizer, TASK, rows, num_beams=1, **FAST)
-    report = evaluate(model, tokenizer, DeadlyTask(), rows, num_workers=1, num_beams=1, **FAST)
-    assert report.records[0] == alone.records[0]
-    assert report.records[1].answers == alone.records[1].answers
-    assert report.records[1].verdicts == ("undecided",)
-    assert report.overall.correct == alone.records[0].any_correct / 2
-
-
-def test_workers_that_cannot_load_a_task_are_no_verdict():
-    class LocalTask(PropositionalTask):
-        """One that no other process finds."""
-
-    rows = [{"problem": "a"}]
-    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
-    with pytest.raises(ValueError, match=r"cannot load task .* set num_workers to 0"):
-        evaluate(model, tokenizer, LocalTask(), rows, num_workers=1, num_beams=1, **FAST)
-
-
 def test_bad_rows_are_named():
     model, tokenizer = make_model(), build_tokenizer("propositional", 5)
     with pytest.raises(ValueError, match="row 1 has no `problem` or `source`: it has formula"):
@@ -237,10 +230,9 @@ def test_strings_outside_the_vocabulary_are_as_far_as_they_are_long():
         if record.answers is not None:
             assert record.distance == task.distance(record.problem, record.answers[0])
     assert report.overall.edit_distance == sum(r.distance for r in report.records) / 4
-    random_report = evaluate_random("copying", rows)
-    assert random_report.model == "random string"
+    random_report = by_chance("copying", rows)
     assert all(record.distance is not None for record in random_report.records)
-    assert evaluate_random(TASK, make_rows(1)).overall.edit_distance is None
+    assert by_chance(TASK, make_rows(1)).overall.edit_distance is None
 
 
 class FactTask(PropositionalTask):
@@ -258,11 +250,11 @@ class FactTask(PropositionalTask):
 
 def test_facts_are_read_or_found_once():
     task, rows = FactTask(), [{"problem": p} for p in ("a", "!a", "!b", "&!a!b")]
-    report = evaluate_random(task, rows)
+    report = by_chance(task, rows)
     assert [record.facts for record in report.records] == [{"negations": n} for n in (0, 1, 1, 2)]
-    assert evaluate_random(task, rows) == report and task.found == 4
+    assert by_chance(task, rows) == report and task.found == 4
     known = [{"problem": "!!a", "num_symbols": 1, "size": 3, "negations": None}]
-    (record,) = evaluate_random(task, known).records
+    (record,) = by_chance(task, known).records
     assert record.facts == {"negations": None} and task.found == 4
     assert {n: rates.count for n, rates in report.by_fact("negations").items()} == {
         0: 1,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.image import imread
-from matplotlib.text import Text
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
 from hf_alpha.evaluation.heatmap import Cell, make_figure
@@ -131,18 +130,6 @@ def test_colour_shows_the_rate_and_nothing_else():
     assert red > blue, "a rate of 0"
     (red, _, blue), _ = boxes[2, 3]
     assert blue > red, "a rate of 1"
-
-
-def test_a_caption_stands_below_the_panels_in_the_width_of_the_picture():
-    words = " ".join(f"word{number}" for number in range(60))
-    plain, told = (make_figure(Heatmap.of(make_report()), caption=text) for text in (None, words))
-    *caption, notes = told.get_supxlabel().splitlines()
-    assert " ".join(caption) == words and notes == plain.get_supxlabel()
-    assert told.get_figheight() > plain.get_figheight()
-    told.canvas.draw()
-    (text,) = (text for text in told.findobj(Text) if text.get_text() == told.get_supxlabel())
-    box = text.get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= told.bbox.width and box.y0 >= 0
 
 
 def test_small_edit_distances_are_blue(tmp_path):

@@ -8,8 +8,9 @@ from commands import hf_alpha
 from small_tokenizers import byte_level, unigram
 from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
+from hf_alpha.answer.base import Search
+from hf_alpha.answer.models import Host
 from hf_alpha.evaluation.compare import compare
-from hf_alpha.evaluation.hosts import HostModel
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.base import WARNED
 
@@ -63,24 +64,21 @@ def test_answers_are_those_of_the_model_alone(make, tmp_path):
     torch.manual_seed(0)
     model, tokenizer = make()
     task = get_task("text").configured(symbols=RULES)
-    options = {"covariance": 2, "max_renamings": 3, "max_new_tokens": 5, "progress": False}
-    text, (report, _) = compare(
-        [HostModel("host", model, tokenizer)], task, ROWS, tmp_path, **options
-    )
+    options = {"covariance": 2, "max_renamings": 3, "progress": False}
+    host = Host("host", model, tokenizer, Search(max_new_tokens=5))
+    text, (report, _) = compare([host], task, ROWS, tmp_path, **options)
     for row, record in zip(ROWS, report.records, strict=True):
         assert list(record.answers) == [by_hand(model, tokenizer, row["problem"], 5)]
     assert report.alpha_covariance.used == len(ROWS)
-    assert (
-        compare([HostModel("host", model, tokenizer)], task, ROWS, tmp_path, **options)[0] == text
-    )
+    assert compare([host], task, ROWS, tmp_path, **options)[0] == text
 
 
 @pytest.mark.parametrize("make", [encoder_decoder, decoder])
 def test_words_that_a_host_does_not_know_are_told(make, tmp_path, caplog):
     task = get_task("text").configured(symbols=RULES)
     rows = [ROWS[0], {**ROWS[0], "problem": "alice sees größe"}]
-    options = {"covariance": 0, "max_new_tokens": 2, "progress": False}
-    compare([HostModel("host", *make())], task, rows, tmp_path, **options)
+    host = Host("host", *make(), Search(max_new_tokens=2))
+    compare([host], task, rows, tmp_path, covariance=0, progress=False)
     WARNED.clear()
     told = "1 of 2 problems have words that the model does not know" in caplog.text
     assert told == (make is encoder_decoder) == ("'größe'" in caplog.text)
@@ -91,7 +89,7 @@ def test_texts_that_are_too_long_have_no_answer(tmp_path):
     task = get_task("text").configured(symbols=RULES)
     rows = [*ROWS[:1], {**ROWS[0], "problem": "alice sees bob " * 20}]
     _, (report, _) = compare(
-        [HostModel("host", model, tokenizer)], task, rows, tmp_path, covariance=0, progress=False
+        [Host("host", model, tokenizer)], task, rows, tmp_path, covariance=0, progress=False
     )
     assert report.reasons == {"longer than the model's positions": 1}
     assert report.records[0].answers
@@ -111,7 +109,7 @@ def test_before_and_after_in_one_table(tmp_path):
     rows = [{"source": row["problem"], "target": row["answer"]} for row in ROWS]
     data = tmp_path / "test.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = ["evaluate", host, converted, "--data", data, "--out", out, "--quiet"]
+    arguments = ["evaluate", host, converted, "--data", data, "--out", out]
     done = hf_alpha(*arguments, "--covariance", 1)
     assert done.code == 0, done.err
     rows = [line.split()[:2] for line in (out / "table.txt").read_text().splitlines()]

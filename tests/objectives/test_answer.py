@@ -66,7 +66,7 @@ def test_pairs_without_names_are_trained_evaluated_and_solved(tmp_path, encoding
     out = str(tmp_path / "out")
     assert not read_recipe(f"{out}/recipe.yaml").symbols
     assert load_checkpoint(out)[1].symbol_classes == {}
-    for command in (["evaluate", out, "--quiet"], ["solve", "to be is", "--model", out]):
+    for command in (["evaluate", out], ["solve", "to be is", "--model", out]):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output
     report = json.loads((tmp_path / "out" / "evaluation" / "out" / "report.json").read_text())

@@ -31,7 +31,7 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
     assert "name a file of pairs with --data" in str(no_test.exception)
     by = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], "--by", "length"])
     assert "has no column 'length'" in str(by.exception)
-    for option, value in [("--exclude", data["train"]), ("--covariance", "3"), ("--task", "text")]:
+    for option, value in [("--samples", "3"), ("--covariance", "3"), ("--task", "text")]:
         told = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], option, value])
         assert f"{option} is for models that write answers" in str(told.exception)
 

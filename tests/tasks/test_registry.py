@@ -116,8 +116,8 @@ def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
         assert row["answer"] == ToyTask().target(row["problem"])
         assert row["num_symbols"] == len(ToyTask().symbols_of(row["problem"]))
 
-    told = ["--task", OWN, "--covariance", 1, "--quiet", "--card", "--out"]
-    done = hf_alpha("evaluate", model, *told, tmp_path / "given", "--data", data, "--workers", 1)
+    told = ["--task", OWN, "--covariance", 1, "--card", "--out"]
+    done = hf_alpha("evaluate", model, *told, tmp_path / "given", "--data", data)
     assert done.code == 0, done.err
     drawn = ["--symbols", "2-3", "--sizes", "5,7", "--samples", 6]
     done = hf_alpha("evaluate", model, *told, tmp_path / "drawn", *drawn)

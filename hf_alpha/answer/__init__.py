@@ -1,0 +1,1 @@
+"""Who answers problems: models, solvers and chance, all asked in one way."""

@@ -1,0 +1,360 @@
+"""Models that answer: those with symbols, and those of Transformers as they are."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Replies, Reply, Search
+from hf_alpha.first_look import listed, unknown_words
+from hf_alpha.generation import (
+    MAX_NEW_TOKENS,
+    InputTooLong,
+    MaskedTokens,
+    answer_batches,
+    answer_room,
+    beam_search,
+    encode_problem,
+    encode_problems,
+    extend_vocabulary,
+    generate_rows,
+    own_limit,
+    plan_batches,
+    room_for,
+    warn_of_unknown,
+)
+from hf_alpha.loading import ANSWERING, auto_class, load_checkpoint, load_config, load_host
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.tasks import DrawnTask, Task
+from hf_alpha.tasks.base import warn_once
+from hf_alpha.tasks.checking import Answer
+
+Pairs = Sequence[tuple[str, str | None]]
+ORIGIN = {
+    *("transformers_version", "_name_or_path", "architectures", "auto_map", "dtype"),
+    *("max_length", "max_new_tokens", "_from_model_config"),
+}
+"""Keys of configurations on which answers do not depend."""
+TOO_LONG = "longer than the model's positions"
+SAMPLE = "swap x_1 Y : ( a + b ) → Zoë's 42"
+"""How it is encoded stands for a tokenizer."""
+
+
+@dataclass(frozen=True)
+class Model(Answerer):
+    """A model with symbols.
+
+    Attributes:
+        model: on the device on which to work.
+        tokenizer: the one that belongs to it.
+        search: how it looks for answers.
+        training: `TrainingFacts` that notes compare a problem with.
+    """
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: AnyTokenizer
+    search: Search = DEFAULT_SEARCH
+    training: Any = None
+
+    def extend(self, task: Task, problems: Sequence[str]) -> None:
+        """Add symbols for the names of problems, if the encoding needs no training for that."""
+        extend_vocabulary(self.model, self.tokenizer, task.needed_symbols(problems))
+
+    def ready(self, task: Task, pairs: Pairs) -> "Model":
+        """Warn of what the tokenizer does not know, and limit answers by the longest target.
+
+        Raises:
+            FormulaError: a problem cannot be read; the message has its index.
+        """
+        task.prepare(self.tokenizer)
+        encodings = encode_problems(self.tokenizer, [problem for problem, _ in pairs])
+        _warn_of_rare_names(self.tokenizer, encodings)
+        return _limited(self, lambda: answer_limit(task, self.tokenizer, pairs))
+
+    def settings(self, task: Task) -> dict[str, Any]:
+        """Return what model, tokenizer and search are."""
+        return {
+            "weights": fingerprint(self.model),
+            "configuration": digest(_plain_settings(self.model.config)),
+            "generation": digest(_plain_settings(self.model.generation_config)),
+            "vocabulary": self.tokenizer.vocab_size,
+            "tokenizer": digest(self.tokenizer.settings()),
+            **self.search.arguments(task),
+        }
+
+    def symbols(self, task: Task, problems: Sequence[str]) -> None:
+        """Return the names that may be exchanged for one another: the tokenizer knows them."""
+
+    def notes(self, task: Task, problem: str) -> list[str]:
+        """Return words that the model does not know, and names beyond those of training."""
+        notes = []
+        if self.training is not None:
+            notes += self.training.notes(problem, task.finder)  # type: ignore[attr-defined]
+        (words,) = unknown_words(self.tokenizer, [problem])
+        if words:
+            notes.append(f"unknown to the model, and no name by its rules: {listed(words)}")
+        return notes
+
+    def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
+        """Answer in batches of problems of like length; first say which ones it cannot take."""
+        model, tokenizer = self.model, self.tokenizer
+        search = self.search.arguments(task, own_limit(model))
+        if self.search.grammar:
+            search["logits_processor"] = [self._by_grammar(task)]
+        refused: dict[int, Reply] = {}
+        encodings: dict[int, AlphaEncoding] = {}
+        for index, problem in problems.items():
+            taken = self._taken(problem, search)
+            if isinstance(taken, Reply):
+                refused[index] = taken
+            else:
+                encodings[index] = taken
+        yield refused
+        indices, rows = list(encodings), list(encodings.values())
+        batches = plan_batches(rows, self.search.batch_size)
+        answer = beam_search(model, tokenizer, rows, search)
+        with closing(answer_batches(model, batches, answer, "", progress=False)) as answered:
+            for batch, answers in answered:
+                yield {
+                    indices[place]: Reply(tuple(candidates), by=self.name)
+                    for place, candidates in zip(batch, answers, strict=True)
+                }
+
+    def _taken(self, problem: str, search: Mapping[str, Any]) -> AlphaEncoding | Reply:
+        """Encode a problem; a reply says why the model cannot take it."""
+        try:
+            encoding = encode_problem(self.tokenizer, problem)
+            if encoding is None:
+                return Reply(outside=True, reason=_too_many_names(self.model, self.tokenizer))
+            length = len(encoding["input_ids"])
+            answer_room(self.model.config, length, search["max_new_tokens"], "the problem")
+        except FormulaError as error:
+            return Reply(reason=str(error))
+        except InputTooLong as error:
+            return Reply(reason=TOO_LONG, detail=str(error))
+        return encoding
+
+    def _by_grammar(self, task: Task) -> MaskedTokens:
+        """Return what keeps a model to the grammar of answers.
+
+        Raises:
+            ValueError: the task has none, or the model is a decoder alone.
+        """
+        mask = task.answer_mask(self.tokenizer)
+        if mask is None or not self.model.config.is_encoder_decoder:
+            what = "this task" if mask is None else "answers of a decoder alone"
+            raise ValueError(f"there is no grammar of answers for {what}: leave out `grammar`")
+        return MaskedTokens(mask)
+
+
+@dataclass(frozen=True)
+class Host(Answerer):
+    """A model of Transformers as it is, which answers the user's own pairs.
+
+    A text goes in as its tokenizer reads it, and what the model writes is the answer: what such a
+    model was before it was converted. A decoder goes on behind the text, as it is trained by
+    `objective: causal` with `pairs`, and as a converted decoder does.
+    """
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: Any
+    search: Search = DEFAULT_SEARCH
+
+    def ready(self, task: Task, pairs: Pairs) -> "Host":
+        """Warn of what the tokenizer does not know, and limit answers by the longest target.
+
+        Raises:
+            ValueError: the problems are none of the user's own pairs.
+        """
+        if isinstance(task, DrawnTask):
+            raise ValueError(
+                f"{self.name} has no symbols, and answers your own pairs only, no problems of task "
+                f"{task.name!r}: docs/names-benchmark.md asks language models by prompts"
+            )
+        problems = [str(problem) for problem, _ in pairs]
+        warn_of_unknown(self.tokenizer, problems, [self._encode(text) for text in problems])
+        targets = [target for _, target in pairs if target is not None]
+        return _limited(
+            self, lambda: room_for(max((len(self._encode(text)) for text in targets), default=0))
+        )
+
+    def settings(self, task: Task) -> dict[str, Any]:
+        """Return what model, tokenizer and search are."""
+        return {
+            "weights": fingerprint(self.model),
+            "encoded": digest(self._encode(SAMPLE)),
+            **self.search.arguments(task),
+        }
+
+    def symbols(self, task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
+        """Return the names in problems, by class, which may be exchanged for one another."""
+        finder: Any = getattr(task, "finder", None)
+        classes: dict[str, dict[str, None]] = {}
+        for text in problems if finder is not None else ():
+            for start, stop, kind in finder.find(text):
+                classes.setdefault(kind, {})[text[start:stop]] = None
+        return {kind: list(names) for kind, names in classes.items()}
+
+    def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
+        """Answer texts of one length together, which need no padding, the longest first."""
+        search = self.search.arguments(task, own_limit(self.model))
+        rows = {index: self._encode(str(problem)) for index, problem in problems.items()}
+        groups: dict[int, list[int]] = {}
+        for index, ids in rows.items():
+            groups.setdefault(len(ids), []).append(index)
+        size = self.search.batch_size
+        batches = [
+            groups[length][start : start + size]
+            for length in sorted(groups, reverse=True)
+            for start in range(0, len(groups[length]), size)
+        ]
+
+        def answer(batch: list[int]) -> list[Reply]:
+            return self._replies([rows[index] for index in batch], search)
+
+        with closing(answer_batches(self.model, batches, answer, "", progress=False)) as answered:
+            for batch, replies in answered:
+                yield dict(zip(batch, replies, strict=True))
+
+    def _encode(self, text: str) -> list[int]:
+        return self.tokenizer(text, verbose=False)["input_ids"]
+
+    def _replies(self, inputs: Sequence[list[int]], search: Mapping[str, Any]) -> list[Reply]:
+        """Answer texts of one length."""
+        try:
+            room = answer_room(
+                self.model.config, len(inputs[0]), search["max_new_tokens"], "the text"
+            )
+        except InputTooLong as error:
+            return [Reply(reason=TOO_LONG, detail=str(error))] * len(inputs)
+        rows = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in inputs]
+        settings = {**search, "max_new_tokens": room}
+        answers = [
+            Answer(
+                self.tokenizer.decode(ids, skip_special_tokens=True).strip(),
+                ended=room is None or len(ids) < room,
+            )
+            for ids in generate_rows(self.model, self.tokenizer, rows, settings)
+        ]
+        count = search["num_return_sequences"]
+        return [
+            Reply(tuple(answers[start : start + count]), by=self.name)
+            for start in range(0, len(answers), count)
+        ]
+
+
+def load_answerer(
+    name: str, place: str, device: torch.device, search: Search = DEFAULT_SEARCH
+) -> Model | Host:
+    """Load a model that answers texts: one with symbols, or one of Transformers as it is.
+
+    Args:
+        name: what its row is called.
+        place: folder or Hub name.
+        device: where it runs.
+        search: how it looks for answers.
+
+    Raises:
+        ValueError: it does not write answers, or cannot be read.
+    """
+    config = load_config(place)
+    if hasattr(config, "symbol_classes"):
+        model, tokenizer = load_checkpoint(place)
+        return Model(name, model.to(device), tokenizer, search)
+    if (kind := auto_class(config)) not in ANSWERING:
+        raise ValueError(f"{place} does not write answers: hf-alpha evaluate measures such models")
+    host, tokenizer = load_host(place, kind)
+    return Host(name, host.to(device), tokenizer, search)
+
+
+def answer_limit(task: Task, tokenizer: AnyTokenizer, pairs: Iterable[tuple[str, Any]]) -> int:
+    """Return how many tokens an answer may have, by pairs of problem and target.
+
+    Of the user's own pairs, half as many again as the longest target, and some; else 128.
+    """
+    if isinstance(task, DrawnTask):
+        return MAX_NEW_TOKENS
+    longest = 0
+    for problem, target in pairs:
+        if target is not None:
+            with suppress(ValueError):  # more names than there are symbols
+                encoded = tokenizer.encode_pair(problem, target, allow_absent_symbols=True)
+                longest = max(longest, len(encoded["labels"]))
+    return room_for(longest)
+
+
+def _limited(answerer: Any, limit: Callable[[], int]) -> Any:
+    """Return a model whose answers have a limit of length: its own one, or else `limit`."""
+    if answerer.search.max_new_tokens is not None:
+        return answerer
+    return replace(answerer, search=replace(answerer.search, max_new_tokens=limit()))
+
+
+def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncoding | None]) -> None:
+    """Warn of each rule that finds no name in most problems: its answers can hardly be right."""
+    if not isinstance(tokenizer, TextTokenizer):
+        return
+    rows = [set(encoding["stream_ids"]) for encoding in encodings if encoding is not None]
+    for kind, rule in tokenizer.finder.rules.items():
+        symbols = {i for pair in tokenizer.symbol_ranges.get(kind, ()) for i in range(*pair)}
+        nameless = sum(symbols.isdisjoint(row) for row in rows)
+        if rule.is_sought and 2 * nameless > len(rows):
+            warn_once(
+                f"the rule of {kind!r}, {rule.to_dict()}, finds no name in {nameless:,} of "
+                f"{len(rows):,} problems: do they write names as the training data did? If not, "
+                "answers can hardly be right"
+            )
+
+
+def _too_many_names(model: Any, tokenizer: Any) -> str:
+    num_symbols = sum(tokenizer.symbol_classes.values())
+    if model.config.encoding.no_extension:
+        advice = (
+            "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
+            if model.config.is_encoder_decoder
+            else "train one with more (num_symbols)"
+        )
+        return f"more names than the {num_symbols} symbols that this model was trained on; {advice}"
+    return (
+        f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
+    )
+
+
+def fingerprint(model: torch.nn.Module) -> str:
+    """Return a hash of a model's weights."""
+    weights = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        weights.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        weights.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return weights.hexdigest()[:16]
+
+
+def digest(data: Any) -> str:
+    """Return a hash of plain data."""
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain_settings(config: Any) -> dict[str, Any]:
+    """Return what a configuration changes, without places, versions and a search's own settings."""
+    return _without_origin(json.loads(config.to_json_string(use_diff=True)))
+
+
+def _without_origin(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_origin(value) if isinstance(value, Mapping) else value
+        for key, value in settings.items()
+        if key not in ORIGIN
+    }
+
+
+__all__ = ["Host", "Model", "answer_limit", "load_answerer"]
