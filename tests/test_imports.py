@@ -32,7 +32,7 @@ LAYERS = [
     },
     {"adapters", "code_links", "own_code", "trust"},
     {"tasks", "loading", "transduction"},
-    {"build_tokenizer", "generation", "pipelines"},
+    {"build_tokenizer", "canonical", "generation", "pipelines"},
     {"data"},
     {"objectives"},
     {"convert", "recipe"},
