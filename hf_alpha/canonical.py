@@ -268,11 +268,13 @@ def generating(model: Any, tokenizer: Any, **options: Any) -> Callable[[str], st
         **options: of `generate`.
     """
 
+    from hf_alpha.generation import generate_rows  # with torch, which an address does not need
+
     def ask(text: str) -> str:
-        rows = tokenizer(text, return_tensors="pt").to(model.device)
-        start = 0 if model.config.is_encoder_decoder else rows["input_ids"].shape[1]
-        (ids,) = model.generate(**rows, **options)
-        return str(tokenizer.decode(ids[start:], skip_special_tokens=True))
+        encoded = tokenizer(text)
+        row = {key: encoded[key] for key in ("input_ids", "attention_mask")}
+        (ids,) = generate_rows(model, tokenizer, [row], options)
+        return str(tokenizer.decode(ids, skip_special_tokens=True))
 
     return ask
 

@@ -203,7 +203,7 @@ def test_a_model_on_this_machine_gives_renamed_answers():
         bos_token_id=None, eos_token_id=None,
     )  # fmt: skip
     model = GPT2LMHeadModel(config).eval()
-    ask = generating(model, tokenizer, max_new_tokens=30, do_sample=False, pad_token_id=0)
+    ask = generating(model, tokenizer, max_new_tokens=30, do_sample=False)
     named = CanonicalModel(ask, CanonicalNames({"name": "[a-z]{4,}"}, tokenizer=tokenizer))
     assert named("alpha sees gamma") == named("omega sees kappa").replace("omega", "alpha").replace(
         "kappa", "gamma"
