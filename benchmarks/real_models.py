@@ -11,7 +11,7 @@ All weights are trained, with products in bfloat16, on pairs as each remedy writ
 
 - plain: as they are. random: names drawn from the words of canonical spelling, row by row.
 - canonical: names written as words of the host by first occurrence, and back.
-- averaged: the model of random, asked in five spellings; the answer that most give.
+- averaged: the model of random, asked in three random spellings; the answer that most give.
 - relational, streams: converted by `hf_alpha.get_symbol_model`.
 
 An answer of `inline` is right if each of its tokens is the likeliest behind those before it, so if
@@ -52,7 +52,7 @@ POOLS = {
     "nonsense": "qzx vlorp xx_9 brimt kk3 zuw tep_q ojj wyx7 hlaf",
     "misleading": "function end then var let const begin void right print",
 }
-DRAWS = 5
+DRAWS = 3
 
 
 # -- checkpoints ----------------------------------------------------------------------------------
@@ -265,7 +265,8 @@ def misses(remedy: Remedy, pairs: Sequence[Pair]) -> list[list[tuple[int, int]]]
     for start in range(0, len(unknown), 12):
         rows = batch(remedy.tokenizer, unknown[start : start + 12])
         labels_BT = rows.pop("labels")[:, 1:]
-        predicted_BT = remedy.model(**rows).logits[:, :-1].argmax(-1)
+        with torch.autocast("cpu", torch.bfloat16):
+            predicted_BT = remedy.model(**rows).logits[:, :-1].argmax(-1)
         for pair, labels_T, predicted_T in zip(
             unknown[start : start + 12], labels_BT, predicted_BT, strict=True
         ):
