@@ -232,7 +232,7 @@ def tune(
 ) -> float:
     """Train all weights; return the mean loss of the last steps."""
     params = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(params, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(params, rate, (0.9, 0.98), weight_decay=0.0, fused=True)
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / warmup) * max(floor, 1 - step / steps)
     )

@@ -187,9 +187,10 @@ def _prove_relations(model: RetrofitModel, family: Family, named: dict[str, Tens
         biases = {side: getattr(relations, f"{side}_gates").bias for side in sides}
     without = model(**named).logits
     for place, bias in biases.items():
+        start = bias.clone()
         bias.fill_(STRONG)
         changed = not torch.equal(model(**named).logits, without)
-        bias.zero_()
+        bias.copy_(start)
         if not changed:
             raise family.refusal(
                 f"relations do not reach its {place} attention, which does not call the function "

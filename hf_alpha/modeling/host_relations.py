@@ -32,13 +32,15 @@ class HostRelations(nn.Module):
     Args:
         width: D.
         encoder_heads, decoder_heads: H of both sides.
+        scale: of numbers that stand alone, which are stored as parts of it.
     """
 
-    def __init__(self, width: int, encoder_heads: int, decoder_heads: int):
+    def __init__(self, width: int, encoder_heads: int, decoder_heads: int, scale: float = 1.0):
         super().__init__()
-        self.encoder_gates = RelationGates(width, encoder_heads, 1, start=0.0)
-        self.decoder_gates = RelationGates(width, decoder_heads, 1, start=0.0)
-        self.cross_gates = RelationGates(width, decoder_heads, 2, start=0.0)
+        self.scale = scale
+        self.encoder_gates = RelationGates(width, encoder_heads, 1, start=0.0, scale=scale)
+        self.decoder_gates = RelationGates(width, decoder_heads, 1, start=0.0, scale=scale)
+        self.cross_gates = RelationGates(width, decoder_heads, 2, start=0.0, scale=scale)
         self.gate_norm = nn.LayerNorm(width, elementwise_affine=False)
         self.input_norm = nn.LayerNorm(width)
         self.input_proj = silent(nn.Linear(width, width, bias=False))
@@ -82,7 +84,7 @@ class HostRelations(nn.Module):
         last_BTS = streams.here.to(hidden_BTD)
         products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
         repeated = torch.stack((streams.related.written.to(last_BTS), last_BTS), dim=-1)
-        return products_BTS + self.repeat(repeated)[..., 0]
+        return products_BTS + self.repeat(repeated)[..., 0] * self.scale
 
 
 class DecoderRelations(nn.Module):
@@ -97,16 +99,20 @@ class DecoderRelations(nn.Module):
         num_layers: of the decoder.
         num_heads: H.
         head_dim: K.
+        scale: of numbers that stand alone, which are stored as parts of it.
     """
 
     NUM_RELATIONS = 2
 
-    def __init__(self, width: int, num_layers: int, num_heads: int, head_dim: int):
+    def __init__(
+        self, width: int, num_layers: int, num_heads: int, head_dim: int, scale: float = 1.0
+    ):
         super().__init__()
+        self.scale = scale
         shape = (num_layers, num_heads)
         self.gates = nn.Parameter(torch.zeros(*shape, head_dim, self.NUM_RELATIONS))
         self.gate_bias = nn.Parameter(torch.zeros(*shape, self.NUM_RELATIONS))
-        self.memory = TextMemory(width, num_heads, silent=True)
+        self.memory = TextMemory(width, num_heads, silent=True, scale=scale)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -117,7 +123,7 @@ class DecoderRelations(nn.Module):
     def relations(self, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told."""
         assert streams.within is not None
-        return LayerRelations(streams.within, self.gates, self.gate_bias)
+        return LayerRelations(streams.within, self.gates, self.gate_bias * self.scale)
 
 
 __all__ = ["DecoderRelations", "HostRelations", "silent"]
