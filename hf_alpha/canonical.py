@@ -267,7 +267,6 @@ def generating(model: Any, tokenizer: Any, **options: Any) -> Callable[[str], st
         tokenizer: of the model.
         **options: of `generate`.
     """
-
     from hf_alpha.generation import generate_rows  # with torch, which an address does not need
 
     def ask(text: str) -> str:
