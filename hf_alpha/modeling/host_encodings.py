@@ -182,7 +182,7 @@ class HostRelational(HostEncoding):
 
     def make_relations(self) -> nn.Module:
         heads = (self._num_heads("encoder"), self._num_heads("decoder"))
-        return HostRelations(self.model.width, *heads, self.config.relation_scale)
+        return HostRelations(self.model.width, *heads)
 
     def _num_heads(self, side: str) -> int:
         stack: Any = self.model.stack(side)

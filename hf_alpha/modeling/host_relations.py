@@ -32,15 +32,13 @@ class HostRelations(nn.Module):
     Args:
         width: D.
         encoder_heads, decoder_heads: H of both sides.
-        scale: of numbers that stand alone, which are stored as parts of it.
     """
 
-    def __init__(self, width: int, encoder_heads: int, decoder_heads: int, scale: float = 1.0):
+    def __init__(self, width: int, encoder_heads: int, decoder_heads: int):
         super().__init__()
-        self.scale = scale
-        self.encoder_gates = RelationGates(width, encoder_heads, 1, start=0.0, scale=scale)
-        self.decoder_gates = RelationGates(width, decoder_heads, 1, start=0.0, scale=scale)
-        self.cross_gates = RelationGates(width, decoder_heads, 2, start=0.0, scale=scale)
+        self.encoder_gates = RelationGates(width, encoder_heads, 1, start=0.0)
+        self.decoder_gates = RelationGates(width, decoder_heads, 1, start=0.0)
+        self.cross_gates = RelationGates(width, decoder_heads, 2, start=0.0)
         self.gate_norm = nn.LayerNorm(width, elementwise_affine=False)
         self.input_norm = nn.LayerNorm(width)
         self.input_proj = silent(nn.Linear(width, width, bias=False))
@@ -84,7 +82,7 @@ class HostRelations(nn.Module):
         last_BTS = streams.here.to(hidden_BTD)
         products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
         repeated = torch.stack((streams.related.written.to(last_BTS), last_BTS), dim=-1)
-        return products_BTS + self.repeat(repeated)[..., 0] * self.scale
+        return products_BTS + self.repeat(repeated)[..., 0]
 
 
 class DecoderRelations(nn.Module):

@@ -100,7 +100,7 @@ def test_old_rows_stay_and_new_ones_lie_behind_them_or_where_none_is_used(name, 
 
 def test_relations_of_a_decoder_begin_with_what_helps_before_training(tmp_path):
     """Behind a name, the one that followed it before is likelier than others; rates move gates."""
-    host, plain, model, tokenizer = converted("llama", make=byte_level, encoding="relational")
+    _, _, model, tokenizer = converted("llama", make=byte_level, encoding="relational")
     assert tokenizer.spacing == "kept" and "<join>" not in tokenizer.get_vocab()
     batch = tokenizer("x y z x", return_tensors="pt")
     used = {"input_ids": batch["input_ids"]}
