@@ -15,8 +15,8 @@ from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, read_recipe
-from hf_alpha.release import LOG_FILE
+from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, recipe_beside
+from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
@@ -79,7 +79,7 @@ def write_card(
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
-    recipe = read_recipe(folder / RECIPE_FILE) if (folder / RECIPE_FILE).is_file() else None
+    recipe = recipe_beside(str(folder))
     region = _trained(recipe) or region
     draw(Heatmap.of(report, task.measure, region), folder / HEATMAP_FILE)
     code = CODE.format(
@@ -254,8 +254,7 @@ def describe_training(folder: Path) -> dict[str, str]:
         return {}
     fields = {}
     if (folder / LOG_FILE).is_file():
-        log = json.loads((folder / LOG_FILE).read_text(encoding="utf-8"))
-        make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
+        make_curve(read_log(folder / LOG_FILE)).savefig(folder / CURVE_FILE, dpi=150)
         fields["curve"] = CURVE_FILE
     check_shareable(folder / RECIPE_FILE)
     recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8")

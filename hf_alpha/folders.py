@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
+from hf_alpha.resources import released_models
+
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _HEX = 32 * "[0-9a-f]"
+ADAPTER = "adapter_config.json"
 TEMPORARY = f"*.{_HEX}"
 """Pattern of the names that files and folders have while they are written."""
 _FILES = {
@@ -28,10 +31,16 @@ _FILES = {
     ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
 }  # fmt: skip
 """Endings of names of files; names on the Hub end in other ways."""
+DEEPEST = 100
+"""Lists and mappings in each other, in files of others; readers of deeper ones may crash."""
 _descriptors: set[int] = set()
 """Of the locks that this process holds."""
 _claimed: set[Path] = set()
 """The folders in which only this process writes."""
+
+
+class OutsideError(ValueError):
+    """A folder of others names what lies outside of it."""
 
 
 @contextmanager
@@ -139,16 +148,28 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a name to write a file under; it becomes `path` when all is written, or is removed.
 
     Raises:
-        FileNotFoundError: there is no folder to write it in.
+        FileNotFoundError, IsADirectoryError: see `check_folder_of`.
     """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    check_folder_of(path)
     temporary = _temporary(path)
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_folder_of(path: Path) -> None:
+    """Check that a file can be written where a path says.
+
+    Raises:
+        FileNotFoundError: there is no folder to write it in.
+        IsADirectoryError: there is a folder in its place.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -239,6 +260,43 @@ def may_be_on_hub(name: str) -> bool:
     return name.count("/") == 1 and not is_path
 
 
+def inside(folder: Path, name: str, root: Path | None = None) -> Path:
+    """Return the path of a file or folder that a folder of others names: one within that folder.
+
+    Every path that stands in somebody's folder or repository goes through here, and is followed
+    nowhere else, whoever trusts its code. What the user names does not.
+
+    Args:
+        folder: what the name is relative to.
+        name: a path, or a pattern of paths.
+        root: in which it has to lie, if that is not `folder`.
+
+    Raises:
+        OutsideError: it lies elsewhere, or a link leads elsewhere.
+    """
+    path, root = folder / name, root or folder
+    if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root)):
+        raise OutsideError(
+            f"{folder} names {name!r}, which lies outside of it: a folder may name only what it "
+            "holds, since others may have written it; put a copy there, or name it yourself"
+        )
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(_around(root)):
+        raise OutsideError(
+            f"{path} is a link to {real}, outside of the folder: put a copy of that file in its "
+            "place, or remove the link"
+        )
+    return path
+
+
+def _around(folder: Path) -> Path:
+    """Return the folder itself; of a repository in the Hub's cache, where files are links, all."""
+    real = Path(os.path.realpath(folder))
+    repository = real.parent.parent
+    is_cached = real.parent.name == "snapshots" and "--" in repository.name
+    return repository if is_cached else real
+
+
 def similar_names(path: Path) -> str:
     """Say which names a mistyped path may mean, as the end of a message; nothing if there are none.
 
@@ -258,14 +316,38 @@ def checkpoint_place(path: str | Path) -> str:
 
     Raises:
         FileNotFoundError: there is no such folder, or no `config.json` in it.
+        OutsideError: it holds an adapter.
     """
     folder = Path(path).expanduser()
     place = str(folder)
     if not folder.is_dir() and not may_be_on_hub(str(path)):
-        raise FileNotFoundError(f"no checkpoint folder {place!r}{similar_names(folder)}")
+        meant = similar_names(folder)
+        with suppress(FileNotFoundError, KeyError):
+            meant = f" (did you mean {released_models()[place]}?)"
+        raise FileNotFoundError(f"no checkpoint folder {place!r}{meant}")
+    refuse_adapter(place, folder / ADAPTER)
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{place!r} is no checkpoint folder: it has no config.json")
     return place
+
+
+def refuse_adapter(place: str | Path, file: Path) -> None:
+    """Refuse the folder or repository of an adapter, whose model lies elsewhere.
+
+    Args:
+        place: the folder or Hub name.
+        file: its `adapter_config.json`, if there is one.
+
+    Raises:
+        OutsideError: there is one.
+    """
+    if file.is_file():
+        base = read_json(file).get("base_model_name_or_path")
+        raise OutsideError(
+            f"{place} holds an adapter (PEFT) for {base!r}, and no whole model: put it on that "
+            "model in Python, model = PeftModel.from_pretrained(base, adapter).merge_and_unload(), "
+            "save model and tokenizer with save_pretrained, and name that folder"
+        )
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
@@ -274,13 +356,35 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
     Raises:
         ValueError: it is no JSON object with these keys; the message names the file.
     """
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+    record = parse_json(path.read_bytes(), f"{path} is damaged: it")
     if not isinstance(record, dict) or not record.keys() >= set(keys):
         raise ValueError(f"{path} is damaged: it holds no record{_with(keys)}")
     return record
+
+
+def parse_json(text: str | bytes, place: object, once: bool = False) -> Any:
+    """Read JSON of anybody.
+
+    Args:
+        text: to be read.
+        place: where it stands, for errors.
+        once: refuse an object that has a key twice, of which the last one counts otherwise.
+
+    Raises:
+        ValueError: it is none, or nested too deeply to be read.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_keys_once if once else None)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place} is no JSON: {error}") from error
+
+
+def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(content := dict(pairs)) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return content
 
 
 def _with(keys: tuple[str, ...]) -> str:
@@ -288,15 +392,22 @@ def _with(keys: tuple[str, ...]) -> str:
 
 
 __all__ = [
+    "ADAPTER",
+    "DEEPEST",
     "TEMPORARY",
+    "OutsideError",
     "alone",
     "alone_in",
     "check_file",
+    "check_folder_of",
     "checkpoint_place",
+    "inside",
     "locked",
     "may_be_on_hub",
     "new_folder",
+    "parse_json",
     "read_json",
+    "refuse_adapter",
     "remove_leftovers",
     "replacing",
     "scratch_folder",

@@ -19,7 +19,9 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
+from hf_alpha.tasks.base import warn_once
 from hf_alpha.tasks.checking import Answer
+from hf_alpha.unknown_words import listed, unknown_id, unknown_words
 
 Job = TypeVar("Job")
 Given = TypeVar("Given")
@@ -50,7 +52,8 @@ def generate_answers(
 ) -> list[list[Answer] | None]:
     """Generate answers by greedy or beam search.
 
-    In several processes (accelerate) each answers a share, and all of them return everything.
+    In several processes (accelerate) each answers a share, and all of them return everything. Words
+    of problems that are unknown to the model, and no names, are logged as a warning.
 
     Args:
         model: on the device on which to work.
@@ -430,6 +433,8 @@ def _lacks_only_symbols(tokenizer: AnyTokenizer, problem: str) -> bool:
 def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[AlphaEncoding | None]:
     """Encode problems; see `encode_problem`. Errors have the problem's index.
 
+    A warning says which words are unknown to the model and no names.
+
     Raises:
         FormulaError: a problem cannot be read.
         ValueError: the problems are one string, or one of them is none.
@@ -443,7 +448,21 @@ def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[Al
             encodings.append(encode_problem(tokenizer, problem))
         except FormulaError as error:
             raise FormulaError(f"problem {index}: {error}", error.position) from None
+    warn_of_unknown(tokenizer, problems, [row and row["input_ids"] for row in encodings])
     return encodings
+
+
+def warn_of_unknown(
+    tokenizer: Any, problems: Sequence[str], rows: Sequence[Sequence[int] | None]
+) -> None:
+    """Say which words of problems a model does not know, from their ids."""
+    unknown = unknown_id(tokenizer)
+    texts = [text for text, ids in zip(problems, rows, strict=True) if ids and unknown in ids]
+    if words := [word for row in unknown_words(tokenizer, texts) for word in row]:
+        warn_once(
+            f"{len(texts):,} of {len(problems):,} problems have words that the model does not know "
+            f"and that are no names by its rules: {listed(words)}; answers can hardly be right"
+        )
 
 
 def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> list[list[int]]:
@@ -506,4 +525,5 @@ __all__ = [
     "raise_limit",
     "room_for",
     "search_settings",
+    "warn_of_unknown",
 ]

@@ -1,6 +1,5 @@
 """What a model is: its encoding, sizes, vocabulary and origin, without loading its weights."""
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -10,22 +9,24 @@ from huggingface_hub import get_local_safetensors_metadata, get_safetensors_meta
 from huggingface_hub.errors import NotASafetensorsRepoError, SafetensorsParsingError
 from huggingface_hub.utils import SafetensorsRepoMetadata
 from transformers import PreTrainedConfig
-from transformers.utils import cached_file
 
 from hf_alpha.card import RENAMINGS, backbone_type
 from hf_alpha.convert.shared import ConversionError
+from hf_alpha.folders import read_json
 from hf_alpha.loading import (
     ANSWERING,
     WEIGHTS,
     CheckpointError,
     auto_class,
+    check_files,
+    file_of,
     load_config,
     load_parts,
     load_tokenizer,
 )
 from hf_alpha.plain_text import printable
-from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.release import LOG_FILE
+from hf_alpha.recipe import recipe_beside
+from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.train import TRAINER_STATE
 
 PROMISES = {
@@ -108,8 +109,8 @@ def _answers(place: str) -> bool:
     """Return whether a model writes answers: it can, and was not trained for something else."""
     if auto_class(load_config(place)) not in ANSWERING:
         return False
-    recipe = _file(place, RECIPE_FILE)
-    return recipe is None or read_recipe(recipe).aim.answers
+    recipe = recipe_beside(place)
+    return recipe is None or recipe.aim.answers
 
 
 def _kind(config: PreTrainedConfig) -> str:
@@ -160,6 +161,7 @@ def _parameters(config: PreTrainedConfig) -> str:
 
 def _weights(place: str) -> str:
     """Return the kinds of numbers and the size of weights, from the beginnings of their files."""
+    check_files(place, WEIGHTS)
     try:
         metadata = _safetensors(place)
     except NotASafetensorsRepoError:
@@ -200,23 +202,14 @@ def _extension(config: PreTrainedConfig) -> str:
 def _origin(place: str) -> dict[str, str]:
     """Return the task and the steps of training, from the files that a training run leaves."""
     facts = {}
-    if recipe := _file(place, RECIPE_FILE):
-        facts["task"] = read_recipe(recipe).task
-    for name in (TRAINER_STATE, LOG_FILE):
-        if log := _file(place, name):
-            content = json.loads(log.read_text(encoding="utf-8"))
-            rows = content if isinstance(content, list) else [{"step": content["global_step"]}]
-            if rows:  # a checkpoint may be older than the first line of the log
-                facts["trained"] = f"{rows[-1]['step']:,} steps"
-            break
+    if recipe := recipe_beside(place):
+        facts["task"] = recipe.task
+    if state := file_of(place, TRAINER_STATE):
+        step = read_json(state, "global_step")["global_step"]
+        facts["trained"] = f"{step:,} steps" if isinstance(step, int) else f"{step!r} steps"
+    elif (log := file_of(place, LOG_FILE)) and (rows := read_log(log)):
+        facts["trained"] = f"{rows[-1]['step']:,} steps"
     return facts
-
-
-def _file(place: str, name: str) -> Path | None:
-    """Return a file beside a model, here or on the Hub; None where there is none."""
-    folder = str(Path(place).expanduser())
-    path = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
-    return None if path is None else Path(path)
 
 
 __all__ = ["describe_model"]

@@ -1,7 +1,7 @@
 """Loading a checkpoint: a model and the tokenizer that belongs to it, both as they were saved."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,19 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.utils import cached_file, logging
+from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
+from transformers.utils import CHAT_TEMPLATE_DIR, cached_file, logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
-from hf_alpha.folders import checkpoint_place, read_json
+from hf_alpha.folders import (
+    ADAPTER,
+    OutsideError,
+    checkpoint_place,
+    inside,
+    read_json,
+    refuse_adapter,
+)
+from hf_alpha.modeling.host_attention import PREFIX
 from hf_alpha.modeling.symbol_vocabulary import has_tokens
 from hf_alpha.own_code import import_functions
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
@@ -27,6 +36,16 @@ from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trustin
 WEIGHTS = "model.safetensors"
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
 """The Auto classes of models that write answers."""
+NAMING = {
+    "tokenizer": [("tokenizer_config.json", "fast_tokenizer_files")],
+    WEIGHTS: [(f"{name}.index.json", "weight_map") for name in (WEIGHTS, "pytorch_model.bin")],
+}
+"""Part of a checkpoint -> the files and keys that name further files, which Transformers reads."""
+IMPLEMENTATIONS = {
+    "attn_implementation": ("eager", "sdpa", "flex_attention"),
+    "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
+}
+"""What a configuration may choose: code that is installed with PyTorch and Transformers."""
 
 
 class CheckpointError(ValueError):
@@ -56,7 +75,7 @@ def load_checkpoint(
     with trusting(*[path] * trust_remote_code):
         config, tokenizer = load_parts(path, answers)
         place = str(Path(path).expanduser())
-        model, report = _load_weights(auto_class(config), place, config=config)
+        model, report = _load_weights(auto_class(config), place, config)
     _check_weights(model, report, f"{place}/{WEIGHTS}")
     return model, tokenizer
 
@@ -105,9 +124,44 @@ def load_config(path: str | Path) -> PreTrainedConfig:
     Raises:
         FileNotFoundError: there is no such folder or model, or no `config.json`.
         CheckpointError: it cannot be read.
+        UntrustedCodeError: it chooses code that is not installed, and not trusted.
+        ValueError: the folder holds an adapter, or links to files elsewhere.
     """
     place = checkpoint_place(path)
-    return _from_pretrained(AutoConfig, place, "config.json")
+    try:
+        config = _from_pretrained(AutoConfig, place, "config.json")
+    except CheckpointError:  # of a repository without one, too
+        with suppress(OSError):
+            _refuse_adapter(place)
+        raise
+    chosen = {f"config.json, {key}": name for key, name in _implementations(config)}
+    if chosen and not is_trusted(place):
+        raise UntrustedCodeError(place, chosen)
+    return config
+
+
+def _implementations(settings: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield what a configuration and its parts choose that is not installed: key, name."""
+    entries = vars(settings) if isinstance(settings, PreTrainedConfig) else settings
+    if isinstance(entries, list | tuple):
+        entries = dict(enumerate(entries))
+    for key, entry in entries.items() if isinstance(entries, dict) else ():
+        name = f"{key}".removeprefix("_").removesuffix("_internal")
+        if name not in IMPLEMENTATIONS:
+            yield from _implementations(entry, f"{prefix}{key}.")
+            continue
+        choices = entry.values() if isinstance(entry, dict) else [entry]
+        for choice in filter(None, choices):
+            if not _is_installed(name, f"{choice}".removeprefix(PREFIX)):
+                yield f"{prefix}{name}", f"{choice}"
+
+
+def _is_installed(key: str, choice: str) -> bool:
+    """Whether Transformers takes no compiled code from the Hub for it, as for flash attention."""
+    return choice in IMPLEMENTATIONS[key] or any(
+        choice == f"flash_attention_{version}" and library["general_availability_check"]()
+        for version, library in FLASH_ATTENTION_COMPATIBILITY_MATRIX.items()
+    )
 
 
 def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreTrainedModel, Any]:
@@ -124,9 +178,9 @@ def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreT
         CheckpointError: a file cannot be read, or weights are missing, of another shape or not
             finite.
     """
-    place = str(Path(path).expanduser())
+    config, place = load_config(path), str(Path(path).expanduser())
     tokenizer = load_tokenizer(place)
-    model, report = _load_weights(auto, place)
+    model, report = _load_weights(auto, place, config)
     _check_weights(model, {**report, "unexpected_keys": []}, f"{place}/{WEIGHTS}")
     return model, tokenizer
 
@@ -142,8 +196,6 @@ def load_tokenizer(place: str) -> Any:
         CheckpointError: a file cannot be read.
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
-    if (file := Path(place) / "tokenizer_config.json").is_file():
-        read_json(file)  # names the file if it is damaged
     tokenizer = _from_pretrained(AutoTokenizer, place, "tokenizer")
     rules = getattr(getattr(tokenizer, "finder", None), "rules", {})
     functions = {name: rule.function for name, rule in rules.items() if rule.function is not None}
@@ -167,10 +219,10 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         FileNotFoundError: the folder or file is missing.
         CheckpointError: it cannot be read.
         UntrustedCodeError: it needs code of its own, which is not trusted.
+        OutsideError: a file is a link to somewhere else, or names one there.
     """
     with _part(place, part):
-        if (kernels := _kernels(place)) and not is_trusted(place):
-            raise UntrustedCodeError(place, kernels)
+        check_files(place, part)
         try:
             result = auto.from_pretrained(place, trust_remote_code=False, **arguments)
         except ValueError as error:
@@ -185,25 +237,41 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         return auto.from_pretrained(place, trust_remote_code=True, **arguments)
 
 
-def _kernels(place: str) -> dict[str, str]:
-    """Return the compiled kernels of the Hub that a configuration names: key -> repository."""
-    kernels: dict[str, str] = {}
+def check_files(place: str, part: str) -> None:
+    """Refuse files elsewhere that those of a checkpoint link to or name.
 
-    def search(entries: dict[str, Any], prefix: str) -> None:
-        for key, value in entries.items():
-            if isinstance(value, dict):
-                search(value, f"{prefix}{key}.")
-            elif key.endswith("_implementation") and isinstance(value, str) and "/" in value:
-                kernels[f"{prefix}{key}"] = value
+    What is read is written again by `release`, `convert` and `train`, and then shared. All of it
+    has an ending; code is not read from there, and `push` sees what links to it are.
+    """
+    folder = Path(place)
+    for file in (*folder.glob("*"), *folder.glob(f"{CHAT_TEMPLATE_DIR}/*")):
+        if file.suffix not in ("", ".py") and not file.is_dir():
+            inside(folder, f"{file.relative_to(folder)}")
+    for name, key in NAMING.get(part, ()):
+        if (index := file_of(place, name)) is not None:
+            named = read_json(index).get(key) or ()
+            for path in named.values() if isinstance(named, dict) else named:
+                inside(index.parent, f"{path}")
+    if part == WEIGHTS:
+        _refuse_adapter(place)
 
-    search(_read_json_of(place, "config.json"), "config.json, ")
-    return kernels
+
+def _refuse_adapter(place: str) -> None:
+    if (file := file_of(place, ADAPTER)) is not None:
+        refuse_adapter(place, file)
+
+
+def file_of(place: str, name: str) -> Path | None:
+    """Return a file of a folder or repository; None where there is none."""
+    folder = str(Path(place).expanduser())
+    file = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
+    return None if file is None else Path(file)
 
 
 def _read_json_of(place: str, name: str) -> dict[str, Any]:
     """Read a JSON file of a folder or repository; empty where there is none."""
-    file = cached_file(place, name, _raise_exceptions_for_missing_entries=False)
-    return {} if file is None else read_json(Path(file))
+    file = file_of(place, name)
+    return {} if file is None else read_json(file)
 
 
 def _own_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
@@ -227,10 +295,16 @@ def _own_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     return classes
 
 
-def _load_weights(auto: Any, place: str, **arguments: Any) -> tuple[PreTrainedModel, dict]:
-    """Load a model, and what Transformers reports of its weights."""
+def _load_weights(auto: Any, place: str, config: PreTrainedConfig) -> tuple[PreTrainedModel, dict]:
+    """Load a model, and what Transformers reports of its weights.
+
+    Args:
+        auto: the Auto class.
+        place: folder or Hub name.
+        config: by `load_config`, which has checked it.
+    """
     model_and_report: tuple[PreTrainedModel, dict] = _from_pretrained(
-        auto, place, WEIGHTS, output_loading_info=True, ignore_mismatched_sizes=True, **arguments
+        auto, place, WEIGHTS, config=config, output_loading_info=True, ignore_mismatched_sizes=True
     )
     return model_and_report
 
@@ -269,7 +343,7 @@ def load_for(
     relabelled = "label2id" in settings and settings["label2id"] != config.label2id
     for name, value in settings.items():
         setattr(config, name, value)
-    model, report = _load_weights(auto, place, config=config)
+    model, report = _load_weights(auto, place, config)
     _check_kinds(model, f"{place}/{WEIGHTS}")
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
@@ -334,7 +408,7 @@ def _part(place: str, name: str) -> Iterator[None]:
     logging.set_verbosity_error()  # what is wrong with the weights is said here, in one line
     try:
         yield
-    except UntrustedCodeError:
+    except (UntrustedCodeError, OutsideError):
         raise
     except OSError as error:
         kind = (
@@ -503,7 +577,9 @@ __all__ = [
     "CheckpointError",
     "auto_class",
     "check_agreement",
+    "check_files",
     "check_segments",
+    "file_of",
     "load_checkpoint",
     "load_config",
     "load_for",

@@ -6,6 +6,7 @@ from pathlib import Path
 from huggingface_hub import CommitOperationAdd, HfApi
 
 from hf_alpha.data.run_folder import PARTS, SETTINGS
+from hf_alpha.folders import ADAPTER, inside, refuse_adapter
 
 
 def push(
@@ -14,8 +15,8 @@ def push(
     """Upload what belongs to the model or the dataset in a folder, after checking that it loads.
 
     A model folder has a `config.json`, a dataset folder parquet files below `data/`. Its README.md
-    becomes the card. Nothing else that lies there is uploaded, and no target of a link but the
-    package's own code.
+    becomes the card. Nothing else that lies there is uploaded, and no target of a link out of it
+    but the package's own code.
 
     Args:
         folder: of the model or dataset.
@@ -28,8 +29,8 @@ def push(
 
     Raises:
         FileNotFoundError: the folder does not exist.
-        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or
-            a secret is in it.
+        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
+            secret is in it.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {str(folder)!r}")
@@ -54,8 +55,8 @@ def shared_files(folder: Path) -> tuple[str, dict[str, Path]]:
     """Return what may be shared of a model or a dataset: its kind, and name -> file.
 
     Raises:
-        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or
-            a secret is in it.
+        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
+            secret is in it.
     """
     kind, belongs = _contents(folder)
     files = {
@@ -73,9 +74,11 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
     from datasets import load_dataset
     from datasets.exceptions import DatasetsError
 
+    from hf_alpha.data.files import check_card
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.model_files import CARD, WEIGHTS, model_files, pictures
 
+    refuse_adapter(folder, folder / ADAPTER)
     if (folder / "config.json").is_file():
         _, tokenizer = load_checkpoint(folder, answers=False)
         names = model_files(folder, tokenizer)
@@ -85,6 +88,7 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
     if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
         raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
     if data := [f"data/{path.name}" for path in folder.glob("data/[!.]*.parquet")]:
+        check_card(folder)
         try:
             load_dataset(str(folder))
         except DatasetsError as error:
@@ -94,20 +98,15 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
 
 
 def _real(folder: Path, name: str) -> Path:
-    """Return the file of that name, where no link leads to anything but the package's code.
+    """Return the file of that name: in the folder, or the package's own code.
 
     Raises:
-        ValueError: a link leads to something else, which the user may not want to share.
+        OutsideError: a link leads to something else, which the user may not want to share.
     """
     from hf_alpha.code_links import CODE
 
     real = (folder / name).resolve()
-    if real not in (folder.resolve() / name, CODE / name):
-        raise ValueError(
-            f"{folder / name} is a link to {real}: put a copy of that file in its place if it "
-            "shall be shared, or remove the link"
-        )
-    return real
+    return real if real == CODE / name else inside(folder, name)
 
 
 def _check_secrets(folder: Path, files: dict[str, Path]) -> None:

@@ -4,14 +4,16 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from hf_alpha.code_links import link_code
 from hf_alpha.data.unlike_training import FIRST_LOOK_FILE
-from hf_alpha.folders import new_folder, read_json, scratch_folder
+from hf_alpha.folders import inside, new_folder, parse_json, read_json, scratch_folder
 from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, check_shareable
 from hf_alpha.train import TRAINER_STATE
+from hf_alpha.trust import remember_copy
 
 LOG_FILE = "training_log.json"
 
@@ -28,8 +30,8 @@ def release(run: Path, out: Path) -> None:
     Raises:
         FileNotFoundError: `run` holds no finished run.
         FileExistsError: `out` exists.
-        ValueError: the run's model or log is damaged, or a secret is in its recipe; nothing is
-            written.
+        ValueError: the run's model or log is damaged, a file is a link to somewhere else, or a
+            secret is in its recipe; nothing is written.
     """
     recipe = next(filter(Path.is_file, (run / RECIPE_FILE, run.parent / RECIPE_FILE)), None)
     if recipe is None or not (run / TRAINER_STATE).is_file():
@@ -41,11 +43,31 @@ def release(run: Path, out: Path) -> None:
     with new_folder(out) as unfinished:
         log = read_json(run / TRAINER_STATE).get("log_history", [])
         _write(run, unfinished)
-        shutil.copy(recipe, unfinished / RECIPE_FILE)
-        if (facts := recipe.with_name(FIRST_LOOK_FILE)).is_file():
-            shutil.copy(facts, unfinished / FIRST_LOOK_FILE)
+        for name in (RECIPE_FILE, FIRST_LOOK_FILE):
+            if (file := inside(recipe.parent, name)).is_file():
+                shutil.copy(file, unfinished / name)
         rows = ",\n ".join(json.dumps(row) for row in log)
         (unfinished / LOG_FILE).write_text(f"[{rows}]\n", encoding="utf-8")
+    remember_copy(out / RECIPE_FILE, run)
+
+
+def read_log(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a training log.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    rows = parse_json(file.read_bytes(), file)
+    if not isinstance(rows, list) or not all(_is_logged(row) for row in rows):
+        raise ValueError(f"{file} is no training log: it is a list of rows, each with its 'step'")
+    return rows
+
+
+def _is_logged(row: Any) -> bool:
+    """Whether a row has its step, and numbers for losses."""
+    if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+        return False
+    return all(isinstance(row.get(loss, 0.0), int | float) for loss in ("loss", "eval_loss"))
 
 
 def refresh(folder: Path) -> None:
@@ -69,4 +91,4 @@ def _write(source: Path, out: Path) -> None:
     link_code(out)
 
 
-__all__ = ["LOG_FILE", "refresh", "release"]
+__all__ = ["LOG_FILE", "read_log", "refresh", "release"]

@@ -10,6 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.card import describe_encoding, notes, save_card
 from hf_alpha.evaluation.curves import COLORS
+from hf_alpha.evaluation.fonts import make_legible, readable
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives import RowsObjective
 from hf_alpha.objectives.base import Texts
@@ -190,11 +191,13 @@ def _picture(scores: Scores, groups: Sequence[str], metric: str, by: str) -> "Fi
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     values = [100 * scores.metrics[group][metric] for group in groups]
-    axis.bar([printable(group) for group in groups], values, color=COLORS[0], width=0.7)
+    axis.bar([readable(printable(group)) for group in groups], values, color=COLORS[0], width=0.7)
     axis.set(xlabel=by, ylabel=f"{metric}, %", ylim=(0, 100))
     axis.grid(axis="y", color="0.92")
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
+    axis.get_xticklabels()  # makes them
+    make_legible(figure)
     return figure
 
 

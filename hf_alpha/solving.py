@@ -64,6 +64,8 @@ class Solution:
             there is nothing to choose from.
         found_by: the model or solver that found the first answer, or the proof.
         seconds: that it took, checks included; of a batch, its share.
+        notes: why the model's answers may be wrong: words that it does not know, more names than
+            training had.
         read: what the problem was read as; None if it cannot be read.
     """
 
@@ -75,6 +77,7 @@ class Solution:
     core: tuple[str, ...] = ()
     found_by: str | None = None
     seconds: float = field(default=0.0, compare=False)
+    notes: list[str] = field(default_factory=list)
     read: Problem | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -121,8 +124,9 @@ class Solution:
             "found_by": self.found_by,
             "seconds": round(self.seconds, 6),
             "names": None if self.read is None else list(map(str, self.read.symbols)),
-            "tokens": None if self.read is None else len(self.read.tokens),
+            "tokens": None if self.read is None or self.read.too_long else len(self.read.tokens),
             "error": self.error,
+            "notes": self.notes,
         }
 
 
@@ -379,6 +383,25 @@ class AskedModel:
         self._task.prepare(model[1])
         return model
 
+    @cached_property
+    def _training(self) -> Any:
+        """What training has left beside a model that was named; None where there is nothing."""
+        from hf_alpha.data.unlike_training import TrainingFacts
+
+        model = self._settings.model
+        if model is None or isinstance(model, tuple) or not hasattr(self._task, "finder"):
+            return None
+        return TrainingFacts.beside(str(model))
+
+    def _notes(self, tokenizer: Any, problem: Problem) -> Iterator[str]:
+        from hf_alpha.unknown_words import listed, unknown_words
+
+        if self._training is not None:
+            yield from self._training.notes(problem, self._task.finder)  # type: ignore[attr-defined]
+        (words,) = unknown_words(tokenizer, [problem])
+        if words:
+            yield f"unknown to the model, and no name by its rules: {listed(words)}"
+
     def solve(self, solutions: Sequence[Solution]) -> None:
         """Answer in batches of problems of like length, and check the answers."""
         if not solutions:
@@ -452,6 +475,7 @@ class AskedModel:
             encoding = encode_problem(tokenizer, problem)
             if encoding is None:
                 raise FormulaError(_too_many_names(model, tokenizer))
+            solution.notes = list(self._notes(tokenizer, problem))
             answer_room(model.config, len(encoding["input_ids"]), max_new_tokens, "the problem")
         except (FormulaError, InputTooLong) as error:
             solution.error = str(error) if solution.error is None else f"{solution.error}; {error}"
@@ -501,11 +525,14 @@ def _too_many_names(model: Any, tokenizer: Any) -> str:
 
 
 def _read_as(grammar: Grammar | None, problem: Problem) -> str | None:
-    """Return a problem in infix as a grammar reads it, if its operators are rewritten."""
-    if grammar is None or grammar.derived.keys().isdisjoint(problem.written):
+    """Return a problem in infix as a grammar reads it, if that rewrites its operators."""
+    if not grammar or problem.too_long or grammar.derived.keys().isdisjoint(problem.written):
         return None
     grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
-    return grammar.format(grammar.rewritten([*problem.written]), "infix")
+    try:
+        return grammar.format(grammar.rewritten([*problem.written]), "infix")
+    except FormulaError:  # it is too long
+        return None
 
 
 __all__ = ["METHODS", "TIMEOUT", "Line", "Settings", "Solution", "solve"]

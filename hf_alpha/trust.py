@@ -6,8 +6,11 @@ the Hub is a stranger's, whose names of code are refused, unless
 
 - they are checks that the package itself brings (`OWN_CHECKS`); or
 - the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
-- this user's `train` wrote it on this machine, and it lies there unchanged: [`remember_recipe`]
-  keeps a digest of its recipe in the user's cache. Nothing in the folder itself counts.
+- this user's `train` wrote it on this machine, or `release` copied it from there, and it lies there
+  unchanged: [`remember_recipe`] keeps a digest of its recipe in the user's cache. Nothing in the
+  folder itself counts.
+
+Which files count is said by `hf_alpha.folders.inside`; trust in code changes nothing there.
 """
 
 import hashlib
@@ -92,26 +95,44 @@ def remember_recipe(file: Path, names: Collection[str]) -> None:
         file: the recipe, as it is written.
         names: of the code that the user's own recipe names.
     """
-    if not names:
-        return
     record = _record(file)
     try:
         record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_text(record, json.dumps(sorted(names)))
     except OSError as error:
         logger.warning(
-            "%s cannot be written (%s): evaluating this run will need %s",
+            "%s cannot be written (%s): evaluating this run will need --data, and %s for code",
             record, error, TRUST_OPTION,
         )  # fmt: skip
 
 
+def remember_copy(file: Path, folder: Path) -> None:
+    """Remember that `release` copied the recipe of a run, if the run is this user's.
+
+    Args:
+        file: the copy.
+        folder: the run, or a checkpoint of it.
+    """
+    if is_own(folder):
+        remember_recipe(file, _remembered(folder))
+
+
+def is_own(folder: Path) -> bool:
+    """Return whether this user's training wrote the recipe of a run, or of a checkpoint's run."""
+    return _recorded(folder) is not None
+
+
 def _remembered(folder: Path) -> frozenset[str]:
-    """Return the names of code in the recipe of a run, or of a checkpoint's run, of this user."""
+    """Return the names of code in the recipe of a run of this user."""
+    record = _recorded(folder)
+    return frozenset() if record is None else frozenset(json.loads(record.read_text()))
+
+
+def _recorded(folder: Path) -> Path | None:
     for file in (folder / "recipe.yaml", folder.parent / "recipe.yaml"):
         if file.is_file():
-            record = _record(file)
-            return frozenset(json.loads(record.read_text())) if record.is_file() else frozenset()
-    return frozenset()
+            return record if (record := _record(file)).is_file() else None
+    return None
 
 
 def _record(file: Path) -> Path:
@@ -132,8 +153,10 @@ def _key(place: str | Path) -> str:
 __all__ = [
     "TRUST_OPTION",
     "UntrustedCodeError",
+    "is_own",
     "is_trusted",
     "refused_code",
+    "remember_copy",
     "remember_recipe",
     "trusting",
 ]

@@ -1,9 +1,13 @@
 """Adapters of PEFT that train and save what symbols add to a model."""
 
 import copy
+import json
+import re
+import shutil
 
 import pytest
 import torch
+from commands import hf_alpha
 from hosts import make_host
 from peft import LoraConfig, PeftModel, get_peft_model
 from promises import logits
@@ -12,6 +16,8 @@ from small_tokenizers import unigram
 from strategies import make_model
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
+from hf_alpha.folders import OutsideError
+from hf_alpha.loading import load_checkpoint, load_config
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 RULE = {"name": {"pattern": "[xyz]", "count": 5}}
@@ -118,3 +124,31 @@ def test_models_of_this_package_have_such_parts_too():
 def test_tables_that_are_partly_one_are_refused():
     with pytest.raises(ValueError, match=r"backbone.shared, .* train whole tables"):
         adapter_settings(make_retrofit("t5_v1_1"))
+
+
+def test_an_adapters_folder_is_no_model(tmp_path, monkeypatch, hub):
+    """Alone, beside a configuration, and on the Hub: its model, at another place, is not loaded."""
+    model, tokenizer, _ = converted("gpt2", "relational")
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "base")
+    adapter = get_peft_model(model, LoraConfig(target_modules=["c_attn"]))
+    adapter.peft_config["default"].base_model_name_or_path = "base"
+    for part in (adapter, tokenizer):
+        part.save_pretrained(tmp_path / "adapter")
+    shutil.copytree(tmp_path / "base", tmp_path / "both")
+    shutil.copytree(tmp_path / "adapter", tmp_path / "both", dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    said = r"holds an adapter \(PEFT\) for 'base', .*merge_and_unload\(\)"
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({"source": "x", "target": "x"}))
+    for place in ("adapter", "both"):
+        for command in (
+            ("solve", "--model", place, "x"), ("info", place), ("convert", place, "out"),
+            ("evaluate", place, "--data", "pairs.jsonl", "--out", "out"), ("push", place, "me/x"),
+        ):  # fmt: skip
+            assert re.search(said, hf_alpha(*command).error), command
+        files = {file.name: file.read_bytes() for file in (tmp_path / place).iterdir()}
+        hub.append("model", f"me/{place}", files)
+        with pytest.raises(OutsideError, match=f"me/{place} {said}"):
+            load_checkpoint(f"me/{place}")
+    assert load_config("me/both").model_type == model.config.model_type  # which is only read
+    assert not (tmp_path / "out").exists()

@@ -18,6 +18,7 @@ PACKAGE = ROOT / "hf_alpha"
 
 # A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
+    {"resources"},
     {
         "auto",
         "environment",
@@ -27,10 +28,9 @@ LAYERS = [
         "plain_text",
         "processes",
         "progress",
-        "resources",
         "settings",
     },
-    {"adapters", "code_links", "own_code", "trust"},
+    {"adapters", "code_links", "own_code", "plain_yaml", "trust", "unknown_words"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
     {"canonical", "data"},

@@ -14,8 +14,9 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.info import describe_model
 from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
-from hf_alpha.release import LOG_FILE
+from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.resources import released_models, resource_path
+from hf_alpha.train import TRAINER_STATE
 from hf_alpha.transduction import Lexicon, Transducer
 
 
@@ -73,6 +74,18 @@ def test_a_log_without_a_line_says_no_steps(tmp_path):
     folder = save(tmp_path / "model")
     (folder / LOG_FILE).write_text("[]\n")
     assert "trained" not in lines_of(describe_model(str(folder)))
+
+
+def test_an_odd_log_is_named(tmp_path):
+    odd = ['{"a": 1}', '"abc"', "3", "[3]", '[{"a": 1}]', '[{"step": "x"}]', "[" * 100_000, "\xff"]
+    for number, log in enumerate(odd):
+        (file := tmp_path / f"{number}.json").write_bytes(log.encode("latin-1"))
+        with pytest.raises(ValueError, match=file.name):
+            read_log(file)
+    folder = save(tmp_path / "model")
+    for name in (LOG_FILE, TRAINER_STATE):  # of which the second one goes before the first
+        (folder / name).write_text('{"a": 1}')
+        assert name in hf_alpha("info", folder).error
 
 
 def test_what_a_folder_says_reaches_no_terminal_as_a_command(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import socket
 
 import pytest
 import torch
@@ -6,6 +7,7 @@ from commands import hf_alpha
 from folnets import SMALL as FOLNET
 from geometrics import SMALL as GEOMETRIC
 from hosts import make_host
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from small_tokenizers import word_level
 from strategies import make_model
@@ -114,6 +116,18 @@ def test_a_decoder_is_loaded_and_made_by_the_auto_class_of_decoders(tmp_path):
     loaded, _ = load_checkpoint(tmp_path)
     assert type(loaded) is ToyDecoder
     assert all(map(torch.equal, loaded.state_dict().values(), model.state_dict().values()))
+
+
+def test_without_a_network_a_name_is_asked_for_once(monkeypatch):
+    with socket.socket() as port:  # nobody listens there once it is closed
+        port.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{port.getsockname()[1]}/{{repo_id}}/{{revision}}/{{filename}}"
+    waits: list[float] = []
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", nowhere)
+    monkeypatch.setattr("time.sleep", waits.append)
+    with pytest.raises(FileNotFoundError, match="'me/no' is neither a folder here nor a"):
+        load_checkpoint("me/no")
+    assert waits == [1, 2, 4, 8, 8], "the client's own patience, once"
 
 
 def test_missing_and_incomplete_folders(tmp_path, monkeypatch, hub):

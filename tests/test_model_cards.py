@@ -8,14 +8,18 @@ from pathlib import Path
 
 import own_process
 import pytest
+import regex
 from huggingface_hub import ModelCard
 
 from hf_alpha.card import notes
+from hf_alpha.generation import generate_ids
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.names_in_text import parts
 from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
+from hf_alpha.unknown_words import unknown_words
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {
@@ -87,9 +91,10 @@ for line in sys.argv[1:]:
     pair = AutoConfig.from_pretrained(folder, trust_remote_code=True).is_encoder_decoder
     auto = AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM
     model = auto.from_pretrained(folder, trust_remote_code=True)
-    if model.config.symbol_encoding != "learned":
+    if (encoding := model.config.symbol_encoding) != "learned":
+        more = 80 if encoding == "relational" else 20  # random parts are fewer
         for extended in (model, tokenizer):
-            extended.extend_symbols(dict.fromkeys(model.config.symbol_classes, 20))
+            extended.extend_symbols(dict.fromkeys(model.config.symbol_classes, more))
     for problem in problems:
         batch = tokenizer([problem], return_tensors="pt", padding=True)
         answer = model.generate(**batch, num_beams=beams, max_new_tokens=128)
@@ -144,6 +149,63 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(folders, tmp_p
         if given != answer:
             assert task is not None, (problem, given)
             assert task.check(problem, given) == task.check(problem, answer), (problem, given)
+
+
+TEXTS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).task == "text"]
+LETTERS = ["größe", "\u03b1", "\xe9", "e\u0301", "变量", "имя"]
+"""Names of other scripts; two of them are one letter, written in two ways."""
+
+
+def renamed(tokenizer, text: str, others: dict[str, str]) -> str:
+    written = ""
+    for part, span in parts(text, tokenizer.finder.find(text)):
+        name = text[span.start : span.stop] if span else ""
+        written += part + others.get(name, name)
+    return written
+
+
+@pytest.mark.parametrize("folder", TEXTS, ids=lambda path: path.name)
+def test_names_of_any_script_are_names(folder):
+    """The same ids, so the same answers, which come back with the names as they were written."""
+    model, tokenizer = load_checkpoint(folder, answers=False)
+    tells = folder in TELLING
+    for extended in (model, tokenizer):
+        extended.extend_symbols(dict.fromkeys(tokenizer.symbol_classes, 80))
+    shown = EXAMPLES.search((folder / "README.md").read_text(encoding="utf-8"))[1]
+    lines = shown.splitlines()
+    rows = zip(lines[::3], lines[1::3], strict=True) if tells else ANSWERED.findall(shown)
+    for number, (text, second) in enumerate(rows):
+        text, pair = text.rstrip("\n"), second if tells else None
+        given = tokenizer(text, pair)
+        letters = [*LETTERS[number:], *LETTERS[:number]]
+        letters = [letter.capitalize() for letter in letters] if tells else letters
+        names = [f"{letter}{i or ''}" for i in range(20) for letter in letters]
+        others = dict(zip(given.names.values(), names, strict=False))
+        assert len(others) == len(given.names) > 1
+        other = renamed(tokenizer, text, others)
+        encoding = tokenizer(other, pair and renamed(tokenizer, pair, others))
+        assert encoding["input_ids"] == given["input_ids"]
+        assert encoding["stream_ids"] == given["stream_ids"]
+        assert encoding.names == {token: others[name] for token, name in given.names.items()}
+        assert unknown_words(tokenizer, [text, other]) == [[], []]
+        if not tells:
+            ids = generate_ids(model.eval(), tokenizer.pad([given], return_tensors="pt"),
+                               {"max_new_tokens": 128, "do_sample": False})  # fmt: skip
+            (answer,) = tokenizer.batch_decode(ids, names=given.names, new_names="new")
+            (in_others,) = tokenizer.batch_decode(ids, names=encoding.names, new_names="new")
+            assert in_others == renamed(tokenizer, answer, others) != answer
+
+
+@pytest.mark.parametrize("folder", TEXTS, ids=lambda path: path.name)
+def test_ascii_names_are_those_of_training(folder):
+    """Rules took letters of ASCII alone when the models were trained."""
+    _, tokenizer = load_checkpoint(folder, answers=False)
+    (rule,) = tokenizer.finder.rules.values()
+    assert tokenizer.finder.rules == read_recipe(folder / RECIPE_FILE).solved.finder.rules
+    trained = r"[A-Z][A-Za-z0-9_]*" if folder in TELLING else r"[A-Za-z_][A-Za-z0-9_]*"
+    ascii_texts = [chr(i) + chr(j) for i in range(128) for j in range(128)]
+    for text in [*map(chr, range(128)), *ascii_texts]:
+        assert bool(regex.fullmatch(rule.pattern, text)) == bool(re.fullmatch(trained, text)), text
 
 
 @pytest.mark.parametrize("folder", TELLING, ids=lambda path: path.name)

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.recipe import (
     Drawn,
     FormulaRecipe,
@@ -26,7 +27,6 @@ from hf_alpha.recipe import (
     recipe_schema,
     write_recipe,
 )
-from hf_alpha.recipe.yaml import _Loader
 from hf_alpha.resources import resource_path
 from hf_alpha.train import prepare_model
 
@@ -478,7 +478,7 @@ def test_every_recipe_is_read_as_it_is_written(tmp_path):
 
 
 def content_of(path):
-    return yaml.load(path.read_text(), _Loader)
+    return read_yaml(path)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -10,14 +10,26 @@ import pytest
 import torch
 from commands import hf_alpha
 from strategies import make_model
+from toy_task import ToyTask
 from transformers import AutoTokenizer
 
 import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solving import WINDOW, _first_correct, _within, solve
+from hf_alpha.solving import (
+    WINDOW,
+    AskedModel,
+    AskedSolver,
+    Refutation,
+    Settings,
+    Solution,
+    _first_correct,
+    _within,
+    solve,
+)
 from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
 
@@ -158,7 +170,7 @@ def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
         ("[1]", "row 0: write a string or a row"),
         ('{"text": "x"}', "row 0 has no column 'source': it has 'text'"),
         ('{"source": 3}', "row 0: the column 'source' holds 3, which is no text"),
-        ("x", "row 0: no JSON"),
+        ("x", "row 0 is no JSON"),
     ):
         file.write_text(bad)
         done = hf_alpha(*solved, "--file", file)
@@ -507,6 +519,8 @@ def test_a_problem_is_solved_in_one_line():
     assert [one.status for one in several] == ["solved", "error", "unsatisfiable"]
     assert several[2].found_by == "bounded search", "nobody is asked after a proof"
     assert solve(TASK.read("request & !grant"), task=TASK).problem == "request & !grant"
+    chain = solve(" <-> ".join("abcdefghijklmnopqrstu"), task="ltl")
+    assert chain.solved and chain.read_as is None and chain.record()["tokens"] is None
     assert list(solve([])) == []
 
 
@@ -527,6 +541,14 @@ def test_a_solver_answers_where_the_model_is_wrong(streams):
     assert "  unsatisfiable\n  because    a\n  and        !a\n" in done.out
 
 
+def test_what_nothing_proves_is_not_called_unsatisfiable():
+    """Neither by a task without a proof, nor by one whose solver gives up."""
+    toy = ToyTask()
+    solution = Solution("& a b", read=toy.read("& a b"))
+    Refutation(toy).solve([solution])
+    assert toy.has_answer("& a b") is None and solution.status == "unknown"
+
+
 def test_unknown_is_said_when_the_time_is_up():
     """Of a counter of 14 bits that counts to its end: a witness has 16,384 steps."""
     bits = [f"b{number}" for number in range(14)]
@@ -537,6 +559,27 @@ def test_unknown_is_said_when_the_time_is_up():
     done = hf_alpha("solve", "--method", "solver", "--timeout", "0.2", formula, "F a")
     assert done.code == 1 and "  unknown\nF a\n" in done.out
     assert "error: no solver was done within 0.2 s" in done.err
+
+
+class GivesUp(PropositionalTask):
+    """Its solver has never time enough."""
+
+    def decide(self, problem, timeout=None):
+        return Decision("nobody", reason="the time is up")
+
+
+def test_an_answer_takes_the_place_of_an_error(streams):
+    """Whoever answers after one who could not, and in whatever order they are asked."""
+    task, model = GivesUp(), load_checkpoint(streams)
+    settings = Settings(task=task, model=model)
+    solution = Solution("&ab", read=task.read("&ab"))
+    AskedSolver(task, settings).solve([solution])
+    assert (solution.status, solution.error) == ("unknown", "the time is up")
+    AskedModel(task, settings).solve([solution])
+    assert (solution.status, solution.error) == ("solved", None)
+    wrong = Solution("&ab", read=TASK.read("&ab"), error="the time is up")
+    AskedSolver(TASK, settings).solve([wrong])
+    assert (wrong.status, wrong.error) == ("solved", None)
 
 
 @pytest.mark.parametrize(
@@ -619,8 +662,29 @@ def test_answers_in_a_file_are_resumed(tmp_path):
     assert "line 2 answers 'F (', but the input has 'F b' there" in (
         hf_alpha(*command, "--resume").error
     )
-    out.write_text("[]\n")
-    assert "line 1: no answer of this command" in hf_alpha(*command, "--resume").error
+    for foreign in (
+        "[]\n",
+        "a note",
+        '{"problem": "F"',
+        '{"a": 1}',
+        '{"problem": "F a"}\n',
+        "\xff",
+    ):
+        out.write_text(foreign, encoding="latin-1")
+        assert f"{out}, line 1: no answer" in hf_alpha(*command, "--resume").error
+        assert out.read_text(encoding="latin-1") == foreign, "it is not ours, and stays"
+    out.write_text("[" * 100_000 + "\n")
+    assert f"{out}, line 1: no answer" in hf_alpha(*command, "--resume").error
+    out.write_bytes(lines[0] + b"a note")
+    assert f"{out}, line 2: no answer" in hf_alpha(*command, "--resume").error
+    problems.write_text("F a\n")
+    for more in (b"a note", lines[1][:5]):  # there is no next problem that it could answer
+        out.write_bytes(lines[0] + more)
+        assert f"{out}, line 2: no answer" in hf_alpha(*command, "--resume").error
+        assert out.read_bytes() == lines[0] + more
+    nowhere = tmp_path / "no" / "o.jsonl"
+    assert f"no folder {nowhere.parent} to write" in hf_alpha("solve", "a", "--out", nowhere).error
+    assert f"{tmp_path} is a folder" in hf_alpha("solve", "a", "--out", tmp_path).error
     assert "--resume goes with --out" in hf_alpha("solve", "a", "--resume").error
 
 

@@ -1,4 +1,7 @@
-"""Folders of others run no code: every command, and every file of a folder that can name code."""
+"""Folders of others run no code, and read nothing outside of them.
+
+Every command, and every file of a folder that can name code or a path.
+"""
 
 import inspect
 import json
@@ -16,11 +19,13 @@ import yaml
 from commands import any_command, hf_alpha
 from small_tokenizers import word_level
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
 
 import hf_alpha as package
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.cli import COMMANDS
-from hf_alpha.loading import load_checkpoint, load_tokenizer
+from hf_alpha.folders import OutsideError
+from hf_alpha.loading import load_checkpoint, load_config, load_host, load_tokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.recipe import named_code, parse_recipe, recipe_of
 from hf_alpha.recipe.schema import DATA, RECIPES
@@ -66,8 +71,10 @@ def written(path: Path, rows: list[dict[str, str]]) -> Path:
 
 
 def changed(path: Path, **entries: Any) -> None:
-    content = yaml.safe_load(path.read_text()) if path.is_file() else {}
-    write = yaml.safe_dump if path.suffix == ".yaml" else json.dumps
+    read, write = (yaml.safe_load, yaml.safe_dump)
+    if path.suffix != ".yaml":
+        read, write = json.loads, json.dumps
+    content = read(path.read_text()) if path.is_file() else {}
     path.write_text(write({**content, **entries}))
 
 
@@ -154,9 +161,19 @@ def by_kernel(m: Path) -> None:
         changed(folder / "config.json", _attn_implementation="me/evil-kernel")
 
 
+def by_part(m: Path) -> None:
+    changed(m / "config.json", attn_implementation={"": "kernels-community/evil"})
+
+
+def by_flash(m: Path) -> None:
+    """Its library is missing here: Transformers would take a kernel of the Hub."""
+    changed(m / "config.json", attn_implementation="flash_attention_2")
+
+
 RULE = {"name": {"function": "evil:find", "count": 4}}
+INFO = ("info", "m")
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
-LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, ("info", "m"), ("convert", "m", "o"),
+LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, INFO, ("convert", "m", "o"),
            ("convert", "classes", "o", "--transducer", "fst"), ASK, ("push", "m", "me/m"),
            ("release", "m", "o"), ("names-benchmark", "m")]  # fmt: skip
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
@@ -173,6 +190,8 @@ ATTACKS = [
     *[(by_config, "wicked.Config", command) for command in (*LOADING, *STUDIES)],
     *[(by_tokenizer_class, "wicked.EvilTokenizer", c) for c in (*LOADING, *STUDIES)],
     *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:6]],
+    (by_part, "kernels-community/evil", SOLVE),
+    (by_flash, "flash_attention_2", INFO),
 ]
 
 
@@ -197,8 +216,8 @@ def test_code_that_a_folder_names_does_not_run(plant, name, command, here, trans
     assert not [path for path in ("o", "r", "mine") if (here / path).exists()]
 
 
-INFO = ("info", "m")
-TRUSTED = [(p, c) for p, _, c in ATTACKS if c not in BARE and p is not by_kernel]
+KERNELS = (by_kernel, by_part, by_flash)
+TRUSTED = [(p, c) for p, _, c in ATTACKS if c not in BARE and p not in KERNELS]
 
 
 def is_quick(plant: Callable[[Path], None], command: tuple[Any, ...]) -> bool:
@@ -377,3 +396,172 @@ def test_checks_of_the_package_itself_need_no_trust(tmp_path):
         assert callable(getattr(import_module(module), function))
     names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release"}
     assert refused_code(tmp_path, names) == {"measures": "hf_alpha.release:release"}
+
+
+BERT = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2}
+NOT_INSTALLED = {
+    "a kernel": {"attn_implementation": "me/evil"},
+    "in a mapping": {"attn_implementation": {"": "me/evil"}},
+    "in private": {"_attn_implementation": "me/evil@main:forward"},
+    "behind our own name": {"attn_implementation": "relational_me/evil"},
+    "in pages": {"attn_implementation": "paged|me/evil"},
+    "a missing library": {"attn_implementation": "flash_attention_3"},
+    "of experts": {"experts_implementation": "deepgemm"},
+    "of a part": {
+        "model_type": "encoder-decoder", "encoder": BERT, "decoder": BERT,
+        "attn_implementation": {"encoder": "me/evil"},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", NOT_INSTALLED.values(), ids=NOT_INSTALLED)
+def test_a_configuration_chooses_only_what_is_installed(tmp_path, settings):
+    (tmp_path / "config.json").write_text(json.dumps(BERT | settings))
+    with pytest.raises(UntrustedCodeError, match=r"config\.json, .*_implementation: '"):
+        load_config(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["eager", "sdpa", "flex_attention", "flash_attention_2",
+                                  "relational_sdpa", {"": "eager"}, None])  # fmt: skip
+def test_what_is_installed_needs_no_trust(tmp_path, monkeypatch, name):
+    library = FLASH_ATTENTION_COMPATIBILITY_MATRIX[2]
+    monkeypatch.setitem(library, "general_availability_check", lambda: True)
+    (tmp_path / "config.json").write_text(json.dumps(BERT | {"attn_implementation": name}))
+    assert load_config(tmp_path).model_type == "bert"
+
+
+def test_models_without_symbols_choose_no_kernel_either(here):
+    by_kernel(here / "m")
+    with pytest.raises(UntrustedCodeError, match="me/evil-kernel"):
+        load_host("classes")
+
+
+def by_extends(name: str) -> Callable[[Path], None]:
+    def plant(m: Path) -> None:
+        (m.parent / "outside").mkdir()
+        changed(m.parent / "outside" / "base.yaml", check="evil:check")
+        changed(m / "recipe.yaml", extends=name.format(m.parent))
+
+    return plant
+
+
+def by_index(name: str) -> Callable[[Path], None]:
+    """Weights in several files, one of them elsewhere."""
+
+    def plant(m: Path) -> None:
+        (m.parent / "outside").mkdir()
+        (m / "model.safetensors").rename(m.parent / "outside" / "model.safetensors")
+        weights = {"model.shared.weight": name.format(m.parent)}
+        changed(m / "model.safetensors.index.json", metadata={}, weight_map=weights)
+
+    return plant
+
+
+def by_torch_index(m: Path) -> None:
+    (m / "model.safetensors").unlink()
+    weights = {"model.shared.weight": "../outside/evil.bin"}
+    changed(m / "pytorch_model.bin.index.json", metadata={}, weight_map=weights)
+
+
+def by_tokenizer_file(m: Path) -> None:
+    changed(m / "tokenizer_config.json", fast_tokenizer_files=["../outside/tokenizer.4.0.0.json"])
+
+
+def by_link(name: str) -> Callable[[Path], None]:
+    def plant(m: Path) -> None:
+        (m.parent / "outside").mkdir()
+        file = m.parent / "outside" / name
+        file.write_text((m / name).read_text() if (m / name).is_file() else "{}")
+        (m / name).unlink(missing_ok=True)
+        (m / name).symlink_to(file)
+
+    return plant
+
+
+RELEASE = ("release", "m", "o")
+PATHS = [
+    *[(by_extends(name), command) for command in (SOLVE, INFO)
+      for name in ("../outside/base", "{}/outside/base.yaml", "../../{}/outside/base")],
+    *[(by_index(name), command) for command in (SOLVE, INFO, RELEASE)
+      for name in ("../outside/model.safetensors", "{}/outside/model.safetensors")],
+    (by_torch_index, SOLVE),
+    (by_tokenizer_file, SOLVE),
+    *[(by_link(name), RELEASE) for name in ("first_look.json", "chat_template.jinja", "vocab.json",
+                                            "trainer_state.json", "recipe.yaml", "config.json")],
+    (by_link("chat_template.jinja"), ("convert", "m", "o")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("plant", "command"), PATHS)
+def test_a_folder_names_and_links_to_nothing_outside_of_it(plant, command, here):
+    """Nor where its code is trusted."""
+    plant(here / "m")
+    for trust in ([], ["--trust-remote-code"]):
+        assert re.search("outside of (it|the folder)", hf_alpha(*command, *trust).error)
+    assert not (here / "o").exists() and not (here / "RAN").exists()
+
+
+def test_a_recipe_extends_those_in_its_folder_alone(here):
+    """Not one of the package, for which a file of that name may lie here."""
+    changed(here / "m" / "base.yaml", extends="parts/base")
+    (here / "m" / "parts").mkdir()
+    changed(here / "m" / "parts" / "base.yaml", check="evil:check")
+    changed(here / "m" / "recipe.yaml", extends="base")
+    assert "evil:check" in hf_alpha(*SOLVE).error
+    changed(here / "m" / "recipe.yaml", extends="propositional/debug")
+    assert "no such recipe in m" in hf_alpha(*SOLVE).error
+    changed(here / "m" / "recipe.yaml", extends="base")
+    changed(here / "m" / "parts" / "base.yaml", extends="../../mine")
+    assert "outside" in hf_alpha(*SOLVE).error
+
+
+TEST = ("evaluate", "m", "--covariance", 0, "--quiet", "--out", "r")
+
+
+@pytest.mark.parametrize("place", ["pairs.jsonl", "../pairs.jsonl", "{}/pairs.jsonl", "me/private",
+                                   {"path": "me/private", "split": "train"}])  # fmt: skip
+def test_a_strangers_test_data_is_in_the_folder(place, here, hub, monkeypatch):
+    """Nothing of the Hub is read with the user's token, from inside of the folder neither."""
+    lines = (here / "pairs.jsonl").read_bytes()
+    hub.append("dataset", "me/private", {"train.jsonl": lines})
+    place = place.format(here) if isinstance(place, str) else place
+    changed(here / "m" / "recipe.yaml", data={"train": "pairs.jsonl", "test": place})
+    for trust in ([], ["--trust-remote-code"]):
+        assert "--data" in hf_alpha(*TEST, *trust).error
+    assert not (here / "r").exists()
+    monkeypatch.chdir(here / "m")
+    assert "--data" in hf_alpha("evaluate", ".", *TEST[2:]).error
+    monkeypatch.chdir(here)
+    done = hf_alpha(*EVALUATE)  # by the user's own word
+    assert done.code == 0, done.err
+    assert "renamings of training's" not in done.out  # for which the user's file was read
+
+
+def test_data_in_the_folder_is_taken(here):
+    shutil.copy("pairs.jsonl", "m/test.jsonl")
+    for test in ("test.jsonl", {"path": "test.jsonl", "split": "train"}):
+        changed(here / "m" / "recipe.yaml", data={"train": "test.jsonl", "test": test})
+        done = hf_alpha(*TEST)
+        assert done.code == 0 and "renamings of training's" in done.out, done.err
+        shutil.rmtree("r")
+
+
+def test_data_of_what_this_user_trained_is_where_the_recipe_says(here):
+    """It names no code, and is remembered all the same; a copy is not."""
+    own = ("checkpoint=null", f"model={json.dumps(SIZES)}", "data.test=pairs.jsonl",
+           f"symbols={json.dumps(RULES)}")  # fmt: skip
+    assert hf_alpha(*TRAIN, *own).code == 0
+    done = hf_alpha("evaluate", "mine", *TEST[2:])
+    assert done.code == 0 and "renamings of training's" in done.out, done.err
+    shutil.copytree("mine", "copied")
+    assert "--data" in hf_alpha("evaluate", "copied", *TEST[2:]).error
+    assert hf_alpha("release", "mine", "released").code == 0  # is this user's as well
+    assert hf_alpha("evaluate", "released", *TEST[2:6], "r2").code == 0
+    assert hf_alpha("release", "copied", "theirs").code == 0
+    assert "--data" in hf_alpha("evaluate", "theirs", *TEST[2:6], "r3").error
+
+
+def test_trust_does_not_reach_further_than_code(here):
+    by_link("first_look.json")(here / "m")
+    with pytest.raises(OutsideError, match=r"first_look\.json is a link to"):
+        load_checkpoint("m", trust_remote_code=True)

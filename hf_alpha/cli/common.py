@@ -1,6 +1,5 @@
 """What several commands do: load quietly, check and read what they are given."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hf_alpha.folders import parse_json
 from hf_alpha.plain_text import printable
 from hf_alpha.solving import Line
 
@@ -121,9 +121,9 @@ def _of_json(
 ) -> str:
     """Return the text of a line in JSON, which is a string or a row."""
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as problem:
-        return Line(line, place, f"{place}: no JSON: {problem}")
+        content = parse_json(line, place, once=True)
+    except ValueError as problem:
+        return Line(line, place, str(problem))
     if isinstance(content, dict) and text_of is not None:
         try:
             content = text_of(content, number)
@@ -163,12 +163,16 @@ def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
 
     place = data or recipe.data.test
     if place is None:
-        raise ValueError("name a file of pairs with --data: no recipe of the model has data.test")
+        raise ValueError(
+            "name a file of pairs with --data: no recipe of the model has a data.test that was "
+            "trained here or lies in the model's folder"
+        )
     path = place if isinstance(place, str) else place["path"]
     if data is None and not Path(path).exists() and not may_be_on_hub(path):
         raise ValueError(
             f"the recipe's data.test, {path}, is not here (it is relative to the folder in which "
-            "training was started): name a file of pairs with --data"
+            "training was started, of a model of others to its own): name a file of pairs with "
+            "--data"
         )
     return place
 

@@ -184,7 +184,7 @@ def convert(
 
     A vanilla model of this package: of use at once with --to streams, else after training.
 
-    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT and their kin.
+    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and kin.
 
     hf-alpha convert google-bert/bert-base-uncased OUT --transducer fst/
 

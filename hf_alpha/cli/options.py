@@ -3,7 +3,6 @@
 import copy
 import functools
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -12,6 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from hf_alpha.folders import parse_json
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.trust import TRUST_OPTION, trusting
 
@@ -240,10 +240,7 @@ def by_class(text: str) -> dict[str, str]:
 
 def json_object(option: str, text: str | None) -> dict[str, Any]:
     """Read the value of an option."""
-    try:
-        value = json.loads(text or "{}")
-    except ValueError as error:
-        raise ValueError(f"{option} {text}: no JSON: {error}") from None
+    value = parse_json(text or "{}", f"{option} {text}")
     if not isinstance(value, dict):
         raise ValueError(f"{option} {text}: write a JSON object")
     return value

@@ -191,10 +191,10 @@ def solve(
     if out is not None:
         statuses = _write(texts, settings, out, resume)
     else:
-        statuses, notes_of = Counter(), _notes(solved_task, model)
+        statuses = Counter()
         for solution in solve_all(texts, **vars(settings)):
             statuses[solution.status] += 1
-            for note in notes_of(solution.read) if solution.read is not None else ():
+            for note in solution.notes:
                 say(f"note: {note}", err=True)
             if json_lines:
                 say(json.dumps(solution.record()))
@@ -233,17 +233,6 @@ def _recipe_of(model: str, task: str | None) -> "Recipe":
     from hf_alpha.recipe import recipe_for
 
     return recipe_for(model, task)
-
-
-def _notes(task: Task, model: str | None) -> Callable[[str], list[str]]:
-    """Return what says how the names of a text differ from those that a model was trained on."""
-    finder = getattr(task, "finder", None)
-    if model is None or finder is None:
-        return lambda _: []
-    from hf_alpha.data.unlike_training import TrainingFacts
-
-    facts = TrainingFacts.beside(model)
-    return lambda text: [] if facts is None else facts.notes(text, finder)
 
 
 def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, Any], int], str]:

@@ -5,7 +5,6 @@ the converted model computes what the original does on random inputs without pad
 they differ on purpose: the original has no mask.
 """
 
-import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
 from hf_alpha.convert.shared import ConversionError, check_gap, for_proof
-from hf_alpha.folders import new_folder
+from hf_alpha.folders import new_folder, read_json
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
@@ -93,11 +92,9 @@ def read_settings(path: Path) -> dict[str, Any]:
         ConversionError: the file is none of the original's, or asks for what there is not here.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except ValueError as error:
         raise ConversionError(f"{path} is no .cfg file of FOLNet: {error}") from error
-    if not isinstance(content, dict):
-        raise ConversionError(f"{path} is no .cfg file of FOLNet: it holds no JSON object")
     if missing := sorted(NEEDED - content.keys()):
         raise ConversionError(f"{path} lacks settings: {', '.join(missing)}")
     if unknown := sorted(content.keys() - KNOWN - UNUSED):

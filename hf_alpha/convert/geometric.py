@@ -75,6 +75,16 @@ DISTILBERT_LAYERS = {
     "ffn.lin2": "output.dense",
     "output_layer_norm": "output.LayerNorm",
 }
+ALBERT_LAYERS = {
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.dense": "attention.output.dense",
+    "attention.LayerNorm": "attention.output.LayerNorm",
+    "ffn": "intermediate.dense",
+    "ffn_output": "output.dense",
+    "full_layer_layer_norm": "output.LayerNorm",
+}
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,14 @@ class Family:
     settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     offset: Callable[[PreTrainedConfig], int] = lambda config: 0
+
+
+def _layers(path: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Return beginnings of names of weights in layers -> ours; `path` has the layer's number."""
+    return {
+        rf"geometric\.{path}\.{re.escape(theirs)}\.": rf"geometric.encoder.layer.\1.{ours}."
+        for theirs, ours in names.items()
+    }
 
 
 BERT = Family(
@@ -128,12 +146,7 @@ ELECTRA = Family(
 DISTIL = Family(
     "distilbert",
     {
-        **{
-            rf"geometric\.transformer\.layer\.(\d+)\.{re.escape(theirs)}\.": (
-                rf"geometric.encoder.layer.\1.{ours}."
-            )
-            for theirs, ours in DISTILBERT_LAYERS.items()
-        },
+        **_layers(r"transformer\.layer\.(\d+)", DISTILBERT_LAYERS),
         r"vocab_transform\.": "lm_head.dense.",
         r"vocab_layer_norm\.": "lm_head.LayerNorm.",
         r"vocab_projector\.": "lm_head.decoder.",
@@ -142,6 +155,21 @@ DISTIL = Family(
     settings=DISTILBERT,
     fixed={"type_vocab_size": 1, "layer_norm_eps": 1e-12, "pooler_act": "relu"},
 )
+ALBERT = Family(
+    "albert",
+    {
+        **_layers(r"encoder\.albert_layer_groups\.(\d+)\.albert_layers\.0", ALBERT_LAYERS),
+        r"geometric\.encoder\.embedding_hidden_mapping_in\.": "geometric.embeddings.projection.",
+        r"geometric\.pooler\.": "geometric.pooler.dense.",
+        r"predictions\.bias": "lm_head.decoder.bias",
+        r"predictions\.": "lm_head.",
+    },
+    settings={
+        **SETTINGS,
+        "classifier_dropout": "classifier_dropout_prob",
+        "embedding_size": "embedding_size",
+    },
+)
 FAMILIES = {
     "bert": BERT,
     "roberta": ROBERTA,
@@ -149,6 +177,7 @@ FAMILIES = {
     "camembert": ROBERTA,
     "electra": ELECTRA,
     "distilbert": DISTIL,
+    "albert": ALBERT,
 }
 
 
@@ -170,8 +199,9 @@ def to_geometric(
     Padding has to come with an `attention_mask`: some of RoBERTa's kin find it by its id, too.
 
     Args:
-        model: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA or DistilBERT: the model itself, or
-            for masked tokens, classes of tokens or of texts.
+        model: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or ALBERT, whose layers
+            share weights no more: the model itself, or for masked tokens, classes of tokens or of
+            texts.
         segment_labels: labels of the segments that it is to see: a transducer's.
         relation_attention: `graph` or `two_layer_rotary`.
         max_distance, share_relations, rope_theta: as in [`GeometricConfig`].
@@ -350,8 +380,24 @@ def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
                 break
         if our_name.endswith(".position_embeddings.weight"):
             tensor = tensor[family.offset(model.config) :]
-        state[our_name] = tensor.clone()
+        for copy in _copies(our_name, model.config):
+            state[copy] = tensor.clone()
     return state
+
+
+def _copies(name: str, config: PreTrainedConfig) -> list[str]:
+    """Return the names of a weight in all layers that share it: ALBERT's are groups."""
+    groups = getattr(config, "num_hidden_groups", None)
+    found = re.match(r"(geometric\.encoder\.layer\.)(\d+)(.*)", name)
+    if groups is None or found is None:
+        return [name]
+    beginning, layer, end = found.groups()
+    size = config.num_hidden_layers / groups
+    return [
+        f"{beginning}{index}{end}"
+        for index in range(config.num_hidden_layers)
+        if int(index / size) == int(layer)
+    ]
 
 
 @torch.no_grad()

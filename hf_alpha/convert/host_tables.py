@@ -148,12 +148,12 @@ def _entries(host: PreTrainedModel) -> list[tuple[Tensor, int]]:
         for tensor in tensors
         if tensor is not None and tensor.dim() and tensor.shape[-1] == tensor.numel() == rows
     ]
-    _check_one_vocabulary(host, inputs, rows)
     entries = list({id(tensor): (tensor, dim) for tensor, dim in (*tables, *per_token)}.values())
     if any(tensor.is_meta for tensor, _ in entries):
         raise ConversionError(
             f"tables of {_name(host)} are not in memory: load the model without offloading"
         )
+    _check_one_vocabulary(host, inputs, rows)
     return entries
 
 
@@ -198,10 +198,11 @@ def _check_one_vocabulary(
     """Check that ids mean the same everywhere: a symbol is one token, read and written.
 
     Two tables of the same size can be of one vocabulary (T5Gemma) or of two. Then the
-    configuration has a size for each of these (`decoder_vocab_size`).
+    configuration has a size for each of these (`decoder_vocab_size`), and they differ.
     """
+    tables = [table.weight for table in inputs.values()]
     sizes = {role: table.weight.shape[0] for role, table in inputs.items()} | {"output": rows}
-    shared = len({id(table.weight) for table in inputs.values()}) == 1
+    shared = all(table is tables[0] or table.equal(tables[0]) for table in tables)
     named = [name for name in vars(host.config) if name.endswith("_vocab_size")]
     if len(set(sizes.values())) > 1 or (named and not shared):
         listed = ", ".join(f"{role} {size}" for role, size in sizes.items())

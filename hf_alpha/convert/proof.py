@@ -1,26 +1,26 @@
 """The proof that a model of Transformers with a symbol layer is still the model that it was.
 
 On random inputs: rows added to its tables change no logit; without symbols, neither does the layer;
-names that are renamed move columns of the logits; and a cache changes nothing.
+names that are renamed move columns of the logits; and neither a cache nor saving changes a thing.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError
+from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
-from hf_alpha.modeling.host_relations import DecoderRelations
+from hf_alpha.modeling.host_attention import UnreachedError
 from hf_alpha.modeling.modeling_retrofit import RetrofitModel
 from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
 
 IDS = ("input_ids", "decoder_input_ids")
-STRONG = 4.0  # score of a relation that is seen in the logits
 
 
 def random_probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
@@ -103,6 +103,8 @@ class Family:
             yield
         except (ConversionError, torch.OutOfMemoryError):
             raise
+        except UnreachedError as error:
+            raise self.refusal(error.why) from error
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise self.refusal(f"the model says {' '.join(str(error).split())!r}") from error
 
@@ -143,21 +145,42 @@ def prove_encoding(
     columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
     if not torch.equal(after[..., columns], before[..., columns]):
         gap = float((after[..., columns] - before[..., columns]).abs().max())
-        if family.relates:  # nothing else was changed than which function attention calls
-            raise family.refusal(
-                f"its logits without symbols change by up to {gap:.2e} where the configuration "
-                "names another function of attention (AttentionInterface), which only does the "
-                "same: the model goes by the names 'eager' and 'sdpa' themselves"
-            )
         raise ConversionError(
             f"proof failed without symbols: logits differ from the backbone's by up to {gap:.2e}"
         )
     probe_with_names = _with_names(probe, config)
     with family.refusing():
-        if model.relations is not None:
-            _prove_relations(model, family, probe_with_names)
         _prove_renaming(model, family, {key: value[:1] for key, value in probe_with_names.items()})
         _prove_cache(model, family, probe_with_names)
+
+
+@torch.no_grad()
+def prove_saving(model: RetrofitModel, folder: Path) -> None:
+    """Check that a model that is loaded from a folder says what the one that was saved says.
+
+    Raises:
+        ConversionError: with the largest difference.
+        CheckpointError: weights are missing or left over.
+    """
+    loaded, _ = load_checkpoint(folder)
+    config = model.config
+    probe = _with_names(random_probe(model, config.vocabulary.base_ids), config)
+    saved = plain_logits(model, probe)
+    inputs = {name: value.to(loaded.device) for name, value in probe.items()}
+    if gap := _gap(saved, plain_logits(loaded, inputs).to(saved), model.dtype):
+        raise ConversionError(
+            f"proof failed: loaded from what was written, the model's logits differ by up to "
+            f"{gap:.2e}"
+        )
+
+
+def _gap(one: Tensor, two: Tensor, dtype: torch.dtype) -> float:
+    """Return the largest difference between logits; 0 if none is more than rounding."""
+    gap = (one - two).masked_fill(one == two, 0.0).abs()
+    usual = two.abs().median(dim=-1, keepdim=True).values  # what rounding goes with
+    if bool((gap <= torch.finfo(dtype).eps ** 0.5 * usual).all()):
+        return 0.0
+    return float(gap.nan_to_num(torch.inf).max())
 
 
 def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, Tensor]:
@@ -175,27 +198,6 @@ def _with_names(probe: dict[str, Tensor], config: RetrofitConfig) -> dict[str, T
     else:
         ids[1, -1] = names[-1]
     return named
-
-
-def _prove_relations(model: RetrofitModel, family: Family, named: dict[str, Tensor]) -> None:
-    """Check that relations reach each kind of attention, and each layer of a decoder alone."""
-    relations: Any = model.relations
-    if isinstance(relations, DecoderRelations):
-        biases = {f"layer {i}'s": bias for i, bias in enumerate(relations.gate_bias)}
-    else:
-        sides = ("encoder", "decoder", "cross")
-        biases = {side: getattr(relations, f"{side}_gates").bias for side in sides}
-    without = model(**named).logits
-    for place, bias in biases.items():
-        start = bias.clone()
-        bias.fill_(STRONG)
-        changed = not torch.equal(model(**named).logits, without)
-        bias.copy_(start)
-        if not changed:
-            raise family.refusal(
-                f"relations do not reach its {place} attention, which does not call the function "
-                "that the configuration names (AttentionInterface)"
-            )
 
 
 def _prove_renaming(model: RetrofitModel, family: Family, probe: dict[str, Tensor]) -> None:
@@ -248,11 +250,8 @@ def _prove_cache(model: RetrofitModel, family: Family, probe: dict[str, Tensor])
     )
     cached = torch.stack(generated.logits, dim=1)
     whole = _uncached(model, prompt, generated.sequences, cached.shape[1]).to(cached)
-    gap = (cached - whole).masked_fill(cached == whole, 0.0).abs()
-    usual = whole.abs().median(dim=-1, keepdim=True).values  # what rounding goes with
-    if not bool((gap <= torch.finfo(model.dtype).eps ** 0.5 * usual).all()):
-        largest = float(gap.nan_to_num(torch.inf).max())
-        raise family.refusal(f"a cache changes its logits by up to {largest:.2e}")
+    if gap := _gap(cached, whole, model.dtype):
+        raise family.refusal(f"a cache changes its logits by up to {gap:.2e}")
 
 
 def _uncached(
@@ -268,4 +267,11 @@ def _uncached(
     return model(input_ids=sequences[:, :-1], **listed, use_cache=False).logits[:, -count:]
 
 
-__all__ = ["Family", "plain_logits", "prove_encoding", "prove_growth", "random_probe"]
+__all__ = [
+    "Family",
+    "plain_logits",
+    "prove_encoding",
+    "prove_growth",
+    "prove_saving",
+    "random_probe",
+]

@@ -44,6 +44,7 @@ from hf_alpha.convert.proof import (
     plain_logits,
     prove_encoding,
     prove_growth,
+    prove_saving,
     random_probe,
 )
 from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
@@ -60,12 +61,17 @@ from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_clas
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.modeling.tokenizer_beneath import ends_with
 
 logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
 ENCODINGS = ("streams", "relational", "dual_part", "learned")
+UNWRAP = (
+    "Give the model alone, with its adapters merged (merge_and_unload() of a PeftModel) and "
+    "without what torch.compile or others put around it"
+)
 
 RELATION_SCALE = 100.0
 """So rates of 1e-4 and more move the bias of a gate by whole numbers in some hundred steps."""
@@ -265,7 +271,9 @@ def _plain_backbone(model: RetrofitModel) -> PreTrainedModel:
 
 
 def check_host(model: PreTrainedModel) -> None:
-    """Raise a ConversionError for a model of Transformers that does not write text."""
+    """Raise a ConversionError for a model that does not write text, or is not Transformers' own."""
+    if not isinstance(model, PreTrainedModel):
+        raise ConversionError(f"a {type(model).__name__} is no model of Transformers: {UNWRAP}")
     config = model.config
     if hasattr(config, "symbol_classes"):
         raise ConversionError(
@@ -283,6 +291,27 @@ def check_host(model: PreTrainedModel) -> None:
         raise ConversionError(
             f"{type(model).__name__} has no language modelling head: load it by "
             "AutoModelForSeq2SeqLM or AutoModelForCausalLM"
+        )
+    _check_whole(model)
+
+
+def _check_whole(model: PreTrainedModel) -> None:
+    """Raise a ConversionError for weights that are not those of a model of its configuration.
+
+    What is written names the configuration alone, and such a model is made when it is loaded.
+    """
+    auto = AutoModelForSeq2SeqLM if model.config.is_encoder_decoder else AutoModelForCausalLM
+    with torch.device("meta"):  # shapes without numbers
+        plain = auto.from_config(model.config)
+    own, wanted = (
+        {name: tuple(tensor.shape) for name, tensor in each.state_dict().items()}
+        for each in (model, plain)
+    )
+    if strange := sorted(name for name, _ in own.items() ^ wanted.items()):
+        raise ConversionError(
+            f"weights of this {type(model).__name__} are not those of its configuration, of which "
+            f"it would be made again: {strange[0]} is {own.get(strange[0], 'missing')}, and "
+            f"{wanted.get(strange[0], 'missing')} there. {UNWRAP}"
         )
 
 
@@ -360,7 +389,42 @@ def _generation(model: PreTrainedModel, config: RetrofitConfig) -> GenerationCon
             setattr(generation, name, getattr(config, name))
     generation.pad_token_id = config.pad_token_id  # what the tokenizer takes for padding
     _allow_symbols(generation, config)
+    _drop_idle(generation)
     return generation
+
+
+def _drop_idle(generation: GenerationConfig) -> None:
+    """Drop settings that Transformers ignores, with which it saves no file: temperature, say.
+
+    They are ignored beside others, as long as these are not set to sample or to search.
+    """
+    if _can_be_saved(generation):
+        return
+    unset = vars(GenerationConfig())
+    left = {name: vars(generation)[name] for name in unset if name in generation.to_diff_dict()}
+    for name in left:
+        setattr(generation, name, unset[name])
+    tried = 0
+    while tried != (tried := len(left)):  # what was ignored alone need not be beside the others
+        for name, value in list(left.items()):
+            setattr(generation, name, value)
+            if _can_be_saved(generation):
+                del left[name]
+            else:
+                setattr(generation, name, unset[name])
+    logger.warning(
+        "generation_config has %s, which had no effect and cannot be saved: dropped; give them to "
+        "generate where they are wanted",
+        ", ".join(f"{name}={value!r}" for name, value in left.items()),
+    )
+
+
+def _can_be_saved(generation: GenerationConfig) -> bool:
+    try:
+        generation.validate(strict=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _allow_symbols(generation: GenerationConfig, config: RetrofitConfig) -> None:
@@ -469,6 +533,7 @@ def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
         fast.add_special_tokens(
             [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
         )
+    fast.post_processor = ends_with(tokenizer.eos_token, tokenizer.eos_token_id)
     special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
     return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
 
@@ -687,6 +752,7 @@ def convert_host(
         model, tokenizer = _symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
+        prove_saving(model, unfinished)
     say(_what_was_made(Path(out), model, tokenizer, table_rows(host) - before))
     return model
 
@@ -707,7 +773,7 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
         f"{out}: a {config.host_config.model_type!r} model with {config.symbol_encoding!r} symbols "
         f"({symbols}), {model.num_parameters():,} parameters; {rows}",
         "proved on random inputs: without symbols, the logits are identical to the backbone's; "
-        f"with names, {renamed}a cache changes nothing",
+        f"with names, {renamed}a cache changes nothing, nor does saving and loading",
         f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
         + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),
     ]

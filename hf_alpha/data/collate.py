@@ -25,8 +25,7 @@ class AlphaCollator:
         allow_absent_symbols: take labels with symbols that their input lacks, which only models
             with `learned` or with new symbols can write; see `AlphaTokenizer.__call__`.
         for_decoder: make of each problem and its answer one sequence, as a decoder alone reads
-            them, padded on the right. Labels are -100 in the problem, whose end token, the last of
-            its tokens, tells the two apart.
+            them, padded on the right. Labels are -100 in the problem.
 
     Returns (by calling it with a list of rows): `input_ids`, `attention_mask`, `tree_paths` (B, L),
     `stream_ids` (B, S), `labels` (B, T) as int64 tensors; `for_decoder`, labels are (B, L), and

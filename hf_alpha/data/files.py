@@ -4,9 +4,9 @@ import codecs
 import csv
 import gzip
 import io
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,10 @@ from datasets import (
     load_dataset_builder,
 )
 from huggingface_hub import metadata_load
+from pandas import read_csv
+
+from hf_alpha.folders import DEEPEST, inside, parse_json
+from hf_alpha.plain_yaml import read_yaml
 
 from .cache import CacheFullError, filling_cache
 from .dataset_card import SETTINGS
@@ -29,6 +33,13 @@ from .dataset_card import SETTINGS
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
+_ESCAPED = re.compile(r"\\.")
+BLOCK_ROWS = 1000
+DAMAGED = (ValueError, OSError, EOFError, zlib.error)
+"""What readers of files raise that are not what their names say."""
+_BRACKET = re.compile(r"[][{}]")
+CARDS = ("README.md", ".huggingface.yaml")
+"""What says which files a dataset has, if something does."""
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
@@ -61,14 +72,19 @@ def read_files(
             for file in files:
                 _check_header(file, columns, encoding)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
+        if streaming and kind != "parquet":
+            return _streamed(splits, columns, encoding)
+        if kind == "json":
+            for file in files:
+                _check_depth(file, encoding)
         # A list, so that the encoding of every file is checked.
-        if kind == "json" and (streaming or any([_has_date(file, encoding) for file in files])):
-            return _read_json(splits, encoding, streaming)
+        if kind == "json" and any([_has_date(file, encoding) for file in files]):
+            return _read_json(splits, encoding)
         if path.is_dir():
             return read_named(load_dataset, path, str(path), **options)
         builder = "csv" if kind == "tsv" else kind
         return read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
-    except ValueError as error:
+    except DAMAGED as error:
         faults = (_fault(file, encoding) for file in files if kind != "parquet")
         if fault := next(filter(None, faults), None):
             raise ValueError(fault) from error
@@ -104,15 +120,17 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     A README.md whose header names the files has the last word.
 
     Raises:
+        OutsideError: it names files elsewhere.
         ValueError: where some names say a split (`train`, `test`), others say none: `datasets`
             would leave these out.
     """
+    has_names = check_card(path)
     builder = read_named(load_dataset_builder, path, str(path))
     data_files = (builder.config.data_files or {}).items()
     splits = {f"{split}": [Path(file) for file in paths] for split, paths in data_files}
     in_splits = {file.resolve() for paths in splits.values() for file in paths}
     strays = [file for file in files if file.resolve() not in in_splits]
-    if strays and not _header_names_files(path / "README.md"):
+    if strays and not has_names:
         firsts = ", ".join(f"{paths[0].name} ({split})" for split, paths in splits.items() if paths)
         raise ValueError(
             f"{path}: it is not clear of which split {strays[0].name} is: names of other files say "
@@ -121,25 +139,65 @@ def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]
     return splits
 
 
-def _header_names_files(readme: Path) -> bool:
-    header = (metadata_load(readme) if readme.is_file() else None) or {}
-    return any("data_files" in config for config in header.get("configs", []))
+def check_card(folder: Path) -> bool:
+    """Refuse files elsewhere that the card of a dataset names; return whether it names any.
+
+    `datasets` would read them, or ask for them with the user's token.
+
+    Args:
+        folder: of the dataset, or of its card in the Hub's cache.
+
+    Raises:
+        OutsideError: a path out of the folder or repository, or an address.
+    """
+    headers = [read_named(_header, folder / card, folder / card) for card in CARDS]
+    configs = [
+        config
+        for header in headers
+        for config in header.get("configs") or ()
+        if isinstance(config, dict)
+    ]
+    for name in _texts([[config.get("data_files"), config.get("data_dir")] for config in configs]):
+        # A colon makes an address for fsspec: hf://, file:, zip://a::b.
+        inside(folder, f"/{name}" if ":" in name else name)
+    return any("data_files" in config for config in configs)
 
 
-def _read_json(
-    splits: dict[str, list[Path]], encoding: str | None, streaming: bool
-) -> DatasetDict | IterableDatasetDict:
+def _header(card: Path) -> dict[str, Any]:
+    """Return the header of a card, which is all of a YAML file; empty where there is none."""
+    if not card.is_file():
+        return {}
+    if card.suffix == ".md":
+        return metadata_load(card) or {}
+    return dict(read_yaml(card) or {})
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Yield all texts in lists and mappings."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list | dict):
+        for entry in content.values() if isinstance(content, dict) else content:
+            yield from _texts(entry)
+
+
+def _streamed(
+    splits: dict[str, list[Path]], columns: Mapping[str, str], encoding: str | None
+) -> IterableDatasetDict:
+    """Read rows when they are asked for; `datasets` would not say which file is damaged."""
+    return IterableDatasetDict({
+        split: IterableDataset.from_generator(
+            _rows, gen_kwargs={"files": files, "columns": tuple(columns), "encoding": encoding}
+        )
+        for split, files in splits.items()
+    })  # fmt: skip
+
+
+def _read_json(splits: dict[str, list[Path]], encoding: str | None) -> DatasetDict:
     """Read JSON by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date."""
-    if streaming:
-        return IterableDatasetDict({
-            split: IterableDataset.from_generator(
-                _rows, gen_kwargs={"files": files, "encoding": encoding}
-            )
-            for split, files in splits.items()
-        })  # fmt: skip
     datasets = DatasetDict()
     for split, files in splits.items():
-        rows = list(_rows(files, encoding))
+        rows = list(_rows(files, (), encoding))
         columns = dict.fromkeys(name for row in rows for name in row)
         datasets[split] = Dataset.from_dict(
             {name: [row.get(name) for row in rows] for name in columns}
@@ -147,19 +205,49 @@ def _read_json(
     return datasets
 
 
-def _rows(files: list[Path], encoding: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of JSON files, each an array or an object in each line."""
+def _rows(
+    files: list[Path], columns: tuple[str, ...], encoding: str | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of files: of tables these columns, of JSON all that there is."""
     for path in files:
-        with _opened(path) as file:
-            lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
-            for number, line in enumerate(lines, start=1):
-                if line.lstrip().startswith("["):
-                    yield from json.loads(line + lines.read())
-                elif line.strip():
-                    try:
-                        yield json.loads(line)
-                    except json.JSONDecodeError as error:
-                        raise ValueError(f"{path}, line {number} is no JSON: {error}") from error
+        try:
+            if kind_of(path) == "json":
+                yield from _rows_of_json(path, encoding)
+            else:
+                yield from _rows_of_table(path, columns, encoding)
+        except DAMAGED as error:
+            reason = f"{path} cannot be read: {' '.join(str(error).split())}"
+            raise ValueError(_fault(path, encoding) or reason) from error
+
+
+def _rows_of_table(
+    path: Path, columns: tuple[str, ...], encoding: str | None
+) -> Iterator[dict[str, str]]:
+    """Yield rows as `datasets` reads them."""
+    options = _options(kind_of(path), columns, encoding)
+    dtype = {name: feature.dtype for name, feature in options.pop("features").items()}
+    with read_csv(path, dtype=dtype, chunksize=BLOCK_ROWS, **options) as blocks:
+        for block in blocks:
+            yield from block[list(columns)].to_dict("records")
+
+
+def _rows_of_json(path: Path, encoding: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file that is an array, or has an object in each line."""
+    with _opened(path) as file:
+        lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
+        for number, line in enumerate(lines, start=1):
+            if line.lstrip().startswith("["):
+                yield from _mappings(parse_json(line + lines.read(), "it", once=True), "it")
+            elif line.strip():
+                place = f"line {number}"
+                yield from _mappings([parse_json(line, place, once=True)], place)
+
+
+def _mappings(rows: list[Any], place: str) -> list[dict[str, Any]]:
+    for row in rows:
+        if not isinstance(row, dict):
+            raise ValueError(f"{place} holds {row!r:.40} in place of a row: write an object")
+    return rows
 
 
 def _has_date(path: Path, encoding: str | None) -> bool:
@@ -168,18 +256,45 @@ def _has_date(path: Path, encoding: str | None) -> bool:
     Raises:
         UnicodeDecodeError: the file is in another encoding, which JSON's reader would let through.
     """
-    decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
     has_date, end = False, ""
-    with _opened(path) as file:
-        while block := file.read(1 << 20):
-            text = end + decoder.decode(block)
-            has_date = has_date or _DATE.search(text) is not None
-            end = text[-len('"2010-05-01') :]
-        decoder.decode(b"", final=True)
+    for block in _blocks(path, encoding):
+        has_date = has_date or _DATE.search(end + block) is not None
+        end = (end + block)[-len('"2010-05-01') :]
     return has_date
 
 
-def _options(kind: str | None, columns: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
+def _check_depth(path: Path, encoding: str | None) -> None:
+    """Refuse JSON that is nested so deeply that Arrow's reader would end the process.
+
+    Raises:
+        UnicodeDecodeError: the file is in another encoding.
+        ValueError: lists and mappings are nested more than `DEEPEST` deep.
+    """
+    depth, in_text, end = 0, False, ""
+    for block in _blocks(path, encoding):
+        plain = _ESCAPED.sub("", end + block)
+        end = "\\" if plain.endswith("\\") else ""
+        for number, line in enumerate(plain.split("\n")):
+            parts = line.split('"')
+            in_text = in_text and number == 0  # no text of JSON goes over a line's end
+            for bracket in _BRACKET.findall("".join(parts[in_text::2])):
+                depth += 1 if bracket in "[{" else -1
+                if depth > DEEPEST:
+                    raise ValueError(
+                        f"{path}: lists and mappings are nested more than {DEEPEST} deep"
+                    )
+            in_text ^= len(parts) % 2 == 0
+
+
+def _blocks(path: Path, encoding: str | None) -> Iterator[str]:
+    """Yield a text file in parts."""
+    with _opened(path) as file:
+        text = io.TextIOWrapper(file, encoding=encoding or "utf-8", newline="")
+        while block := text.read(1 << 20):
+            yield block
+
+
+def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> dict[str, Any]:
     """Return the options of the builder of a kind of files."""
     options: dict[str, Any] = {}
     if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values
@@ -226,6 +341,13 @@ def _opened(path: Path) -> Any:
 
 def _fault(path: Path, encoding: str | None) -> str | None:
     """Say at which line and byte a file cannot be read, which `datasets` leaves out."""
+    try:
+        return _faulty_line(path, encoding)
+    except DAMAGED as error:  # it is not compressed, or cut off
+        return f"{path} cannot be read: {error}"
+
+
+def _faulty_line(path: Path, encoding: str | None) -> str | None:
     json_lines = kind_of(path) == "json"
     filled, offset = 0, 0
     with _opened(path) as lines:
@@ -240,9 +362,9 @@ def _fault(path: Path, encoding: str | None) -> str | None:
                 json_lines = False
             if json_lines and text.strip():
                 try:
-                    json.loads(text)
-                except json.JSONDecodeError as error:
-                    return f"{path}, line {number} is no JSON: {error}: give an object in each line"
+                    parse_json(text, f"{path}, line {number}")
+                except ValueError as error:
+                    return f"{error}: give an object in each line"
             filled += bool(text.strip())
             offset += len(line)
     if filled <= (kind_of(path) in ("csv", "tsv")):  # there, the first line is the header
@@ -260,7 +382,7 @@ def _no_text(path: Path, number: int, line: bytes, offset: int, error: UnicodeDe
 
 
 def check_columns(place: object, present: Sequence[str], columns: Mapping[str, str]) -> None:
-    """Refuse rows that lack columns.
+    """Refuse rows that lack columns, or have one of them twice.
 
     Args:
         place: where the rows are from.
@@ -269,8 +391,13 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
             where the name is fixed.
 
     Raises:
-        ValueError: saying which columns are missing, which ones are there, and what to write.
+        ValueError: saying which columns are missing, which ones are there, and what to write; or
+            which one is there twice.
     """
+    if twice := [column for column in columns if list(present).count(column) > 1]:
+        raise ValueError(
+            f"{place} has the column {twice[0]!r} more than once: rename all but the one to be read"
+        )
     if missing := [column for column in columns if column not in present]:
         keys = ", ".join(f"`{columns[column]}`" for column in missing if columns[column])
         raise ValueError(
@@ -292,7 +419,9 @@ def check_text(value: object, column: str, place: str) -> None:
 
 
 __all__ = [
+    "CARDS",
     "FILES",
+    "check_card",
     "check_columns",
     "check_text",
     "files_below",

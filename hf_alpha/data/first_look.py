@@ -10,6 +10,7 @@ import numpy as np
 from datasets import Dataset
 
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, parts
+from hf_alpha.unknown_words import unknown_id, unknown_words
 
 from .pairs import BATCH, batches, problems
 from .rows import AnyDataset
@@ -170,7 +171,6 @@ def look(
     if limit is not None:
         dataset = dataset.take(limit)
     result = FirstLook(sought=[name for name, rule in finder.rules.items() if rule.is_sought])
-    words: dict[str, bool] = {}
     only_names, first = True, ""
     for batch in batches(dataset, "first look"):
         pairs = [
@@ -178,7 +178,7 @@ def look(
             for problem, answer in zip(problems(batch), batch["answer"], strict=True)
         ]
         first = first or pairs[0].problem
-        _add_pairs(result, pairs, finder, tokenizer, words)
+        _add_pairs(result, pairs, finder, tokenizer)
         only_names = only_names and not any(
             _words(pair.problem, pair.problem_spans) or _words(pair.answer, pair.answer_spans)
             for pair in pairs
@@ -201,25 +201,20 @@ def look_at_rows(
         _examine(row["problem"], row.get("answer") or "", finder, new_names=True) for row in rows
     ]
     if pairs:
-        _add_pairs(result, pairs, finder, tokenizer, {})
+        _add_pairs(result, pairs, finder, tokenizer)
     return result
 
 
 def _add_pairs(
-    result: FirstLook,
-    pairs: Sequence[Pair],
-    finder: NameFinder,
-    tokenizer: Any,
-    words: dict[str, bool],
+    result: FirstLook, pairs: Sequence[Pair], finder: NameFinder, tokenizer: Any
 ) -> None:
-    """Count pairs; `words` remembers which words have unknown tokens."""
     for pair in pairs:
         _add(result, pair, finder)
     if tokenizer is not None:
         sources = [MarkedText(pair.problem, pair.problem_spans) for pair in pairs]
         targets = [MarkedText(pair.answer, pair.answer_spans) for pair in pairs]
         for side, texts in (("source", sources), ("target", targets)):
-            _add_tokens(result, side, texts, tokenizer, words)
+            _add_tokens(result, side, texts, tokenizer)
 
 
 def drop_bad(
@@ -306,27 +301,17 @@ def _add(result: FirstLook, pair: Pair, finder: NameFinder) -> None:
         )
 
 
-def _add_tokens(
-    result: FirstLook, side: str, texts: list[MarkedText], tokenizer: Any, words: dict[str, bool]
-) -> None:
-    """Count tokens; `words` remembers which words have unknown ones."""
-    unknown = tokenizer.unk_token_id
+def _add_tokens(result: FirstLook, side: str, texts: list[MarkedText], tokenizer: Any) -> None:
+    unknown = unknown_id(tokenizer)
     rows = tokenizer(texts)["input_ids"]
     counts = [sum(token == unknown for token in ids) for ids in rows]
     characters, tokens = result.longest[side]
     result.longest[side] = characters, max([tokens, *map(len, rows)])
     result.lengths[side].update(map(len, rows))
     result.tokens = result.tokens[0] + sum(map(len, rows)), result.tokens[1] + sum(counts)
-    words_of_rows = [
-        _words(text, text.spans) for text, count in zip(texts, counts, strict=True) if count
-    ]
-    if new_words := sorted({word for row in words_of_rows for word in row} - words.keys()):
-        if len(words) > _KEPT:
-            words.clear()
-        for word, ids in zip(new_words, tokenizer(new_words)["input_ids"], strict=True):
-            words[word] = unknown in ids
-    for row in words_of_rows:
-        _count(result.unknown, [word for word in row if words.get(word)])
+    texts = [text for text, count in zip(texts, counts, strict=True) if count]
+    for words in unknown_words(tokenizer, texts):
+        _count(result.unknown, words)
 
 
 def _count(counter: Counter[str], words: Sequence[str]) -> None:

@@ -2,16 +2,28 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from datasets import Dataset, DatasetDict, IterableDataset, load_dataset, load_from_disk
+from huggingface_hub import hf_hub_download
 from huggingface_hub.constants import ENDPOINT
+from huggingface_hub.errors import EntryNotFoundError
 
-from hf_alpha.folders import may_be_on_hub, similar_names
+from hf_alpha.folders import OutsideError, inside, may_be_on_hub, read_json, similar_names
 
 from .cache import CacheFullError, filling_cache
-from .files import FILES, check_columns, files_below, kind_of, read_files, read_named
+from .files import (
+    CARDS,
+    FILES,
+    check_card,
+    check_columns,
+    files_below,
+    kind_of,
+    read_files,
+    read_named,
+)
 from .run_folder import PARTS, SETTINGS
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
@@ -90,6 +102,7 @@ def read_splits(
     if config is not None:
         raise ValueError(f"{path} is no dataset of the Hub: it has no configuration {config!r}")
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        _check_saved(path)
         data = read_named(load_from_disk, path, str(path))
         return _streamed(data) if streaming else data
     if (path / PARTS).exists() and not (path / SETTINGS).exists():
@@ -101,6 +114,20 @@ def read_splits(
         return texts.read(text_files)
     _check_kinds(path, tables, texts)
     return read_files(path, tables, columns, streaming, encoding)
+
+
+def _check_saved(path: Path) -> None:
+    """Refuse files elsewhere that a folder of `save_to_disk` names.
+
+    Raises:
+        OutsideError: there is such a file.
+    """
+    splits = path / "dataset_dict.json"
+    names = read_json(splits, "splits")["splits"] if splits.is_file() else ["."]
+    for part in [inside(path, name) for name in names]:
+        if (state := part / "state.json").is_file():
+            for file in read_json(state, "_data_files")["_data_files"]:
+                inside(part, file["filename"], path)
 
 
 def path_of(place: Where) -> str:
@@ -162,9 +189,12 @@ def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
             "generate-data`"
         )
     try:
+        for card in CARDS:
+            with suppress(EntryNotFoundError):
+                check_card(Path(hf_hub_download(name, card, repo_type="dataset")).parent)
         with filling_cache():
             return load_dataset(name, config, streaming=streaming)
-    except CacheFullError:
+    except (CacheFullError, OutsideError):
         raise
     except Exception as error:
         raise FileNotFoundError(

@@ -99,6 +99,8 @@ def _reply(reply: Reply) -> Iterator[str]:
         yield f"<p>read as <code>{_text(solution.read_as)}</code></p>"
     if solution.error is not None:
         yield f'<p class="error" role="alert">{_text(solution.error)}</p>'
+    for note in solution.notes:
+        yield f'<p class="note">note: {_text(note)}</p>'
     if solution.unsatisfiable:
         yield '<p><span class="verdict">unsatisfiable</span> There is a proof of it.</p>'
     if solution.core:

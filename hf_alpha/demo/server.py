@@ -108,7 +108,7 @@ def serve(
     hosts = ["127.0.0.1", "localhost"] if host == LOOPBACK else ["*"]
     layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(SmallRequests)]
     page = build_page(service)
-    page.queue(max_size=MAX_WAITING, default_concurrency_limit=1)
+    page.queue(max_size=MAX_WAITING, default_concurrency_limit=1, api_open=False)  # none passes by
     try:
         page.launch(
             server_name=host, server_port=port, inbrowser=browser, prevent_thread_lock=True,

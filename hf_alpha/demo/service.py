@@ -175,12 +175,16 @@ class Service:
             answers: how many, at most `MAX_ANSWERS`.
         """
         try:
+            if not isinstance(problem, str):
+                raise ValueError("the problem is no text")
             choice = self.choice(asked)
-            if not 1 <= answers <= MAX_ANSWERS:
+            if type(answers) is not int or not 1 <= answers <= MAX_ANSWERS:
                 raise ValueError(f"ask for 1 to {MAX_ANSWERS} answers, not {answers}")
             reading = _read(choice.task, problem)
         except ValueError as error:
-            return Reply(asked, Solution(printable(problem[:MAX_CHARACTERS]), error=str(error)))
+            return Reply(
+                asked, Solution(printable(f"{problem}"[:MAX_CHARACTERS]), error=str(error))
+            )
         with self._lock:
             (solution,) = solve([reading], **choice.settings(answers, self.device))
             if solution.found_by == MODEL:

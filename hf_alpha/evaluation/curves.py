@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_alpha.evaluation.bins import Bins
+from hf_alpha.evaluation.fonts import make_legible
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report, names_bins
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def draw_curves(
         figure.suptitle(title, fontsize=11)
     if caption:
         axis.set_title(caption, fontsize=8.5, color="0.3")
+    make_legible(figure)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

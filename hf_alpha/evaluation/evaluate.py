@@ -27,7 +27,7 @@ from hf_alpha.evaluation.report import (
     Report,
     json_lines,
 )
-from hf_alpha.folders import write_text
+from hf_alpha.folders import parse_json, read_json, write_text
 from hf_alpha.generation import (
     MAX_NEW_TOKENS,
     answer_batches,
@@ -508,9 +508,13 @@ class _RunFiles:
             _check_settings(folder, self.finished.settings, settings)
             return
         if (folder / PROGRESS_FILE).is_file():
-            stored = json.loads((folder / PROGRESS_FILE).read_text(encoding="utf-8"))
-            _check_settings(folder, stored, settings)
+            _check_settings(folder, read_json(folder / PROGRESS_FILE), settings)
             self.done = _read_parts(folder)
+        elif foreign := next(folder.glob(PROGRESS_PARTS), None):
+            raise ValueError(
+                f"{foreign} belongs to no evaluation, for which {PROGRESS_FILE} would be there: "
+                "choose another folder"
+            )
         if self.state is not None:
             self.state.wait_for_everyone()
         if self._is_main:
@@ -557,8 +561,8 @@ def _read_parts(folder: Path) -> dict[int, Record]:
     for path in sorted(folder.glob(PROGRESS_PARTS)):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                record = Record.from_dict(json.loads(line))
-            except ValueError:
+                record = Record.from_dict(parse_json(line, path))
+            except (ValueError, TypeError, KeyError):
                 continue
             records[record.index] = record
     return records

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hf_alpha.evaluation.fonts import make_legible
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
-from hf_alpha.folders import write_text
+from hf_alpha.folders import read_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +125,7 @@ class Heatmap:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Heatmap":
         """Read a .json file that `save` wrote."""
-        data: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = read_json(Path(path), "model", "metric", "overall", "cells", "training_region")
         region = data["training_region"]
         if region is not None:
             (low, high), (short, long) = region
@@ -218,6 +219,7 @@ def make_figure(
         axis.set_visible(False)
     _label(figure, axes, panels, colors, title)
     figure.supxlabel("\n".join(notes), fontsize=8, color="0.3")
+    make_legible(figure)
     return figure
 
 
@@ -269,6 +271,7 @@ def _draw_panel(
     overall = f"{heatmap.overall:.2f}" if distances else f"{100 * heatmap.overall:.1f} %"
     axis.set_title(f"{heatmap.model}: {overall} overall", fontsize=10)
     axis.set_yticks(list(rows) if len(rows) <= 12 else list(rows)[::2])
+    axis.locator_params(axis="x", integer=True, min_n_ticks=1)
     axis.tick_params(labelsize=8)
 
 

@@ -1,8 +1,8 @@
 """Models of Transformers without symbols, on the user's own pairs beside models that have some.
 
 A text goes in as its tokenizer reads it, and what the model writes is the answer: what such a model
-was before it was converted. A decoder goes on behind the text and an end token, as it is trained by
-`objective: causal` with `pairs`, and as a converted decoder reads.
+was before it was converted. A decoder goes on behind the text, as it is trained by
+`objective: causal` with `pairs`, and as a converted decoder does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ from hf_alpha.generation import (
     generate_rows,
     room_for,
     search_settings,
+    warn_of_unknown,
 )
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.checking import Answer, Given
@@ -31,17 +32,6 @@ SAMPLE = "swap x_1 Y : ( a + b ) → Zoë's 42"
 TOO_LONG = NoAnswer("longer than the model's positions")
 
 
-class Texts(Words):
-    """Names as words of texts, which end with an end token where a decoder reads them."""
-
-    def __init__(self, tokenizer: Any, symbols: Mapping[str, Sequence[str]], end: int | None):
-        self.end = end
-        super().__init__(tokenizer, symbols)
-
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        return [_ended(ids, self.end) for ids in super()._encode(texts)]
-
-
 @dataclass(frozen=True)
 class _Writer:
     """A model that writes an answer to a text; what `evaluate_answers` needs.
@@ -49,13 +39,11 @@ class _Writer:
     Attributes:
         module: the model.
         tokenizer: the one that belongs to it.
-        end: what ends a text, of a decoder; None of an encoder-decoder, whose tokenizer knows.
         search: arguments of `generate`.
     """
 
     module: PreTrainedModel
     tokenizer: Any
-    end: int | None
     search: dict[str, Any]
 
     @property
@@ -67,10 +55,12 @@ class _Writer:
         }
 
     def _encode(self, text: str) -> list[int]:
-        return _ended(self.tokenizer(text, verbose=False)["input_ids"], self.end)
+        return self.tokenizer(text, verbose=False)["input_ids"]
 
     def read(self, problems: Sequence[str]) -> list[list[int]]:
-        return [self._encode(str(problem)) for problem in problems]
+        rows = [self._encode(str(problem)) for problem in problems]
+        warn_of_unknown(self.tokenizer, problems, rows)
+        return rows
 
     def plan(self, inputs: Sequence[list[int] | None], batch_size: int) -> list[list[int]]:
         groups: dict[int, list[int]] = {}
@@ -157,7 +147,7 @@ class HostModel:
                 classes.setdefault(kind, {})[text[start:stop]] = None
         search = {name: exam.settings[name] for name in ("num_beams", "max_new_tokens")}
         try:
-            names = Texts(self.tokenizer, {k: list(v) for k, v in classes.items()}, self._end)
+            names = Words(self.tokenizer, {k: list(v) for k, v in classes.items()})
             answerer = Generating(self.model, self.tokenizer, names, {"do_sample": False, **search})
             texts = [str(problem) for problem in problems]
             return covariance_of(
@@ -172,21 +162,11 @@ class HostModel:
         """Say why alpha-covariance was not measured, if so."""
         return [] if self._unmeasured is None else [self._unmeasured]
 
-    @property
-    def _end(self) -> int | None:
-        decodes = not self.model.config.is_encoder_decoder
-        return self.tokenizer.eos_token_id if decodes else None
-
     def _writer(self, exam: Exam) -> _Writer:
         settings = exam.settings
         beams = max(settings["num_beams"], settings["top_n"])
         search = search_settings(beams, 1.0, settings["max_new_tokens"], settings["top_n"])
-        return _Writer(self.model, self.tokenizer, self._end, search)
+        return _Writer(self.model, self.tokenizer, search)
 
 
-def _ended(ids: Sequence[int], end: int | None) -> list[int]:
-    """Return ids with an end token behind them, where one is wanted and they have none."""
-    return [*ids] if end is None or (ids and ids[-1] == end) else [*ids, end]
-
-
-__all__ = ["HostModel", "Texts"]
+__all__ = ["HostModel"]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from hf_alpha.evaluation.bins import Bins
 from hf_alpha.evaluation.covariance import AlphaCovariance
-from hf_alpha.folders import write_text
+from hf_alpha.folders import parse_json, read_json, write_text
 from hf_alpha.plain_text import aligned
 from hf_alpha.tasks import Verdict
 
@@ -271,13 +271,19 @@ class Report:
 
         Raises:
             FileNotFoundError: the folder holds no finished report.
+            ValueError: a file is damaged.
         """
         path = Path(folder) / REPORT_FILE
         if not path.is_file():
             raise FileNotFoundError(f"{folder} holds no {REPORT_FILE}: is its run finished?")
-        lines = (path.parent / RECORDS_FILE).read_text(encoding="utf-8").splitlines()
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return cls.from_dict({**data, "records": [json.loads(line) for line in lines]})
+        data = read_json(path, "model", "settings", "alpha_covariance")
+        records = path.with_name(RECORDS_FILE)
+        lines = records.read_text(encoding="utf-8").splitlines()
+        rows = [parse_json(line, records) for line in lines]
+        try:
+            return cls.from_dict({**data, "records": rows})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} or {RECORDS_FILE} is damaged: {error!r}") from error
 
     def table(self, *others: "Report", metrics: Sequence[str] | None = None) -> str:
         """Write a text table of this report and others; see `table`."""

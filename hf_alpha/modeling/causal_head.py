@@ -1,23 +1,39 @@
 """What decoders alone with a symbol layer have in common, whatever their backbone is.
 
-A sample is one sequence: the problem with its end token, which tells it from what follows, then the
-answer with its own.
+A sample is one sequence: the problem as its tokenizer writes it, then the answer and an end token.
 
 Shapes: B batch, T tokens at hand, M length of the text so far, S listed symbols.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .checks import IGNORE, check_label_rows
 from .masks import full_mask, is_by_token, own_part
 from .streams import Streams
 from .symbol_model import SymbolHead
 from .symbols import first_occurrence
+
+NO_LAST_STATE = (
+    "scores of symbols are more than a product of the last states with the head's matrix, and "
+    "trainers of TRL compute their loss from nothing else: of a model with symbols, DPO, KTO and "
+    "GRPO learn no preferences yet. Train it on answers by AlphaSFTTrainer or AlphaTrainer"
+)
+
+
+@dataclass
+class CausalOutput(CausalLMOutputWithPast):
+    """What a decoder alone returns; without last states, which say too little by themselves."""
+
+    @property
+    def last_hidden_state(self) -> torch.Tensor:
+        raise AttributeError(NO_LAST_STATE)
 
 
 class CausalHead(SymbolHead, GenerationMixin):
@@ -78,7 +94,26 @@ class CausalHead(SymbolHead, GenerationMixin):
         symbols = self.symbol_layer
         streams = symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
         own_cache = own_part(cache)
+        if symbols.encoding.opens_streams and own_cache is not None:
+            self._check_streams(own_cache, streams.ids)
         return symbols.go_on(streams, ids_BT, full_mask(mask), own_cache, self.first_free_slot)
+
+    def _check_streams(self, cache: Cache, stream_ids_BS: torch.Tensor) -> None:
+        """Raise a ValueError for a cache that does not hold a stream for each name of the texts."""
+        keys = getattr(cache.layers[0], "keys", None) if cache.layers else None
+        number = stream_ids_BS.numel()
+        if keys is None or not keys.numel() or self._number_of_streams(keys) == number:
+            return
+        raise ValueError(
+            f"past_key_values holds {self._number_of_streams(keys)} streams, and the texts have "
+            f"{number}, one for each of their names: of a name that is new it has none. Leave "
+            "past_key_values out, so that the text is read anew, or list all names from the start "
+            "on (stream_ids)"
+        )
+
+    def _number_of_streams(self, keys: torch.Tensor) -> int:
+        """Returns how many streams of all samples a layer's keys are of."""
+        return keys.shape[0]
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generates as Transformers does.
@@ -98,4 +133,4 @@ def _length(cache: Cache | None) -> int:
     return 0 if cache is None else int(cache.get_seq_length())
 
 
-__all__ = ["CausalHead"]
+__all__ = ["NO_LAST_STATE", "CausalHead", "CausalOutput"]

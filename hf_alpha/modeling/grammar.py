@@ -14,6 +14,7 @@ itself, with quotes only where it would be read as something else: `"p"` gives `
 normalisation: distinct names are never merged, and each comes back as it was written.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -22,7 +23,7 @@ from typing import Any
 
 NOTATIONS = ("prefix", "compact", "infix")
 MAX_TOKENS = 1_000_000
-"""A derived operator may repeat its operands; a formula that grows beyond this is refused."""
+"""A derived operator may repeat its operands; one that makes a formula longer is not rewritten."""
 
 PATH_STEPS = 62
 # Every character that an identifier may hold. Outside Latin these are whole blocks, so that `_WORD`
@@ -107,7 +108,8 @@ class Grammar:
         constants: canonical tokens of arity 0 that are not names.
         infix: binary operator (canonical or derived) -> [precedence, "left" or "right"]; a higher
             precedence binds tighter, and unary operators bind tightest.
-        spellings: other ways to write an operator, constant or derived operator.
+        spellings: other ways to write an operator, constant or derived operator. Words of two
+            letters or more that stand for a constant do so in any case, as in Spot: `True`, `TRUE`.
         derived: further operators that are rewritten while reading, as prefix templates over
             canonical tokens: `{"->": "| ! $1 $2"}`. Double negations are then dropped: `!a -> b` is
             `| a b`. A formula without derived operators is read as it stands.
@@ -179,11 +181,18 @@ class Grammar:
         """Rewrite the derived operators of a formula that `read` gave, be it of another grammar.
 
         Raises:
-            FormulaError: the formula becomes too large.
+            FormulaError: the formula becomes longer than `MAX_TOKENS`, by `repeating` operators.
         """
         if self.derived.keys().isdisjoint(tokens):
             return tokens
-        return _without_double_negation(self._flatten(self._tree(tokens)))
+        most = math.inf if self.repeating.isdisjoint(tokens) else MAX_TOKENS
+        rewritten = self._flatten(self._tree(tokens), most)
+        if len(rewritten) > most:
+            raise FormulaError(
+                f"the formula has more than {MAX_TOKENS} tokens once its derived operators are "
+                "rewritten, too many for a model: write it without them, or ask a solver alone"
+            )
+        return _without_double_negation(rewritten)
 
     def read(self, text: str, notation: str | None = None) -> list[str]:
         """Return a formula's prefix tokens, derived operators among them; see `parse`."""
@@ -235,11 +244,10 @@ class Grammar:
 
     def _lex(self, pattern: re.Pattern[str], text: str) -> Iterator[Lexeme]:
         """Split without judging: what is no token is refused when a reader gets to it."""
-        canonical = self.spellings
         for match in pattern.finditer(text):
             piece = match.group()
             if not piece.isspace():
-                yield canonical.get(piece, piece), match.start()
+                yield self._canonical(piece), match.start()
 
     def _read_prefix(self, lexemes: Iterable[Lexeme], text: str) -> list[str]:
         tokens: list[str] = []
@@ -298,7 +306,7 @@ class Grammar:
         if (match := constant.match(word, cuts[-1])) and match.end() < len(word):
             cuts.append(match.end())
         pieces = [word[i:j] for i, j in zip(cuts, [*cuts[1:], None], strict=True)]
-        return [(self.spellings.get(x, x), start + i) for x, i in zip(pieces, cuts, strict=True)]
+        return [(self._canonical(x), start + i) for x, i in zip(pieces, cuts, strict=True)]
 
     def named(self, lexeme: Lexeme) -> Lexeme:
         """Return the same word, but a name in quotes as its token."""
@@ -307,7 +315,7 @@ class Grammar:
 
     def token_of(self, name: str) -> str:
         """Return a name's token: the name, in quotes if it would be read as something else."""
-        if is_plain_name(name) and name not in self.arities and name not in self.spellings:
+        if is_plain_name(name) and self._canonical(name) not in self.arities:
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
@@ -370,18 +378,14 @@ class Grammar:
         return nodes[0]
 
     @staticmethod
-    def _flatten(root: Node) -> list[str]:
+    def _flatten(root: Node, most: float = math.inf) -> list[str]:
+        """Return prefix tokens; of more than `most`, one more than these."""
         tokens: list[str] = []
         stack = [root]
-        while stack:
+        while stack and len(tokens) <= most:
             token, *children = stack.pop()
             tokens.append(token)
             stack.extend(reversed(children))
-            if len(tokens) > MAX_TOKENS:
-                raise FormulaError(
-                    f"the formula has more than {MAX_TOKENS} tokens once its derived operators "
-                    "are rewritten: write it without them"
-                )
         return tokens
 
     def tree_paths(self, tokens: list[str]) -> list[int]:
@@ -469,6 +473,12 @@ class Grammar:
         return f'"{token}"' if glued or (compact and len(token) > 1) else token
 
     @cached_property
+    def repeating(self) -> frozenset[str]:
+        """Derived operators that repeat an operand: n of them may make a formula 2 ** n long."""
+        counts = {x: map(template.count, ("$1", "$2")) for x, template in self.derived.items()}
+        return frozenset(token for token, count in counts.items() if max(count) > 1)
+
+    @cached_property
     def arities(self) -> dict[str, int]:
         """Arity of every operator, derived operator and constant."""
         derived = {token: 1 + ("$2" in template) for token, template in self.derived.items()}
@@ -478,7 +488,17 @@ class Grammar:
         """Whether a token can stand for a symbol: a name, with quotes only where it needs them."""
         if _is_quoted(token):
             return self.token_of(unquoted(token)) == token and bool(re.fullmatch(_QUOTED, token))
-        return token not in self.arities and token not in self.spellings and is_plain_name(token)
+        return self._canonical(token) not in self.arities and is_plain_name(token)
+
+    def _canonical(self, word: str) -> str:
+        """Return the token that a word is a spelling of, or the word."""
+        return self.spellings.get(word) or self._constant_words.get(word.lower(), word)
+
+    @cached_property
+    def _constant_words(self) -> dict[str, str]:
+        """Words that stand for a constant, in lower case."""
+        words = {x.lower(): token for x, token in self.spellings.items() if x.isalpha()}
+        return {x: token for x, token in words.items() if token in self.constants and len(x) > 1}
 
     def _arity(self, token: str) -> int | None:
         arity = self.arities.get(token)
@@ -516,8 +536,7 @@ class Grammar:
         """
         arity = {x: self.arities[self.spellings.get(x, x)] for x in self.glued}
         unary, binary = ("".join(x for x in self.glued if arity[x] == n) or " " for n in (1, 2))
-        words = [x for x, token in self.spellings.items() if token in self.constants]
-        constant = f"(?i:{'|'.join(x for x in words if x[0] in unary) or ' '})"
+        constant = f"(?i:{'|'.join(self._constant_words) or ' '})"
         return (
             # before a dot too, as in Spot; there its operand is a name that begins with a dot
             re.compile(rf"(?!{constant})[{unary}](?=[^\W\d]|\.)"),

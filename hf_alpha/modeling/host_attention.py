@@ -13,7 +13,7 @@ width, G gates.
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,24 @@ Gated = tuple[Relations, torch.Tensor]
 """Relations between queries and keys, and gates (B, T, G) that say what heads add for them."""
 
 
+class UnreachedError(ValueError):
+    """A backbone with attention that is not told of relations.
+
+    Attributes:
+        why: what is said of it.
+    """
+
+    def __init__(self, family: str, place: str):
+        self.why = (
+            f"relations do not reach its {place} attention, which does not call the function that "
+            "the configuration names (AttentionInterface)"
+        )
+        super().__init__(
+            f"a {family!r} model does not take symbol_encoding 'relational': {self.why}; choose "
+            "another encoding"
+        )
+
+
 @dataclass(frozen=True)
 class StackRelations:
     """What the attention blocks of an encoder, or of a decoder with a source, are told.
@@ -45,14 +63,24 @@ class StackRelations:
     Attributes:
         within: for attention to the stack's own positions.
         across: for a decoder's attention to the source.
+        reached: kinds of attention that have asked.
     """
 
     within: Gated
     across: Gated | None = None
+    reached: set[str] = field(default_factory=set)
+
+    @property
+    def unreached(self) -> list[str]:
+        """Kinds of attention that have not asked."""
+        kinds = ("encoder",) if self.across is None else ("decoder", "cross")
+        return [kind for kind in kinds if kind not in self.reached]
 
     def of(self, block: nn.Module, query: torch.Tensor) -> Gated:
         """Returns the relations for a block, which `relate_attention` has marked."""
         across = self.across if block.sees_source else None
+        own = "encoder" if self.across is None else "decoder"
+        self.reached.add(own if across is None else "cross")
         return self.within if across is None else across
 
 
@@ -66,15 +94,23 @@ class LayerRelations:
         relations: all of them.
         weight: of the gates: (layers, H, K, relations).
         bias: of the gates: (layers, H, relations).
+        reached: layers whose attention has asked.
     """
 
     relations: Relations
     weight: torch.Tensor
     bias: torch.Tensor
+    reached: set[int] = field(default_factory=set)
+
+    @property
+    def unreached(self) -> list[str]:
+        """Layers whose attention has not asked."""
+        return [f"layer {i}'s" for i in range(len(self.weight)) if i not in self.reached]
 
     def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> Gated:
         """Returns the relations for the block of a layer."""
         layer: Any = block.layer_idx
+        self.reached.add(layer)
         weight, bias = (x[layer].to(query_BHTK) for x in (self.weight, self.bias))
         gates_BHTR = query_BHTK @ weight + bias[:, None]
         return self.relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
@@ -164,4 +200,4 @@ def _register(name: str) -> None:
         AttentionMaskInterface.register(PREFIX + name, ALL_MASK_ATTENTION_FUNCTIONS[name])
 
 
-__all__ = ["LayerRelations", "StackRelations", "relate_attention"]
+__all__ = ["LayerRelations", "StackRelations", "UnreachedError", "relate_attention"]

@@ -286,12 +286,36 @@ DECODERS: dict[str, type[HostEncoding]] = {
 }
 
 
+UNASKED = frozenset(
+    {
+        "binary_atoms", "enter", "gates", "logits", "memory", "num_rows", "point", "recall",
+        "remember", "row_dim", "scores", "table",
+    }
+)  # fmt: skip
+"""What a [`SymbolEncoding`] says and no backbone asks for: a [`HostEncoding`] does it instead."""
+
+
 def host_encoding(model: "RetrofitModel") -> HostEncoding:
-    """Returns what the model's encoding, or the nearest class that it is made from, does."""
-    # By name: a folder's code may be loaded twice, and a class be there as often.
-    ancestors = (each.__name__ for each in model.config.encoding.__mro__)
+    """Returns what the model's encoding, or the nearest class that it is made from, does.
+
+    Raises:
+        ValueError: the encoding differs from that class in what nothing would ask for.
+    """
+    encoding, unheard = model.config.encoding, set[str]()
     kinds = HOST_ENCODINGS if model.config.is_encoder_decoder else DECODERS
-    return next(kinds[name] for name in ancestors if name in kinds)(model)
+    for each in encoding.__mro__:
+        # By name: a folder's code may be loaded twice, and a class be there as often.
+        if each.__name__ in kinds:
+            break
+        unheard |= UNASKED & vars(each).keys()
+    if unheard:
+        raise ValueError(
+            f"symbol_encoding {encoding.name!r} overrides {', '.join(sorted(unheard))} of "
+            f"{each.__name__}, which a backbone of Transformers never asks for: take an 'alpha' "
+            f"model, or write a HostEncoding that does the same and put it into HOST_ENCODINGS as "
+            f"{encoding.__name__!r}"
+        )
+    return kinds[each.__name__](model)
 
 
 __all__ = ["HostEncoding", "HostOutput", "host_encoding"]

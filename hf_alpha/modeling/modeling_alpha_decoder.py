@@ -15,11 +15,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache
-from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.utils import can_return_tuple
 
 from .alpha_layers import AlphaDecoderLayer
-from .causal_head import CausalHead
+from .causal_head import NO_LAST_STATE, CausalHead, CausalOutput
 from .checks import refuse_unknown, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
@@ -71,13 +71,14 @@ class AlphaTextModel(AlphaPreTrainedModel):
     def forward(
         self,
         input_ids: torch.Tensor,
-        streams: Streams,
+        streams: Streams | None = None,
         attention_mask: Any = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
         prefix_mask: torch.Tensor | None = None,
+        use_cache: bool | None = None,
     ) -> BaseModelOutputWithPast:
         """Reads on.
 
@@ -88,10 +89,16 @@ class AlphaTextModel(AlphaPreTrainedModel):
                 prepares it, (B, 1, T, M).
             position_ids: (B, T); by default counted from the first token that is not padding.
             prefix_mask: 1 for tokens that see each other in both directions: (B, M) or shorter.
+            use_cache: looked at by the head.
 
         Returns:
             `last_hidden_state` (B, T, S * D).
+
+        Raises:
+            TypeError: other code than the head has called, which knows of no streams.
         """
+        if streams is None:
+            raise TypeError(NO_LAST_STATE)
         config = self.config
         positions = position_ids
         if positions is None:
@@ -185,7 +192,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         num_items_in_batch: torch.Tensor | int | None = None,
         prefix_mask: torch.Tensor | None = None,
         **kwargs: Any,
-    ) -> CausalLMOutputWithPast:
+    ) -> CausalOutput:
         """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
@@ -239,13 +246,16 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             streams, features_BSTD[:, 0], past_key_values, self.first_free_slot
         )
         logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch)
-        return CausalLMOutputWithPast(
+        return CausalOutput(
             loss=loss,
             logits=logits,
             past_key_values=outputs.past_key_values,
             hidden_states=outputs.hidden_states,
             attentions=outputs.attentions,
         )
+
+    def _number_of_streams(self, keys: torch.Tensor) -> int:
+        return keys.shape[0] * keys.shape[1] // self.config.decoder_attention_heads
 
     def _recomputes(self) -> bool:
         """Returns whether layers compute their activations a second time for the gradients."""

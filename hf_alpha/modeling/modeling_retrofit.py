@@ -30,6 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .attention import AlphaAttention, CosSin
 from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
 from .configuration_retrofit import SIDES, RetrofitConfig
+from .host_attention import UnreachedError
 from .host_calls import (
     Calls,
     HeadCall,
@@ -273,6 +274,45 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         finally:
             self._calls.now = before
 
+    def post_init(self) -> None:
+        """Initialises as Transformers does, and tries the relations where there are weights."""
+        super().post_init()
+        if self.relations is not None and self.config.num_symbols and not _is_hollow(self):
+            self._try_relations()
+
+    @torch.no_grad()
+    def _try_relations(self) -> None:
+        """Run on a symbol that comes again.
+
+        Weights that are still to come are not tried: each run outside of training looks, too.
+
+        Raises:
+            UnreachedError: attention of the backbone is not told of the relations.
+        """
+        training = [module for module in self.modules() if module.training]
+        self.eval()
+        first = torch.zeros(1, 4, dtype=torch.long, device=self.device)
+        ids = self.config.vocabulary.symbol_ids(first)
+        answers = {"decoder_input_ids": ids} if self.config.is_encoder_decoder else {}
+        try:
+            self(input_ids=ids, use_cache=False, **answers)
+        except UnreachedError:
+            raise
+        except Exception:  # some run on another device only, or on longer texts
+            pass
+        finally:
+            for module in training:
+                module.training = True
+
+    def _check_reached(self, relations: dict[str, Any]) -> None:
+        """Raise an UnreachedError for attention that has not asked for its relations.
+
+        In training, layers may be left out at random.
+        """
+        for told in relations.values() if not self.training else ():
+            if told.unreached:
+                raise UnreachedError(self.config.host_config.model_type, told.unreached[0])
+
     @contextmanager
     def _passing(self, head: HeadCall) -> Iterator[None]:
         """Has what passes the head kept within a `with` block."""
@@ -359,6 +399,11 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         return super().generate(*args, **kwargs)
 
 
+def _is_hollow(model: nn.Module) -> bool:
+    """Returns whether weights of a model are not there, or not here."""
+    return any(weight.is_meta or not weight.numel() for weight in model.parameters())
+
+
 class RetrofitForConditionalGeneration(RetrofitModel):
     """An encoder-decoder with a symbol layer around it; arguments as of [`RetrofitModel`]."""
 
@@ -431,6 +476,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 **{name: repeat_rows(value, number) for name, value in kwargs.items()},
                 **relations,
             )
+        self._check_reached(relations)
         streams = self.remember(outputs.last_hidden_state, streams)
         return SymbolEncoderOutput(
             last_hidden_state=packed(outputs.last_hidden_state, number),
@@ -582,6 +628,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 **returned,
                 **relations,
             )
+        self._check_reached(relations)
         return outputs, head
 
     # -- aggregated attention ---------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """A symbol layer around any decoder of Transformers, which stays as Transformers made it.
 
-A sample is one sequence: the problem with its end token, which tells it from what follows, then the
-answer with its own.
+A sample is one sequence: the problem as its tokenizer writes it, then the answer and an end token.
 
 Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary.
 """
@@ -12,11 +11,10 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
-from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .causal_head import CausalHead
+from .causal_head import CausalHead, CausalOutput
 from .checks import (
     IGNORE,
     can_look,
@@ -85,7 +83,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int = 0,
         **kwargs: Any,
-    ) -> CausalLMOutputWithPast:
+    ) -> CausalOutput:
         """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
@@ -145,9 +143,9 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
 
     def _scored(
         self, outputs: ModelOutput, number: int, logits: torch.Tensor, loss: torch.Tensor | None
-    ) -> CausalLMOutputWithPast:
+    ) -> CausalOutput:
         """Returns the backbone's output, of `number` streams, with scores."""
-        return CausalLMOutputWithPast(
+        return CausalOutput(
             loss=loss,
             logits=logits,
             past_key_values=outputs.get("past_key_values"),
@@ -179,7 +177,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
         }
         with self._passing(head), self._adding("decoder", ids_BT, streams):
-            return self.backbone(
+            outputs = self.backbone(
                 input_ids=rows,
                 attention_mask=repeat_rows(mask, number),
                 past_key_values=head.cache,
@@ -189,6 +187,8 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 **kwargs,
                 **relations,
             )
+        self._check_reached(relations)
+        return outputs
 
     def _check(
         self,
@@ -238,7 +238,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         stream_ids: torch.Tensor | None,
         given: dict[str, torch.Tensor | None],
         kwargs: dict[str, Any],
-    ) -> CausalLMOutputWithPast:
+    ) -> CausalOutput:
         """Returns what `forward` does for packed rows: with a row for each text.
 
         Args:
@@ -267,7 +267,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 "output_attentions of rows with several texts: give each text a row of its own"
             )
         hidden = outputs.hidden_states
-        return CausalLMOutputWithPast(
+        return CausalOutput(
             loss=outputs.loss,
             logits=texts.together(outputs.logits),
             hidden_states=hidden and tuple(texts.together(state) for state in hidden),

@@ -1,8 +1,11 @@
 """Rows of texts with symbols in place of their names, made ready for the tokenizer beneath."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
+
+from tokenizers import Encoding
 
 from .grammar import FormulaError, check_unicode
 from .names_in_text import Kept, MarkedText, Span
@@ -23,18 +26,67 @@ class Row(NamedTuple):
         """Symbol token -> name."""
         return {token: name for name, token in self.symbols.items()}
 
-    def offsets(self, encoding: Any, spacing: str) -> list[tuple[int, int]]:
-        """Where in the texts as they were given the tokens stand."""
-        gap = len(BETWEEN) if spacing == "words" else 0
+
+class RowEncoding:
+    """What the tokenizer beneath made of a row, as a `tokenizers.Encoding` of the row's own texts.
+
+    Characters are those of the texts as they were given: the tokenizer beneath got symbols in place
+    of names, and names are one word each.
+
+    Args:
+        beneath: the encoding by the tokenizer beneath, or a part of it.
+        row: what it was made of.
+        spacing: of the tokenizer.
+    """
+
+    def __init__(self, beneath: Encoding, row: Row, spacing: str):
+        self.beneath, self._row, self._spacing = beneath, row, spacing
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of copies and pickles
+            raise AttributeError(name)
+        return getattr(self.beneath, name)
+
+    @cached_property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Where each token stands in its text; (0, 0) for special tokens."""
+        gap = len(BETWEEN) if self._spacing == "words" else 0
+        all_pieces = self._row.pieces
         starts = [
             [0, *accumulate(len(written) + gap for written, *_ in pieces)][: len(pieces)]
-            for pieces in self.pieces
+            for pieces in all_pieces
         ]
-        pairs = zip(encoding.sequence_ids, encoding.offsets, strict=True)
+        pairs = zip(self.beneath.sequence_ids, self.beneath.offsets, strict=True)
         return [
-            (0, 0) if which is None else moved(self.pieces[which], starts[which], *span)
+            (0, 0) if which is None else moved(all_pieces[which], starts[which], *span)
             for which, span in pairs
         ]
+
+    def pad(self, *args: Any, **kwargs: Any) -> None:
+        """Pad it, as `tokenizers.Encoding.pad` does."""
+        self.beneath.pad(*args, **kwargs)
+        self.__dict__.pop("offsets", None)
+
+    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The first token with a character of a text; None where it is in none, as spaces are."""
+        places = zip(self.beneath.sequence_ids, self.offsets, strict=True)
+        of_text = (which == sequence_index and a <= char_pos < b for which, (a, b) in places)
+        return next((token for token, here in enumerate(of_text) if here), None)
+
+    def token_to_chars(self, token_index: int) -> tuple[int, int] | None:
+        """The first character of a token and the one behind its last; None of special tokens."""
+        in_text = self.beneath.token_to_chars(token_index) is not None
+        return self.offsets[token_index] if in_text else None
+
+    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The number of the word with a character of a text."""
+        token = self.char_to_token(char_pos, sequence_index)
+        return None if token is None else self.beneath.token_to_word(token)
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """The first character of a word and the one behind its last."""
+        tokens = self.beneath.word_to_tokens(word_index, sequence_index)
+        return tokens and (self.offsets[tokens[0]][0], self.offsets[tokens[1] - 1][1])
 
 
 class PreparesTexts(TextVocabulary):
@@ -91,10 +143,10 @@ class PreparesTexts(TextVocabulary):
             _check_present(texts[0], spans[0], table)
         symbols = {name: self._token_of[index] for name, index in table.items()}
         marks = self._marks() if any(kept) else ()
-        pieces = [
-            pieces_of(self.spacing, text, names, symbols, [(i, j, t in marks) for i, j, t in own])
-            for text, names, own in zip(texts, spans, kept, strict=True)
-        ]
+        pieces = []
+        for text, names, own in zip(texts, spans, kept, strict=True):
+            tokens = [(i, j, t in marks) for i, j, t in own]
+            pieces.append(pieces_of(self.spacing, text, names, symbols, tokens, self.begins_parts))
         between = BETWEEN if self.spacing == "words" else ""
         written = [between.join([piece[0] for piece in of_text]) for of_text in pieces]
         return Row(written, pieces, table, symbols)
@@ -149,4 +201,4 @@ def _check_present(answer: str, spans: Sequence[Span], table: Table) -> None:
             )
 
 
-__all__ = ["PreparesTexts", "Row"]
+__all__ = ["PreparesTexts", "Row", "RowEncoding"]

@@ -19,17 +19,18 @@ WORD = regex.compile(r"\w+|[^\w\s]|\n|[^\S\n]+")
 
 Piece = tuple[str, int, int, bool]
 """A piece of what the tokenizer beneath gets, start and stop of what it stands for in the text, and
-whether it does so character by character, or else as a whole."""
+whether it does so character by character, or else as a whole. What begins a part may be before the
+characters."""
 
 
 def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
     """Returns the characters of the text that characters of the prepared one stand for."""
     number = max(bisect_right(starts, start) - 1, 0)
-    _, first, last, as_is = pieces[number]
+    written, first, last, as_is = pieces[number]
     if not as_is:
-        return first, last
-    begin = first - starts[number]
-    return begin + start, min(begin + stop, last)
+        return first, last if start < stop else first  # a space that is no part of its token
+    begin = last - len(written) - starts[number]
+    return max(begin + start, first), min(begin + stop, last)
 
 
 def pieces_of(
@@ -38,6 +39,7 @@ def pieces_of(
     spans: Sequence[Span],
     symbols: Mapping[str, str],
     own_tokens: Sequence[tuple[int, int, bool]] = (),
+    begins_parts: tuple[str, bool] | None = None,
 ) -> list[Piece]:
     """Cut a text into pieces.
 
@@ -48,11 +50,18 @@ def pieces_of(
         symbols: name -> token of its symbol.
         own_tokens: start and stop of tokens that the text has itself, and whether they are
             special: then they are no words, and nothing joins what stands beside them to them.
+        begins_parts: what is written where a part begins behind one of them, and whether it is
+            before a space too.
     """
     if spacing == "words":
         return _words(text, spans, symbols, own_tokens)
     pieces: list[Piece] = []
     at, plain, implies = 0, str(text), spacing == "before"
+    begin, begun = "", list[int]()
+    if begins_parts is not None:
+        begin, before_space = begins_parts
+        edges = {stop for _, stop, _ in own_tokens} - {start for start, *_ in own_tokens}
+        begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
     for start, stop, _ in spans:
         end, joined = start, False
         if implies and start:
@@ -61,14 +70,21 @@ def pieces_of(
                 end -= start > 1 and not plain[max(at, start - 2) : start - 1].isspace()
             else:
                 joined = not before.isspace()
-        if end > at:
-            pieces.append((plain[at:end], at, end, True))
+        pieces += _parts(plain, at, end, begin, begun)
         if joined:
             pieces.append((JOIN, start, start, False))
         pieces.append((symbols[plain[start:stop]], start, stop, False))
         at = stop
-    if at < len(plain):
-        pieces.append((plain[at:], at, len(plain), True))
+    return pieces + _parts(plain, at, len(plain), begin, begun)
+
+
+def _parts(text: str, start: int, stop: int, begin: str, begun: Sequence[int]) -> list[Piece]:
+    """What stands between two names; parts that begin in there are pieces of their own."""
+    pieces, at = [], start
+    for edge in (*(i for i in begun if start < i < stop), stop):
+        if edge > at:
+            pieces.append(((begin if at > start else "") + text[at:edge], at, edge, True))
+        at = edge
     return pieces
 
 

@@ -32,12 +32,14 @@ class TextVocabulary(SymbolTokenizer, PreTrainedTokenizerFast):
         symbol_ranges: Mapping[str, Sequence[Sequence[int]]] | None = None,
         symbol_names: Mapping[str, str] | None = None,
         spacing: str = "before",
+        begins_parts: Sequence[Any] | None = None,
         target_template: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ):
         if spacing not in SPACINGS:
             raise ValueError(f"spacing is {spacing!r}: choose one of {', '.join(SPACINGS)}")
         self.spacing = spacing
+        self.begins_parts = None if begins_parts is None else (begins_parts[0], begins_parts[1])
         self.symbol_names = dict(symbol_names or {})
         ranges = as_ranges(symbol_ranges or {})
         self.symbol_ranges = dict(sorted(ranges.items(), key=lambda item: item[1]))
@@ -46,6 +48,8 @@ class TextVocabulary(SymbolTokenizer, PreTrainedTokenizerFast):
         symbols = symbols or {}
         self.finder = NameFinder({name: symbols[name] for name in (*order, *symbols)})
         self._by_row = any(rule.by_row for rule in self.finder.rules.values())
+        if begins_parts is not None:
+            kwargs["begins_parts"] = list(begins_parts)
         self._answers = None
         if target_template is not None:
             self._answers = post_processor(target_template)
@@ -75,7 +79,8 @@ class TextVocabulary(SymbolTokenizer, PreTrainedTokenizerFast):
             del beneath[key]
         rules = list(self.finder.to_dict().items())
         answers = [self.init_kwargs["target_template"]] if self._answers is not None else []
-        return [rules, self.symbol_ranges, self.symbol_names, self.spacing, beneath, *answers]
+        spaces = [self.spacing, *(self.begins_parts or ())]
+        return [rules, self.symbol_ranges, self.symbol_names, *spaces, beneath, *answers]
 
     # Vocabulary
 

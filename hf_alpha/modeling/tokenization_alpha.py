@@ -34,6 +34,7 @@ from .tokenization_symbols import (
     check_row_counts,
     in_row,
     name_rows,
+    text_rows,
 )
 from .tokenization_text import TextTokenizer
 
@@ -420,8 +421,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             FormulaError: as a call does, with the row's number.
             ValueError: problems and answers do not match.
         """
-        check_row_counts(problems, answers, "problems", "answers")
-        rows, _ = self._encode_rows(problems, answers, None, True, allow_absent_symbols, first_row)
+        texts, targets = text_rows(problems, "problems") or [], text_rows(answers, "answers")
+        check_row_counts(texts, targets, "problems", "answers")
+        rows, _ = self._encode_rows(texts, targets, None, True, allow_absent_symbols, first_row)
         return rows
 
     def tokenize(self, text: str, notation: str | None = None, **kwargs: Any) -> list[str]:

@@ -37,11 +37,10 @@ class AlphaEncoding(BatchEncoding):
 
     Args:
         data: the columns.
+        *args: of the base class; encodings are those of a tokenizer beneath, if there is one, in
+            which a name is a word.
         names: of each row.
-        beneath: the encoding of each row by a tokenizer beneath, whose texts had symbols in place
-            of names: characters in there are not those of the texts as they were given. So there
-            are `sequence_ids` and `word_ids`, in which a name is a word, but not `char_to_token`
-            and its like; a padded batch has none of them.
+        **kwargs: of the base class.
     """
 
     def __init__(
@@ -49,31 +48,17 @@ class AlphaEncoding(BatchEncoding):
         data: dict[str, Any] | None = None,
         *args: Any,
         names: list[Names] | Names | None = None,
-        beneath: Sequence[Any] | None = None,
         **kwargs: Any,
     ):
         self.names = names
-        self.beneath = beneath
         super().__init__(data, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "names": self.names, "beneath": self.beneath}
+        return {**super().__getstate__(), "names": self.names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.names, self.beneath = state.get("names"), state.get("beneath")
-
-    def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Which text of a pair each token is of; None for special tokens."""
-        if self.beneath is None:
-            return super().sequence_ids(batch_index)
-        return self.beneath[batch_index].sequence_ids
-
-    def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """The number of each token's word in its text; None for special tokens."""
-        if self.beneath is None:
-            return super().word_ids(batch_index)
-        return self.beneath[batch_index].word_ids
+        self.names = state.get("names")
 
 
 class SymbolTokenizer(SavesCode):
@@ -156,9 +141,17 @@ class SymbolTokenizer(SavesCode):
         if padding or return_tensors is not None:
             length = max_length if padding == PaddingStrategy.MAX_LENGTH else None
             pad_options["return_attention_mask"] = kwargs.get("return_attention_mask")
-            encoding = self.pad(
+            padded = self.pad(
                 encoding, padding, length, return_tensors=return_tensors, **pad_options
             )
+            for part, ids in zip(encoding.encodings or (), padded["input_ids"], strict=False):
+                part.pad(
+                    len(ids),
+                    direction=pad_options.get("padding_side") or self.padding_side,
+                    pad_id=self.pad_token_id,  # type: ignore[attr-defined]
+                    pad_token=self.pad_token,  # type: ignore[attr-defined]
+                )
+            encoding = AlphaEncoding(padded.data, encoding.encodings, names=padded.names)
         single = isinstance(text if text is not None else text_target, str)
         return only_row(encoding, return_tensors) if single else encoding
 
@@ -449,7 +442,8 @@ def check_inputs(text: Texts, text_target: Texts, names: Any) -> None:
         raise ValueError("give `text` or `text_target`")
     if text is not None and names is not None:
         raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
-    if None not in (text, text_target) and isinstance(text, str) != isinstance(text_target, str):
+    both = text is not None and text_target is not None
+    if both and isinstance(text, str) != isinstance(text_target, str):
         raise ValueError("give `text` and `text_target` both as one string or both as a list")
 
 

@@ -26,7 +26,7 @@ from transformers.utils import PaddingStrategy
 
 from .grammar import FormulaError
 from .names_in_text import NameFinder
-from .symbols_in_text import PreparesTexts, Row
+from .symbols_in_text import PreparesTexts, Row, RowEncoding
 from .text_pieces import JOIN, join_words, spelled
 from .tokenization_symbols import (
     AlphaEncoding,
@@ -56,8 +56,9 @@ class TextTokenizer(PreparesTexts):
     """Tokenizer for texts whose names become symbols; made by `from_texts` or `from_tokenizer`.
 
     It is the fast tokenizer beneath in everything else: pairs, truncation, special tokens, offsets.
-    A text without names has its ids, and an end token behind them. `decode` with `names` gives the
-    text back:
+    A text without names has its ids, with what it writes around them. Answers (`text_target`, alone
+    or with a text) have an end token always: a decoder's tokenizer writes none behind a text, which
+    goes on. `decode` with `names` gives the text back:
 
     - to the letter with `characters`, `bpe:8000` and byte-level tokenizers (GPT-2, BART); with
       `words` too, but for words that are not in the vocabulary;
@@ -87,8 +88,11 @@ class TextTokenizer(PreparesTexts):
         symbol_ranges: class -> id ranges [start, stop) of its symbols.
         symbol_names: token -> the name that it stands for wherever that name occurs.
         spacing: "before", "kept" or "words", see the module.
+        begins_parts: what the tokenizer beneath writes before what follows a special token of its
+            own in a text, as before a text ("▁"), and whether it does so before a space too.
         target_template: what is written around answers, as `tokenizer.json` has it, if that is not
-            what is written around texts: mBART and NLLB name the language.
+            what is written around texts: of a decoder, the end token; mBART and NLLB name the
+            language.
         **kwargs: what `PreTrainedTokenizerFast` takes.
 
     Raises:
@@ -144,14 +148,14 @@ class TextTokenizer(PreparesTexts):
             **kwargs,
         )
         encoding["stream_ids"] = [self._streams(ids) for ids in encoding["input_ids"]]
-        samples = encoding.get("overflow_to_sample_mapping", range(len(rows)))
+        of_parts = [rows[i] for i in encoding.get("overflow_to_sample_mapping", range(len(rows)))]
+        parts = encoding.encodings and [  # of a chat's control tokens there are ids only
+            RowEncoding(part, row, self.spacing)
+            for part, row in zip(encoding.encodings, of_parts, strict=True)
+        ]
         if "offset_mapping" in encoding:
-            encoding["offset_mapping"] = [
-                rows[sample].offsets(part, self.spacing)
-                for sample, part in zip(samples, encoding.encodings, strict=True)
-            ]
-        row_names = [rows[sample].names() for sample in samples]
-        return AlphaEncoding(dict(encoding), names=row_names, beneath=encoding.encodings)
+            encoding["offset_mapping"] = [part.offsets for part in parts]
+        return AlphaEncoding(dict(encoding), parts, names=[row.names() for row in of_parts])
 
     @contextmanager
     def _around_answers(self) -> Iterator[None]:

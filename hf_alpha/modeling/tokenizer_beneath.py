@@ -134,17 +134,19 @@ def is_made(kind: str) -> bool:
 
 def tokenizer_beneath(kind: str, data_names: NamesInData) -> tuple[Tokenizer, str, dict[str, Any]]:
     """The tokenizer beneath, made from data, how it keeps spaces, and its special tokens."""
+    spacing = data_names.spacing
     if kind == "words":
         words = Counter(word for text in data_names.rest() for word in WORD.findall(text))
-        split = pre_tokenizers.CharDelimiterSplit(BETWEEN)
-        return _of_words(words, split), "words", _SPECIAL
-    if kind == "characters":
+        spacing = "words"
+        beneath = _of_words(words, pre_tokenizers.CharDelimiterSplit(BETWEEN))
+    elif kind == "characters":
         characters = Counter(character for text in data_names.rest() for character in text)
-        one = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-        beneath = _of_words(characters, one)
+        beneath = _of_words(characters, pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"))
         beneath.decoder = decoders.Fuse()
-        return beneath, data_names.spacing, _SPECIAL
-    return _bpe(kind, data_names), data_names.spacing, _SPECIAL
+    else:
+        beneath = _bpe(kind, data_names)
+    beneath.post_processor = ends_with(END, beneath.token_to_id(END))
+    return beneath, spacing, _SPECIAL
 
 
 _SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token": UNKNOWN}
@@ -160,7 +162,7 @@ def _of_words(words: Counter[str], split: Any) -> Tokenizer:
     beneath.add_special_tokens(special)
     beneath.add_tokens([_JOIN])
     beneath.pre_tokenizer = split
-    return _append_end(beneath, END)
+    return beneath
 
 
 def _bpe(kind: str, data_names: NamesInData) -> Tokenizer:
@@ -177,38 +179,17 @@ def _bpe(kind: str, data_names: NamesInData) -> Tokenizer:
         show_progress=False,
     )
     beneath.train_from_iterator(data_names.rest(), trainer)
-    return _append_end(beneath, END)
-
-
-def _append_end(beneath: Tokenizer, end: str) -> Tokenizer:
-    """Have an end token written behind every text, as models that write answers need it."""
-    index = beneath.token_to_id(end)
-    before = beneath.post_processor
-    if before is not None and '"TemplateProcessing"' in (state := beneath.to_str()):
-        changed = json.loads(state)
-        _end_templates(changed["post_processor"], end, index)
-        return Tokenizer.from_str(json.dumps(changed))
-    template = processors.TemplateProcessing(
-        single=f"$A {end}", pair=f"$A {end} $B:1 {end}:1", special_tokens=[(end, index)]
-    )
-    beneath.post_processor = template if before is None else processors.Sequence([before, template])
     return beneath
 
 
-def _end_templates(part: dict[str, Any], end: str, index: int | None) -> None:
-    """Write an end token behind each text of the templates of a post-processor."""
-    for inner in part.get("processors", ()):
-        _end_templates(inner, end, index)
-    if part["type"] != "TemplateProcessing":
-        return
-    part["special_tokens"][end] = {"id": end, "ids": [index], "tokens": [end]}
-    for key in ("single", "pair"):
-        items = []
-        for item in part[key]:
-            items.append(item)
-            if "Sequence" in item:
-                items.append({"SpecialToken": {"id": end, "type_id": item["Sequence"]["type_id"]}})
-        part[key] = items
+def ends_with(end: str, index: int | None) -> Any:
+    """What writes an end token behind each text, and nothing else."""
+    return processors.TemplateProcessing(
+        single=f"$A {end}", pair=f"$A {end} $B:1 {end}:1", special_tokens=[(end, index)]
+    )
+
+
+_WORD = Tokenizer(models.WordLevel({"": 0}, unk_token="")).encode("word")
 
 
 def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
@@ -223,7 +204,7 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
             "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
         )
     state = json.loads(tokenizer.backend_tokenizer.to_str())
-    _begin_once(state)
+    begins = _begin_once(state)
     state["truncation"] = state["padding"] = None
     beneath = Tokenizer.from_str(json.dumps(state))
     special = {
@@ -237,23 +218,34 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         "padding_side": tokenizer.padding_side,
         "truncation_side": tokenizer.truncation_side,
     }
+    if begins is not None:
+        special["begins_parts"] = begins
     if tokenizer.chat_template is not None:
         special["chat_template"] = copy.deepcopy(tokenizer.chat_template)
-    if (template := _target_template(tokenizer)) not in (None, state["post_processor"]):
-        special["target_template"] = template
     if "eos_token" not in special:
         special["eos_token"] = special.get("sep_token", END)
     special.setdefault("pad_token", PAD)
     end, pad = str(special["eos_token"]), str(special["pad_token"])
     added = {token.content for token in beneath.get_added_tokens_decoder().values()}
     beneath.add_special_tokens([token for token in (end, pad) if token not in added])
-    if beneath.token_to_id(end) not in beneath.encode("").ids:  # a language may stand behind it
-        beneath = _append_end(beneath, end)
+    if (template := _around_answers(tokenizer, beneath, end)) not in (
+        None,
+        state["post_processor"],
+    ):
+        special["target_template"] = template
     return beneath, special
 
 
-def _target_template(tokenizer: Any) -> dict[str, Any] | None:
-    """What is written around answers, where a tokenizer of translations says it (mBART, NLLB)."""
+def _around_answers(tokenizer: Any, beneath: Tokenizer, end: str) -> dict[str, Any] | None:
+    """What is written around answers, as JSON; None for what is written around texts.
+
+    That is the end token, where texts have none, as a decoder's: an answer is what follows a text.
+    A tokenizer of translations says it itself (mBART, NLLB).
+    """
+    index = beneath.token_to_id(end)
+    written = beneath.post_process(_WORD)
+    if index not in written.ids[written.special_tokens_mask.index(0) + 1 :]:
+        return json.loads(ends_with(end, index).__getstate__())
     if getattr(tokenizer, "tgt_lang", None) is None or not hasattr(
         tokenizer, "_switch_to_target_mode"
     ):
@@ -270,25 +262,33 @@ def post_processor(template: Mapping[str, Any]) -> Any:
     return Tokenizer.from_str(json.dumps({**state, "post_processor": template})).post_processor
 
 
-def _begin_once(state: dict[str, Any]) -> None:
+def _begin_once(state: dict[str, Any]) -> list[Any] | None:
     """Have what a tokenizer puts before a text put there only.
 
     A name cuts the text into parts, each of which the tokenizer would take for a text that begins.
+
+    Returns:
+        How it begins parts behind special tokens, see `TextTokenizer`; None if it does not.
     """
+    steps = _steps(state, "pre_tokenizer")
+    begins = [[s["replacement"], False] for s in steps if s.get("prepend_scheme") == "always"]
     for part in ("pre_tokenizer", "decoder"):
         _set_scheme(state[part])
     normalizers, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
     prefixes = [step["prepend"] for step in normalizers if step["type"] == "Prepend"]
+    begins += [[prefix, True] for prefix in prefixes]
     normalizers = [step for step in normalizers if step["type"] != "Prepend"]
     kinds = [step["type"] for step in splits]
     if "WhitespaceSplit" in kinds and "Metaspace" in kinds:  # T5: each word would get its space
         splits = [step for step in splits if step["type"] != "WhitespaceSplit"]
+        begins = [[" ", False]]  # nothing, where nothing but space follows
         normalizers += [
             {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
             {"type": "Strip", "strip_left": False, "strip_right": True},
         ]
     if spaced := [step for step in splits if step.get("add_prefix_space")]:
         prefixes.append(" ")
+        begins.append([" ", False])
         for step in spaced:
             step["add_prefix_space"] = False
         strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
@@ -296,6 +296,7 @@ def _begin_once(state: dict[str, Any]) -> None:
     splits = [_first_space(prefix) for prefix in prefixes] + splits
     state["normalizer"] = _sequence("normalizer", normalizers)
     state["pre_tokenizer"] = _sequence("pre_tokenizer", splits)
+    return begins[0] if begins else None
 
 
 _LISTS = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}
@@ -336,6 +337,7 @@ __all__ = [
     "OWN_TOKENS",
     "AddedTokens",
     "NamesInData",
+    "ends_with",
     "fast_backend",
     "is_made",
     "post_processor",

@@ -36,7 +36,8 @@ class Causal(RowsObjective):
     """`data.source` is a text; with `pairs`, `data.target` goes on from it and has all the loss.
 
     A text is one sequence and its end token, and goes on in further ones beyond `max_length`. Of a
-    pair, source and target have an end token each, as a decoder that answers reads them.
+    pair, the source is what its tokenizer makes of it, as `generate` is given it, and the target
+    has an end token: nothing else stands between the two.
 
     With symbols, a name is one symbol wherever a row has it.
     """
@@ -152,7 +153,7 @@ class Causal(RowsObjective):
         else:
             problem = encoded(tokenizer, source, place=place)["input_ids"]
             answer = encoded(tokenizer, target, place=place, add_special_tokens=False)["input_ids"]
-        problem, answer = _ended(problem, end), _ended(answer, end)
+        answer = _ended(answer, end)
         if (length := len(problem) + len(answer)) > self.max_length:
             raise ValueError(
                 f"{place}: source and target have {length} tokens, more than max_length "

@@ -15,6 +15,8 @@ from transformers import PreTrainedModel, Trainer, TrainingArguments
 from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
+from hf_alpha.tasks.base import warn_once
+from hf_alpha.unknown_words import unknown_id
 
 from .base import Record, RowsObjective
 from .names import finder_of, name_columns
@@ -81,6 +83,10 @@ def evaluate_model(
     values = None if by is None else _groups(objective, rows, by)
     config = model.config
     features = objective.features(rows, settings, tokenizer, config, seed=seed, training=False)
+    unknown = unknown_id(tokenizer)
+    if count := sum(unknown in ids for ids in features["input_ids"]):
+        warn_once(f"{count:,} of {len(features):,} texts have words that the model does not know, "
+                  "and that are no names by its rules")  # fmt: skip
     with TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             scratch, per_device_eval_batch_size=batch_size, report_to="none",

@@ -5,11 +5,11 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 """
 
 import gzip
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.folders import parse_json
 from hf_alpha.own_code import own_object
 
 Row = dict[str, Any]
@@ -19,10 +19,7 @@ Format = Callable[[Path], Iterator[Row]]
 def squad(path: Path) -> Iterator[Row]:
     """Read SQuAD's JSON, 1.1 or 2.0: per question `id`, `question`, `context`, `answers`."""
     with open_text(path) as file:
-        try:
-            content = json.load(file)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is no JSON: {error}") from error
+        content = parse_json(file.read(), path)
     for article in content["data"]:
         for paragraph in article["paragraphs"]:
             for question in paragraph["qas"]:

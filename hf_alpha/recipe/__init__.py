@@ -5,7 +5,7 @@ This package reads, checks, compares and writes them; `hf_alpha.train` runs them
 
 from hf_alpha.settings import RecipeError, UnknownKeyError
 
-from .beside_model import named_code, recipe_for, recipe_of, rules_of, writes_answers
+from .beside_model import named_code, recipe_beside, recipe_for, recipe_of, rules_of, writes_answers
 from .describe import describe_settings, recipe_schema
 from .schema import (
     DEFAULT_MODEL_TYPE,
@@ -54,6 +54,7 @@ __all__ = [
     "named_code",
     "parse_recipe",
     "read_recipe",
+    "recipe_beside",
     "recipe_for",
     "recipe_of",
     "recipe_schema",

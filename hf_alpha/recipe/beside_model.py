@@ -6,13 +6,14 @@ from typing import Any
 
 from transformers.utils.hub import cached_file
 
+from hf_alpha.folders import OutsideError, inside
 from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.own_code import own_object
 from hf_alpha.settings import RecipeError
 from hf_alpha.tasks import DrawnTask, get_task
 from hf_alpha.tasks.registry import built_in_tasks, task_names
-from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code
+from hf_alpha.trust import UntrustedCodeError, is_own, is_trusted, refused_code
 
 from .schema import FormulaRecipe, Pairs, PairsRecipe, Recipe
 from .yaml import RECIPE_FILE, read_recipe
@@ -29,10 +30,22 @@ def recipe_of(model: str) -> Recipe | None:
 
     Raises:
         RecipeError: it cannot be read.
+        OutsideError: it extends one outside of its folder.
         UntrustedCodeError: it names code, which is not trusted: see `hf_alpha.trust`.
     """
-    file = Path(model) / RECIPE_FILE
-    if not Path(model).is_dir():
+    recipe = recipe_beside(model)
+    if recipe is not None:
+        _check_code(named_code(recipe), model, f"{model}/{RECIPE_FILE}")
+    return recipe
+
+
+def recipe_beside(model: str) -> Recipe | None:
+    """Return the recipe beside a model as `recipe_of`, whatever code it names.
+
+    Others may have written it: then it has no places of data but those in its folder.
+    """
+    file = Path(model).expanduser() / RECIPE_FILE
+    if not file.parent.is_dir():
         place = cached_file(
             model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
@@ -40,9 +53,35 @@ def recipe_of(model: str) -> Recipe | None:
         file = Path(place) if place is not None else file
     if not file.is_file():
         return None
-    recipe = read_recipe(file)
-    _check_code(named_code(recipe), model, file)
-    return recipe
+    recipe = read_recipe(file, within=file.parent)
+    return recipe if is_own(file.parent) else _confined(recipe, file.parent.absolute())
+
+
+def _confined(recipe: Recipe, folder: Path) -> Recipe:
+    """Leave out what a recipe takes from elsewhere: a dataset of the Hub too, by anybody's token.
+
+    Args:
+        recipe: by others.
+        folder: where it lies, in full: then nothing in it is a name on the Hub.
+    """
+    places = {key: _within(folder, getattr(recipe.data, key)) for key in _places(recipe)}
+    return recipe.model_copy(
+        update={"checkpoint": None, "data": recipe.data.model_copy(update=places)}
+    )
+
+
+def _places(recipe: Recipe) -> set[str]:
+    return {"path", "more", "train", "validation", "test"} & {*type(recipe.data).model_fields}
+
+
+def _within(folder: Path, place: Any) -> Any:
+    """Return a place of data, if it is in a folder, else None."""
+    try:
+        if isinstance(place, dict):
+            return {**place, "path": f"{inside(folder, place['path'])}"}
+        return f"{inside(folder, place)}" if isinstance(place, str) else None
+    except (OutsideError, KeyError):
+        return None
 
 
 def writes_answers(model: str) -> bool:
@@ -142,4 +181,4 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     return tokenizer.finder.to_dict()
 
 
-__all__ = ["named_code", "recipe_for", "recipe_of", "rules_of", "writes_answers"]
+__all__ = ["named_code", "recipe_beside", "recipe_for", "recipe_of", "rules_of", "writes_answers"]

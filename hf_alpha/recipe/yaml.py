@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from hf_alpha.folders import replacing
+from hf_alpha.folders import inside, replacing
 from hf_alpha.objectives import ANSWER
+from hf_alpha.plain_yaml import parse_yaml, read_yaml, write_yaml
 from hf_alpha.resources import recipe_file
 from hf_alpha.settings import RecipeError, UnknownKeyError
 
@@ -22,17 +21,23 @@ LAST = ("model", "optimizer", "checkpoint")
 """Keys that close a recipe: what is trained, behind what it is trained on."""
 
 
-def read_recipe(path: str | Path, overrides: list[str] | None = None) -> Recipe:
+def read_recipe(
+    path: str | Path, overrides: list[str] | None = None, within: Path | None = None
+) -> Recipe:
     """Read a recipe, with those that it extends, and apply overrides: `training.max_steps=10`.
 
-    `path` is a file, or the name of a shipped recipe such as `propositional/debug`.
+    Args:
+        path: a file, or the name of a shipped recipe such as `propositional/debug`.
+        overrides: in the order in which they hold.
+        within: the folder of others that it lies in, and all that it extends too.
 
     Raises:
+        OutsideError: it extends one outside of that folder.
         RecipeError: no such recipe, an unknown key, or a value of the wrong kind; or recipes that
             extend each other in a circle.
     """
     file = _find(path)
-    content, origins = _flattened(file, ())
+    content, origins = _flattened(file, (), within)
     changes: dict[str, Any] = {}
     for override in overrides or []:
         _override(content, override)
@@ -72,12 +77,15 @@ def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]
     )
 
 
-def _flattened(file: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Path]]:
+def _flattened(
+    file: Path, children: tuple[Path, ...], within: Path | None
+) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return a recipe's content with everything that it takes over from others.
 
     Args:
         file: of the recipe.
         children: the recipes that extend it, the first one first.
+        within: see `read_recipe`.
 
     Returns:
         The content, and dotted key -> the file in which it stands, the last one to say it.
@@ -93,10 +101,10 @@ def _flattened(file: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], 
     if not isinstance(parent, str):
         raise RecipeError(f"{_shown(chain)}: 'extends' must be the name of one recipe")
     try:
-        parent_file = _find_parent(parent, file.parent)
+        parent_file = _find_parent(parent, file.parent, within)
     except RecipeError as error:
         raise RecipeError(f"{_shown(chain)} -> {parent!r}: {error}") from error
-    base, before = _flattened(parent_file, chain)
+    base, before = _flattened(parent_file, chain, within)
     if isinstance(base.get("training"), dict):
         base["training"].pop("output_dir", None)  # two runs do not share a folder
     _replace_model(base, content)
@@ -113,11 +121,14 @@ def _shown(chain: Iterable[Path]) -> str:
     return " -> ".join(map(str, chain))
 
 
-def _find_parent(name: str, folder: Path) -> Path:
+def _find_parent(name: str, folder: Path, within: Path | None) -> Path:
     """Return the file of a recipe that one in `folder` extends."""
-    for candidate in (folder / f"{name}.yaml", folder / name):
-        if candidate.is_file():
-            return candidate
+    for candidate in (f"{name}.yaml", name):
+        file = folder / candidate if within is None else inside(folder, candidate, within)
+        if file.is_file():
+            return file
+    if within is not None:
+        raise RecipeError(f"there is no such recipe in {within}")
     return _find(name)
 
 
@@ -144,10 +155,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = _parse_yaml(file.read_text(encoding="utf-8"), str(file))
-    except UnicodeDecodeError as error:
-        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
+    content = read_yaml(file)
     if not isinstance(content, dict):
         raise RecipeError(f"{file}: a recipe is a mapping of keys to values")
     return content
@@ -193,41 +201,11 @@ def _override(content: dict[str, Any], override: str) -> None:
         content = content.setdefault(parent, {})
         if not isinstance(content, dict):
             raise RecipeError(f"override {override!r}: {parent!r} is not a mapping")
-    value = _parse_yaml(text, f"override {override!r}")
+    value = parse_yaml(text, f"override {override!r}")
     if value is None:
         content.pop(keys[-1], None)
     else:
         content[keys[-1]] = value
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
-)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Puts a text such as 1e3, which `_Loader` would read as a number, in quotes."""
-
-
-_POWER_OF_TEN = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
-for _kind in (_Loader, _Dumper):
-    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
-
-
-def _parse_yaml(text: str, place: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{place}: not valid YAML: {error}") from error
 
 
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
@@ -273,9 +251,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write_text(
-            lines + yaml.dump(content, Dumper=_Dumper, sort_keys=False), encoding="utf-8"
-        )
+        file.write_text(lines + write_yaml(content), encoding="utf-8")
 
 
 def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:

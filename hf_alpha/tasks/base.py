@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
 
 from hf_alpha.modeling.choices import check_known
-from hf_alpha.modeling.grammar import NAME, Grammar, unquoted
+from hf_alpha.modeling.grammar import NAME, FormulaError, Grammar, unquoted
 
 from .commuting import Fixed, commuted, fixed_tokens
 from .decision import Decision
@@ -272,10 +272,14 @@ class Task(ABC):
         if self.grammar is None or type(self).parse is not Task.parse:  # it has a way of its own
             tokens = self.parse(problem, notation)
             return Problem(" ".join(tokens), problem, tokens, self.symbols_in(tokens))
-        tokens_as_written = self.grammar.read(problem, notation)
-        tokens = self.grammar.rewritten(tokens_as_written)
-        text = self.grammar.format(tokens)
-        return Problem(text, problem, tokens, self.symbols_in(tokens), tokens_as_written)
+        written = self.grammar.read(problem, notation)
+        tokens, too_long = written, None
+        try:
+            tokens = self.grammar.rewritten(written)
+        except FormulaError as error:
+            too_long = str(error)
+        text, symbols = self.grammar.format(tokens), self.symbols_in(tokens)
+        return Problem(text, problem, tokens, symbols, written, too_long)
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the problem's canonical prefix tokens; a task without a grammar overrides it.
@@ -597,7 +601,7 @@ def _letters(task: type[Task]) -> tuple[str, ...]:
 @cache
 def _fixed_tokens(task: type[Task]) -> frozenset[str]:
     grammar = task.grammar
-    return frozenset({*grammar.operators, *grammar.constants} if grammar else ())
+    return frozenset(grammar.arities if grammar else ())
 
 
 @cache

@@ -80,7 +80,7 @@ class Solver:
         """Return the literals of a model, None if there is none.
 
         Raises:
-            GaveUpError: if that takes too many conflicts, or too much time.
+            GaveUpError: if that takes too many conflicts, or the time is up.
         """
         return set(self._solver.get_model()) if self._solve(assumptions) else None
 
@@ -89,13 +89,14 @@ class Solver:
         return None if self._solve(assumptions) else set(self._solver.get_core() or ())
 
     def _solve(self, assumptions: Sequence[int]) -> bool:
-        while True:
+        while self._clock is None or self._clock.left:
             self._solver.conf_budget(self._conflicts)
             satisfiable: bool | None = self._solver.solve_limited(assumptions=assumptions)
             if satisfiable is not None:
                 return satisfiable
-            if self._clock is None or not self._clock.left:
-                raise GaveUpError
+            if self._clock is None:
+                break
+        raise GaveUpError
 
 
 @contextmanager
@@ -111,7 +112,8 @@ def solver(
         clauses: all of them.
         conflicts: limit for each question. Minisat keeps it; Glucose may go some thousand beyond.
         name: what python-sat calls the solver.
-        clock: a solver that has met so many conflicts looks at it, and goes on while there is time.
+        clock: a solver that is asked, or has met so many conflicts, looks at it, and goes on while
+            there is time.
     """
     from pysat.solvers import Solver as PySatSolver
 

@@ -1,4 +1,4 @@
-"""Not, and, or, exclusive or, if and the constants: how logics write them."""
+"""Not, and, or, exclusive or, if, if and only if, and the constants: how logics write them."""
 
 SPELLINGS = {
     "~": "!",
@@ -7,20 +7,33 @@ SPELLINGS = {
     "&&": "&",
     "/\\": "&",
     "∧": "&",
+    "∩": "&",
+    "*": "&",
     "and": "&",
     "||": "|",
     "\\/": "|",
     "\u2228": "|",  # logical or
+    "\u222a": "|",  # union
+    "+": "|",
     "or": "|",
     "⊕": "^",
     "xor": "^",
+    "-->": "->",
     "=>": "->",
     "→": "->",
+    "⟶": "->",
+    "⇒": "->",
+    "⟹": "->",
     "implies": "->",
+    "<-->": "<->",
+    "<=>": "<->",
+    "↔": "<->",
+    "⇔": "<->",
+    "iff": "<->",
     "true": "1",
     "false": "0",
 }
-"""Other ways to write a connective or a constant -> its token."""
+"""Other ways to write a connective or a constant -> its token: Spot's, and some words."""
 
 DERIVED = {"->": "| ! $1 $2", "<-": "| $1 ! $2"}
 """Connectives that are rewritten while reading, as prefix templates."""

@@ -83,8 +83,8 @@ def small_core(
 
     Args:
         written: the formula as it was written, in prefix order.
-        grammar: that it is read by.
-        refutes: proves that a formula of canonical tokens is unsatisfiable; False if it does not.
+        grammar: of the solvers that refute it.
+        refutes: proves that a formula of its tokens is unsatisfiable; False if it does not.
         clock: when to stop with what is found by then.
 
     Returns:

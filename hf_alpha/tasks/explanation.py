@@ -103,9 +103,9 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
         written: its prefix tokens, derived operators among them.
 
     Returns:
-        At most `MAX_ROWS`, those nearest to the whole: each as infix for people and as canonical
-        tokens. Short ones come first, of the same length in order of occurrence; the whole is last.
-        Constants are left out.
+        At most `MAX_ROWS`, those nearest to the whole: each as infix for people and as the
+        grammar's tokens. Short ones come first, of the same length in order of occurrence; the
+        whole is last. Constants are left out.
     """
     ends = subformula_ends(grammar, written)
     found: dict[tuple[str, ...], int] = {}

@@ -3,22 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hf_alpha.modeling.grammar import FormulaError
+
 
 class Problem(str):
     """A problem as its task writes it, with what was found in reading it.
 
     Attributes:
         given: the text that was read.
-        tokens: canonical tokens in prefix order, or the words of a text.
         symbols: the distinct symbols in order of first occurrence.
         written: with a grammar, the tokens as they stand in `given`, before operators are
             rewritten: a tokenizer rewrites them in its own way.
+        too_long: why it has no `tokens`, if it has none.
     """
 
     given: str
-    tokens: tuple[str, ...]
     symbols: tuple[str, ...]
     written: tuple[str, ...]
+    too_long: str | None
+    _tokens: tuple[str, ...]
 
     def __new__(
         cls,
@@ -27,14 +30,26 @@ class Problem(str):
         tokens: Sequence[str],
         symbols: Sequence[str],
         written: Sequence[str] = (),
+        too_long: str | None = None,
     ) -> "Problem":
         self = str.__new__(cls, text)
-        self.given, self.written = given, tuple(written)
-        self.tokens, self.symbols = tuple(tokens), tuple(symbols)
+        self.given, self.written, self.too_long = given, tuple(written), too_long
+        self._tokens, self.symbols = tuple(tokens), tuple(symbols)
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return str(self), self.given, self.tokens, self.symbols, self.written
+        return str(self), self.given, self._tokens, self.symbols, self.written, self.too_long
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Canonical tokens in prefix order, or the words of a text.
+
+        Raises:
+            FormulaError: a formula has too many of them, once its operators are rewritten.
+        """
+        if self.too_long is not None:
+            raise FormulaError(self.too_long)
+        return self._tokens
 
 
 __all__ = ["Problem"]

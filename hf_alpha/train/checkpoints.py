@@ -1,6 +1,5 @@
 """Checkpoints of a run: where it goes on, whether it has ended, and that what is read is whole."""
 
-import json
 import logging
 import math
 import re
@@ -115,7 +114,7 @@ def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) 
     if not file.is_file():
         logger.warning("%s is missing: the settings of the run so far are not known", file)
         return []
-    changes = differences(read_recipe(file), recipe)
+    changes = differences(read_recipe(file, within=out), recipe)
     if changes and not allow_changes:
         listing = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in changes.items())
         raise RecipeError(
@@ -214,7 +213,7 @@ def last_checkpoint(output_dir: str | Path, until: float = math.inf) -> Path | N
         if step > until:
             continue
         try:
-            json.loads((folder / TRAINER_STATE).read_text())  # the Trainer writes it last
+            read_json(folder / TRAINER_STATE)  # the Trainer writes it last
         except (OSError, ValueError):
             logger.warning("%s is incomplete and passed over", folder)
         else:

@@ -16,9 +16,9 @@ class AlphaSFTTrainer(SFTTrainer):
     symbols add to it: here the loss is the model's own. There are no columns `entropy` and
     `mean_token_accuracy` in the logs.
 
-    Rows of `prompt` and `completion` are encoded as everywhere in this package: each with its end
-    token, by which a model knows where its answer begins, and the names of a completion those of
-    its prompt. Conversations are written by the tokenizer's chat template, and a name is one symbol
+    Rows of `prompt` and `completion` are encoded as everywhere in this package: the prompt as
+    `generate` is given it, the completion with its end token, and its names those of its prompt.
+    Conversations are written by the tokenizer's chat template, and a name is one symbol
     in all messages of a row.
 
     Args:

@@ -5,9 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hf_alpha.folders import check_file
+from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.settings import check_settings
 
 
@@ -47,14 +46,7 @@ def read_rules(path: str | PathLike[str]) -> list[Rule]:
         OSError: it cannot be read.
     """
     check_file(Path(path), "a YAML file of rules")
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ValueError(f"{path}{line}: this is no YAML: {error.problem}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no YAML: {' '.join(f'{error}'.split())}") from None
-    return rules_of(content, f"{path}")
+    return rules_of(read_yaml(Path(path)), f"{path}")
 
 
 def rules_of(content: Any, place: str) -> list[Rule]:

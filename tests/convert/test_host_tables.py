@@ -7,10 +7,13 @@ from hosts import HOSTS, HOSTS_OF_TWO_VOCABULARIES, VOCABULARY, make_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from promises import seeds
+from small_tokenizers import unigram
 from transformers import AutoModelForSeq2SeqLM
 
+from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, table_rows
+from hf_alpha.convert.proof import prove_saving
 
 NEW = VOCABULARY + 7
 hosts = pytest.mark.parametrize("name", HOSTS)
@@ -162,6 +165,20 @@ def test_one_vocabulary_is_needed(name):
     with pytest.raises(ConversionError, match=reason):
         fill_row(host, 5, [6])
     assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
+
+
+def test_two_equal_tables_are_of_one_vocabulary(tmp_path):
+    """Marian's configuration has a size for each side always."""
+    tokenizer = unigram(end=True)
+    host = make_host("marian_apart_equal_sizes", vocab_size=len(tokenizer), pad_token_id=0)
+    encoder, decoder = host.get_encoder().embed_tokens, host.get_decoder().embed_tokens
+    assert encoder is not decoder and host.config.decoder_vocab_size == len(tokenizer)
+    encoder.weight.data.copy_(decoder.weight)
+    model, symbols = get_symbol_model(host, tokenizer, SymbolConfig())
+    assert len(encoder.weight) == len(decoder.weight) > len(tokenizer)
+    for part in (model, symbols):
+        part.save_pretrained(tmp_path)
+    prove_saving(model, tmp_path)
 
 
 def test_bad_requests_change_nothing():

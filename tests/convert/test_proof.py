@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from hosts import make_host
+from small_tokenizers import unigram
 
+from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
-from hf_alpha.convert.proof import prove_growth
+from hf_alpha.convert.proof import prove_growth, prove_saving
 
 
 def test_rows_that_are_added_may_change_the_rounding_of_old_logits_and_no_more():
@@ -17,3 +20,17 @@ def test_rows_that_are_added_may_change_the_rounding_of_old_logits_and_no_more()
         prove_growth(before.to(dtype), more.to(dtype), list(range(5)))
         with pytest.raises(ConversionError, match="rows added"):
             prove_growth(before.to(dtype), (more + gap).to(dtype), list(range(5)))
+
+
+def test_a_folder_that_holds_another_model_is_found(tmp_path):
+    tokenizer = unigram(end=True)
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    host = make_host("llama", vocab_size=len(tokenizer), **ids)
+    model, symbols = get_symbol_model(host, tokenizer, SymbolConfig())
+    for part in (model, symbols):
+        part.save_pretrained(tmp_path)
+    prove_saving(model, tmp_path)
+    layer = model.backbone.model.layers[0]
+    layer.self_attn.v_proj.register_forward_hook(lambda module, args, output: 1.1 * output)
+    with pytest.raises(ConversionError, match="loaded from what was written"):
+        prove_saving(model, tmp_path)

@@ -11,6 +11,7 @@ import torch
 from hosts import BART_SIZES, make_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peft import LoraConfig, get_peft_model
 from small_tokenizers import byte_level, unigram, word_level
 from strategies import make_model
 from tokenizers import processors
@@ -22,6 +23,7 @@ from transformers import (
     BigBirdPegasusConfig,
     BigBirdPegasusForConditionalGeneration,
     ByT5Tokenizer,
+    GenerationConfig,
     MambaConfig,
     MambaForCausalLM,
     PreTrainedTokenizerFast,
@@ -261,6 +263,31 @@ def test_special_ids_and_settings_of_generation_stay(name):
     assert (model.generate(**batch, **beam)[:, 1] == 7).all()  # the language that is asked for
 
 
+IGNORED = {
+    "temperature": 0.6, "top_p": 0.9, "top_k": 5, "min_p": 0.1, "early_stopping": True,
+    "length_penalty": 2.0, "output_scores": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("used", [{}, {"do_sample": True}, {"num_beams": 2}])
+def test_settings_of_generation_without_effect_are_dropped(used, caplog, tmp_path):
+    """Llama 2's chat has `temperature` without `do_sample`, with which Transformers saves none."""
+    tokenizer = unigram(end=True)
+    host = host_for(tokenizer)
+    host.generation_config.update(**IGNORED, **used, repetition_penalty=1.5)
+    model, _ = get_symbol_model(host, tokenizer, SymbolConfig(symbols=FIVE))
+    model.save_pretrained(tmp_path)
+    saved = GenerationConfig.from_pretrained(tmp_path)
+    sampled, searched = ("temperature", "top_p", "top_k", "min_p"), ("early_stopping", "length_pen")
+    has_effect = (*sampled * ("do_sample" in used), *searched * ("num_beams" in used))
+    for name, value in IGNORED.items():
+        assert (getattr(saved, name) == value) == name.startswith(has_effect or ("no setting",))
+        assert (f"{name}={value}" in caplog.text) != name.startswith(has_effect or ("no setting",))
+    assert saved.repetition_penalty == 1.5
+    assert all(getattr(saved, name) == value for name, value in used.items())
+    assert caplog.text.count("dropped") == 1
+
+
 def test_new_symbols_may_be_written(caplog):
     """Hosts forbid unused ids of theirs, which are symbols now."""
     tokenizer = unigram(end=True)
@@ -340,7 +367,24 @@ def test_names_are_found_in_bytes():
     batch = tokenizer(["f(zz, zzz) é"], return_tensors="pt")
     assert batch["stream_ids"].shape == (1, 2)
     assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == ["f(zz, zzz) é"]
-    assert model.generate(**batch, max_new_tokens=3).shape[0] == 1
+    told, renamed, swapped, once = (
+        logits(model, tokenizer, [text])
+        for text in ("f(zz, zzz) é", "f(zzzz, zz) é", "f(zzz, zz) é", "f(zz, zz) é")
+    )
+    assert told.equal(renamed) and told.equal(swapped)  # symbols go by first occurrence
+    assert told.shape == once.shape and not told.allclose(once)
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_a_decoder_goes_on_from_a_text_as_its_host(end):
+    """Whether its tokenizer writes an end token behind texts or not."""
+    plain = unigram(end=end)
+    host = host_for(plain, "llama").eval()
+    model, tokenizer = get_symbol_model(copy.deepcopy(host), plain, SymbolConfig(symbols=FIVE))
+    options = {"max_new_tokens": 8, "do_sample": False}
+    for text in ("alice sees", "not"):
+        before = host.generate(**plain([text], return_tensors="pt"), **options)
+        assert model.generate(**tokenizer([text], return_tensors="pt"), **options).equal(before)
 
 
 def test_names_that_a_rule_lists_are_kept_where_a_vector_of_each_is_learned():
@@ -501,6 +545,35 @@ def test_no_row_changes_before_all_settings_are_checked(config, message):
     with pytest.raises(ConversionError, match=message):
         get_symbol_model(host, tokenizer, SymbolConfig(**changed))
     assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
+
+
+def with_adapter(host):
+    host.add_adapter(LoraConfig(target_modules=["q", "v"], init_lora_weights=False))
+    return host
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda host: get_peft_model(host, LoraConfig(target_modules=["q", "v"])),
+        with_adapter,
+        torch.compile,
+        lambda host: get_peft_model(host, LoraConfig(target_modules=["q", "v"])).base_model.model,
+    ],
+)
+def test_what_would_not_be_loaded_again_is_refused(wrap):
+    """A folder names the host's configuration; what is wrapped around its layers would be lost."""
+    tokenizer = unigram(end=True)
+    with pytest.raises(ConversionError, match=r"merge_and_unload\(\)"):
+        get_symbol_model(wrap(host_for(tokenizer)), tokenizer, SymbolConfig(symbols=FIVE))
+
+
+def test_an_adapter_that_is_merged_is_converted():
+    tokenizer = unigram(end=True)
+    config = LoraConfig(target_modules=["q", "v"], init_lora_weights=False)
+    merged = get_peft_model(host_for(tokenizer), config).merge_and_unload()
+    model, _ = get_symbol_model(merged, tokenizer, SymbolConfig(symbols=FIVE))
+    assert not [name for name in model.state_dict() if "lora" in name]
 
 
 def test_encodings_and_tokenizers_that_do_not_fit():

@@ -118,7 +118,8 @@ def test_names_of_a_column_and_of_several_classes():
 class Names:
     """Says which texts a tokenizer gets."""
 
-    unk_token_id = 0
+    unk_token_id, eos_token_id, bos_token_id, pad_token_id = 0, 1, 2, 3
+    is_fast = True
 
     def __init__(self):
         self.texts = []

@@ -12,6 +12,7 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_alpha.data.files import _check_depth
 from hf_alpha.data.pairs import canonical_text, hold_out, overlap, pair_key, problems, read_pairs
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.own_code import import_functions
@@ -148,6 +149,18 @@ BAD_FILES = {
                      "number.jsonl, row 1: the column 'target' holds 5, which is no text"),
     "damaged.parquet": (b"PAR1 no PAR1", "damaged.parquet cannot be read: "),
     "text.txt": (b"x\ny\n", r"text.txt is of no kind .*\.csv, .*; plain text has no columns"),
+    "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",
+                  "twice.csv has the column 'source' more than once: rename all but the one to be"),
+    "twice.jsonl": (b'{"source": "x", "target": "y", "source": "z"}', "twice.jsonl.* twice"),
+    "quote.csv": (b'source,target\nx,y\nx,"y\n', "quote.csv cannot be read: .* EOF inside string"),
+    "cut.csv.gz": (gzip.compress(b"source,target\nx,y\n" * 9)[:-20], "cut.csv.gz cannot be read: "),
+    "cut.jsonl.gz": (gzip.compress(b"{}")[:-5], "cut.jsonl.gz cannot be read: "),
+    "plain.jsonl.gz": (b"{}", "plain.jsonl.gz cannot be read: Not a gzipped file"),
+    "deep.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "\\"", "n": ' + b"[" * 100_000,
+                   "deep.jsonl, line 2 is no JSON: maximum recursion depth exceeded"),
+    "deep.json": (b'[{"source": "x", "target": "y", "n": \n' + b"[\n" * 100_000, "deep.json"),
+    "digits.jsonl": (b'{"source": "x", "target": ' + b"9" * 5000 + b"}", "digits.jsonl"),
+    "numbers.json": (b"[1, 2]", "numbers.json"),
     "table.xlsx": (b"x\ny\n", r"table.xlsx is of no kind that rows are read from: give one of"),
 }  # fmt: skip
 
@@ -158,6 +171,22 @@ def test_bad_files_are_named_with_the_place(name, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_pairs(tmp_path / name, finder=FINDER)
+    with pytest.raises(ValueError, match=name):
+        list(read_pairs(tmp_path / name, finder=FINDER, streaming=True))
+
+
+def test_brackets_in_texts_are_not_deep(tmp_path):
+    """Nor are many rows, or what an escaped quotation mark or backslash stands before."""
+    texts = ["[" * 500, '"[' * 500, "\\" * 3 + '"[' * 500, "[" * 500 + "\\"]
+    rows = [{"source": text, "target": "x", "n": [{"m": []}]} for text in texts * 200]
+    for name in ("a.jsonl", "a.json"):
+        assert read_pairs(write(tmp_path / name, rows), finder=FINDER)["problem"] == texts * 200
+    # A text over several parts of a file; and one without an end, which ends with its line.
+    (file := tmp_path / "long.jsonl").write_text(json.dumps({"source": "[" * (3 << 20)}))
+    _check_depth(file, None)
+    file.write_text('{"source": "x\n' + "[" * 101)
+    with pytest.raises(ValueError, match=r"long\.jsonl: lists and .* nested more than 100"):
+        _check_depth(file, None)
 
 
 def test_bad_folders_encodings_and_rows_that_are_streamed(tmp_path):

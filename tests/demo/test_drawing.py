@@ -40,7 +40,8 @@ class Reader(HTMLParser):
 def test_texts_of_others_are_never_markup(problem, answer, name, other):
     explanation = Explanation((other,), ("1",), (Row(name, (True,)),), 0)
     shown = Shown(answer, Verdict.correct, explanation)
-    solution = Solution(problem, read_as=other, found_by=other, core=(answer, name))
+    solution = Solution(problem, read_as=other, found_by=other, core=(answer, name),
+                        notes=[name])  # fmt: skip
     reply = Reply(name, solution, (shown, Shown(other, None, Explanation(()), ended=False)))
     for page in (
         draw_reply(reply),

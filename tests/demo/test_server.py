@@ -78,11 +78,35 @@ def test_names_of_other_scripts_come_back(address):
     assert "名前" in reply["answers"][0]["answer"] and reply["problem"] == '名前 & "<b>"'
 
 
-@pytest.mark.parametrize("values", [["a"], ["a", LTL, "many"], [None, LTL, 1], [["a"], LTL, 1]])
-def test_values_of_another_kind_end_in_an_error_and_nothing_else(address, values):
-    kind, _ = call(address, "solve", *values)
-    assert kind in ("error", "complete", "422", "500")
-    assert call(address, "solve", "a", LTL, 1)[0] == "complete"
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        (["a", LTL, None], "ask for 1 to 10 answers, not None"),
+        (["a", LTL, "many"], "ask for 1 to 10 answers, not many"),
+        (["a", LTL, True], "ask for 1 to 10 answers, not True"),
+        (["a", LTL, [2]], "ask for 1 to 10 answers"),
+        ([None, LTL, 1], "the problem is no text"),
+        ([["a"], LTL, 1], "the problem is no text"),
+        ([{"a": 1}, LTL, 1], "the problem is no text"),
+        (["a", [LTL], 1], "there is no model"),
+        (["a", None, 1], "there is no model"),
+    ],
+)
+def test_values_of_another_kind_are_errors_of_the_reply(address, values, error):
+    kind, data = call(address, "solve", *values)
+    assert kind == "complete" and error in data[0]["error"] and data[0]["answers"] == []
+
+
+@pytest.mark.parametrize("way", ["run", "api"])
+def test_no_request_passes_by_those_that_wait(address, way):
+    for path in (f"/gradio_api/{way}/solve", f"/gradio_api/{way}/solve/"):
+        body = json.dumps({"data": ["a", LTL, 1]}).encode()
+        assert request(address, "POST", path, body)[0] == 404
+    functions = json.loads(request(address, "GET", "/config")[1])["dependencies"]
+    for function in functions:
+        if function["queue"] is not False:
+            body = json.dumps({"fn_index": function["id"], "data": ["a", LTL]}).encode()
+            assert request(address, "POST", f"/gradio_api/{way}/predict", body)[0] == 404
 
 
 def test_a_large_body_is_refused_before_it_is_read(address):

@@ -107,6 +107,25 @@ def test_a_random_answer_is_the_same_for_the_same_seed():
                for r in report.records)  # fmt: skip
 
 
+def test_files_of_others_are_left_alone(tmp_path):
+    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
+    names = {
+        "progress-0.jsonl": ("my notes", "belongs to no evaluation"),
+        "progress.json": ("[" * 100_000, "progress.json is damaged: it is no JSON"),
+        "report.json": ('{"a": 1}', "report.json is damaged"),
+        "records.jsonl": ("[]\n", "report.json or records.jsonl is damaged"),
+    }
+    report = '{"model": "m", "settings": {}, "alpha_covariance": null}'
+    for name, (content, message) in names.items():
+        (folder := tmp_path / name).mkdir()
+        texts = {"report.json": report, "records.jsonl": ""} if name[:2] == "re" else {}
+        for file, text in {**texts, name: content}.items():
+            (folder / file).write_text(text)
+        with pytest.raises(ValueError, match=message):
+            evaluate(model, tokenizer, TASK, make_rows(2), folder=folder, batch_size=4, **FAST)
+        assert (folder / name).read_text() == content
+
+
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     model, tokenizer = make_model(), build_tokenizer("propositional", 5)
     rows, settings = make_rows(20), {"batch_size": 4, "num_beams": 1, **FAST}

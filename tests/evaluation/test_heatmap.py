@@ -159,3 +159,12 @@ def test_small_edit_distances_are_blue(tmp_path):
     assert blue > red, "a distance of 0"
     assert panel.patches[0].get_hatch(), "outside the vocabulary"
     assert draw(heatmap, tmp_path / "distance.png").is_file()
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (4, 5), (1, 45)])
+def test_ticks_are_lengths(sizes):
+    cells = tuple(Cell(2, size, 0.5, 3, False) for size in sizes)
+    panel, _ = make_figure(Heatmap("any", "correct", 0.5, cells)).axes
+    shown = [tick for tick in panel.get_xticks() if sizes[0] - 0.5 <= tick <= sizes[1] + 0.5]
+    assert shown and all(tick == round(tick) for tick in shown)
+    assert len(set(sizes)) == 1 or len(shown) > 1

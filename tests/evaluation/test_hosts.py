@@ -11,6 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditional
 from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.hosts import HostModel
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.base import WARNED
 
 RULES = {"name": {"pattern": "alice|bob|carol|x|y|z", "count": 4}}
 ROWS = [
@@ -43,8 +44,6 @@ def by_hand(model, tokenizer, text: str, limit: int) -> str:
     """Greedy answer to one text, token by token."""
     ids = tokenizer(text)["input_ids"]
     pair = model.config.is_encoder_decoder
-    if not pair and ids[-1:] != [tokenizer.eos_token_id]:
-        ids = [*ids, tokenizer.eos_token_id]
     written: list[int] = []
     for _ in range(limit):
         with torch.no_grad():
@@ -74,6 +73,17 @@ def test_answers_are_those_of_the_model_alone(make, tmp_path):
     assert (
         compare([HostModel("host", model, tokenizer)], task, ROWS, tmp_path, **options)[0] == text
     )
+
+
+@pytest.mark.parametrize("make", [encoder_decoder, decoder])
+def test_words_that_a_host_does_not_know_are_told(make, tmp_path, caplog):
+    task = get_task("text").configured(symbols=RULES)
+    rows = [ROWS[0], {**ROWS[0], "problem": "alice sees größe"}]
+    options = {"covariance": 0, "max_new_tokens": 2, "progress": False}
+    compare([HostModel("host", *make())], task, rows, tmp_path, **options)
+    WARNED.clear()
+    told = "1 of 2 problems have words that the model does not know" in caplog.text
+    assert told == (make is encoder_decoder) == ("'größe'" in caplog.text)
 
 
 def test_texts_that_are_too_long_have_no_answer(tmp_path):

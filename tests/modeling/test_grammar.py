@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hf_alpha.modeling.grammar as grammar_module
 from hf_alpha.modeling.grammar import FormulaError, Grammar, unquoted
+from hf_alpha.tasks.connectives import SPELLINGS
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
 
@@ -149,10 +151,23 @@ def test_grammars_of_tokenizers_saved_before_are_read() -> None:
         ("a = b = c", "= a = b c"),
         ("a ^ b ^ c", "^ ^ a b c"),
         ("a | b ^ c", "| a ^ b c"),
+        ("False & a", "& 0 a"),
+        ("a * !trUe + TRUE", "| & a ! 1 1"),
+        ("& False a", "& 0 a"),
+        ('"False" & a', '& "False" a'),
     ],
 )
 def test_readings(text: str, tokens: str) -> None:
     assert PROPOSITIONAL.parse(text) == tokens.split()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_both_logics_know_all_spellings_of_connectives(spelling: str) -> None:
+    token, iff = SPELLINGS[spelling], {"<->": "="}
+    for grammar, meant in ((LTL, token), (PROPOSITIONAL, iff.get(token, token))):
+        operands = ["a", "b"][: grammar.arities[meant]]
+        assert grammar.read(" ".join([spelling, *operands]), "prefix") == [meant, *operands]
+        assert not grammar.is_name(spelling)
 
 
 def test_letter_operators_and_repeated_operands() -> None:
@@ -161,6 +176,14 @@ def test_letter_operators_and_repeated_operands() -> None:
     assert " ".join(TEMPORAL.parse("G F Xa_1")) == "! U 1 ! U 1 Xa_1"
     with pytest.raises(FormulaError, match="more than 1000000 tokens"):
         TEMPORAL.parse("W " * 100 + "a " * 101)
+
+
+def test_only_what_operators_repeat_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammar_module, "MAX_TOKENS", 100)
+    assert len(PROPOSITIONAL.parse("&".join(["a"] * 200), "infix")) == 399
+    assert len(LTL.parse("G" * 200 + "_a", "infix")) == 403
+    with pytest.raises(FormulaError, match="more than 100 tokens"):
+        LTL.parse(" xor ".join("abcdefg"), "infix")
 
 
 @given(formulas(GLUED_NAMES))
@@ -262,8 +285,8 @@ def test_errors_of_spots_syntax(text: str, position: int, message: str) -> None:
         ("request & & grant", 10, "'&' at character 11: expected a name"),
         ("a & 2b", 4, "'2b' at character 5 has no meaning here"),
         ("a b", 2, "'b' at character 3: expected a binary operator, ')' or the end"),
-        ("a + b", 2, "'+' at character 3 has no meaning here"),
-        ("& a b + c", 6, "'+' at character 7 has no meaning here"),
+        ("a % b", 2, "'%' at character 3 has no meaning here"),
+        ("& a b % c", 6, "'%' at character 7 has no meaning here"),
         ("req[0] & b", 3, "'[' at character 4 has no meaning here"),
         ("x' & y", 1, "names are letters, digits, _ and dots, or anything in double quotes"),
         ("a & bc\u20ac", 6, "'\u20ac' at character 7 has no meaning here"),

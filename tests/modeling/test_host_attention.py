@@ -4,7 +4,9 @@ import pytest
 import torch
 from retrofits import make_retrofit, random_batch
 from torch import nn
+from transformers import Gemma2Config
 from transformers.models.bart import modeling_bart
+from transformers.models.gemma2 import modeling_gemma2
 
 from hf_alpha.modeling.host_attention import (
     PREFIX,
@@ -136,6 +138,29 @@ def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
     monkeypatch.setattr(Relations, "extend_keys", lambda *_: pytest.fail("keys are copied"))
     found = attend(length - 1, None if mask_type is None else last)
     torch.testing.assert_close(found, whole[:, -1:])
+
+
+def test_one_new_token_is_squashed_with_its_relations():
+    """Gemma 2 squashes scores (`softcap`), and not what is in the mask."""
+    generator = torch.Generator().manual_seed(0)
+    length = TARGET.shape[1]
+    same = one_hot(TARGET, NAMES, torch.float32)
+    told = torch.zeros(1, HEADS, WIDTH, 1), torch.full((1, HEADS, 1), 4.0)
+    query, key, value = torch.randn(3, 2, HEADS, length, WIDTH, generator=generator)
+    sizes = {"hidden_size": HEADS * WIDTH, "num_attention_heads": HEADS, "head_dim": WIDTH}
+    config = Gemma2Config(**sizes, num_key_value_heads=HEADS, num_hidden_layers=1)
+    made = modeling_gemma2.Gemma2Attention(config, 0).eval()
+    made.sees_source = False
+    mask = additive(torch.ones(2, 1, length, length, dtype=torch.bool).tril(), torch.float32)
+
+    def attend(start):
+        relations = Relations.of((same[:, start:],), TARGET)
+        return relational_attention(
+            "eager", made, query[:, :, start:], key, value, mask[:, :, start:],
+            symbol_relations=LayerRelations(relations, *told), softcap=1.5,
+        )[0]  # fmt: skip
+
+    torch.testing.assert_close(attend(length - 1), attend(0)[:, -1:])
 
 
 @pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])

@@ -33,6 +33,7 @@ def reference_logits(model, ids):
         [memory.first * (kind[t] > 0 and ids[t] not in ids[:t]) for t in range(len(ids))]
     )
     x[0] += unit(text.start.weight[0])
+    x *= config.d_model**0.5 if config.scale_embedding else 1.0
     last = [None] * len(ids)  # the symbol that stood last
     for t in range(len(ids)):
         last[t] = ids[t] if kind[t] else last[t - 1] if t else None
@@ -89,7 +90,8 @@ def reference_logits(model, ids):
 @pytest.mark.parametrize("seed", range(4))
 @torch.no_grad()
 def test_equals_reference(seed, position):
-    model = make_decoder(seed, **NEW, decoder_position=position)
+    scaled = seed % 2 == 1
+    model = make_decoder(seed, **NEW, decoder_position=position, scale_embedding=scaled)
     batch = DecoderFamily().make_batch(seed, model.config, [(9, 4)])
     expected = reference_logits(model, batch["input_ids"][0].tolist())
     torch.testing.assert_close(model(**batch).logits[0], expected, atol=1e-5, rtol=1e-5)
@@ -106,6 +108,17 @@ def test_parameters_are_those_of_a_decoder():
     layer = {name.split(".")[0] for name, _ in model.model.layers[0].named_parameters()}
     assert layer == {"self_attn", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"}
     assert model.model.shared.weight.shape == (BASE + 2, 16)
+
+
+def test_recomputed_layers_generate_without_a_cache():
+    model = make_decoder(**NEW)
+    batch = DecoderFamily().make_batch(1, model.config, [(6, 3), (4, 2)])
+    search = {"max_new_tokens": 6, "return_dict_in_generate": True}
+    expected = model.generate(**batch, **search)
+    model.train().gradient_checkpointing_enable()
+    found = model.generate(**batch, **search)
+    assert found.sequences.equal(expected.sequences)
+    assert expected.past_key_values is not None and found.past_key_values is None
 
 
 def test_names_at_the_start_of_a_text_are_told_apart():

@@ -2,17 +2,20 @@
 
 import pytest
 import torch
+from families.test_alpha_decoder import make_decoder
 from hosts import DECODERS, make_host
 from retrofits import DecoderFamily, make_retrofit
-from transformers import DynamicCache, MambaConfig, StaticCache
+from transformers import BloomConfig, DynamicCache, MambaConfig, MptConfig, StaticCache
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.symbols import rename_ids
 
+RELATIONAL = {"symbol_encoding": "relational"}
 LEARNED = {"symbol_encoding": "learned", "place": "middle, two classes"}
 CANONICAL = {**LEARNED, "symbol_renaming": "first_occurrence"}
 SIZES = [(7, 3), (5, 2), (4, 0)]
+OWN = {"symbol_encoding": "streams", "num_base_tokens": 10}
 hosts = pytest.mark.parametrize("host", DECODERS)
 
 
@@ -48,6 +51,44 @@ def test_without_renamings_it_is_its_host(host):
     unused = [[i] for i in range(model.config.vocab_size, 45)]
     answers = bare.generate(**batch, **search, bad_words_ids=unused)
     assert torch.equal(model.generate(**batch, **search), answers)
+
+
+ALIBI = (BloomConfig(n_layer=2, n_head=2, hidden_size=16), MptConfig(n_layers=2, d_model=16))
+
+
+def config_of(backbone, **settings):
+    """Of a model that is built directly: five symbols of one class, in one row of the backbone."""
+    backbone.vocab_size = 45
+    names = {"symbol_classes": {"name": 5}, "symbol_ranges": {"name": [[10, 15]]}}
+    sizes = {"vocab_size": 45, "num_base_tokens": 40, "pad_token_id": 0, "eos_token_id": 2}
+    rows = {"class_rows": {"name": [10]}}
+    return RetrofitConfig(backbone_config=backbone, **{**names, **sizes, **rows, **settings})
+
+
+@pytest.mark.parametrize("backbone", ALIBI, ids=lambda config: config.model_type)
+def test_a_host_whose_attention_takes_no_relations_is_refused_where_it_is_built(backbone):
+    config = config_of(backbone, **RELATIONAL)
+    match = f"'{backbone.model_type}' model does not take .* reach its layer 0's attention.*choose"
+    with pytest.raises(ValueError, match=match):
+        RetrofitForCausalLM(config)
+    # Where weights follow, as in from_pretrained, its first run says so.
+    with torch.device("meta"):
+        model = RetrofitForCausalLM(config)
+    model.to_empty(device="cpu").eval()
+    with pytest.raises(ValueError, match=match):
+        model(input_ids=torch.tensor([[5, 10, 5, 11]]))
+
+
+def test_building_leaves_modes_and_random_numbers_alone():
+    host = make_host("llama", vocab_size=45, dropout=0.5).train()
+    host.lm_head.eval()
+    none = {"symbol_classes": {}, "symbol_ranges": {}, "class_rows": {}, "num_base_tokens": 45}
+    found = []
+    for names in ({}, none):  # without names there is nothing to try
+        torch.manual_seed(3)
+        model = RetrofitForCausalLM(config_of(host.config, **RELATIONAL, **names), host)
+        found.append(([module.training for module in model.modules()], torch.rand(1).item()))
+    assert found[0] == found[1] and len(set(found[0][0])) == 2
 
 
 def test_a_cache_without_room_for_symbols_is_refused():
@@ -123,6 +164,21 @@ def test_what_does_not_fit_is_refused():
         RetrofitForCausalLM(config)
 
 
+@pytest.mark.parametrize("make", [lambda: make_retrofit("llama"), lambda: make_decoder(**OWN)])
+@torch.no_grad()
+def test_a_name_that_is_new_in_a_later_turn_finds_no_stream_in_the_cache(make):
+    model, ids = make(), torch.tensor([[5, 10, 6, 7, 11, 10, 11]])
+    first, rest = ids.split([4, 3], dim=1)
+    later = {"attention_mask": torch.ones_like(ids), "stream_ids": torch.tensor([[10, 11]])}
+    cache = model(first, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=r"holds 1 streams, and the texts have 2.* Leave .* out"):
+        model(rest, **later, past_key_values=cache)
+    # As the message says: all names from the start on.
+    cache = model(first, stream_ids=later["stream_ids"], use_cache=True).past_key_values
+    found = model(rest, **later, past_key_values=cache).logits
+    torch.testing.assert_close(found, model(ids).logits[:, 4:], atol=1e-5, rtol=1e-5)
+
+
 # -- several texts in a row -----------------------------------------------------------------------
 
 # One row, in which names come again in another text; then two rows.
@@ -130,7 +186,6 @@ PACKED = {
     (5, 4, 3): [[5, 10, 6, 11, 10, 7, 11, 10, 8, 11, 20, 11]],
     (4, 2, 1, 5): [[5, 10, 6, 10, 7, 11], [12, 10, 8, 12, 7, 10]],
 }
-RELATIONAL = {"symbol_encoding": "relational"}
 STREAMS = {"symbol_encoding": "streams"}
 encodings = pytest.mark.parametrize("settings", [RELATIONAL, STREAMS, CANONICAL, LEARNED])
 

@@ -23,6 +23,7 @@ from hf_alpha.modeling.relations import (
     add_relations,
     add_relations_,
     by_source,
+    match_rows,
     mean_by_symbol,
     occurrences,
     one_hot,
@@ -348,6 +349,16 @@ def test_a_symbol_that_only_the_list_has_is_known_by_its_class():
     assert (after[..., other] > -1e3).all()
     kept = [i for i in range(BASE + 5) if i != other]
     torch.testing.assert_close(after[..., kept], before[..., kept], atol=1e-5, rtol=1e-5)
+
+
+def test_rows_are_repeated_for_beams_or_kept_once_for_each_sample():
+    """Beams of a sample lie side by side."""
+    samples = torch.tensor([[1, 2], [3, 4], [5, 6]])
+    beams = torch.tensor([[1, 2], [1, 2], [3, 4], [3, 4], [5, 6], [5, 6]])
+    assert match_rows(samples, 6).equal(beams)
+    assert match_rows(beams, 3).equal(samples)
+    assert match_rows(samples, 3) is samples
+    assert match_rows(None, 6) is None
 
 
 def test_symmetric_symbols_tie_without_positions():

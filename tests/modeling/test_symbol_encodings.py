@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from retrofits import make_retrofit
 from strategies import BASE, make_model, random_batch, random_renaming, rename_batch
 from transformers import DynamicCache
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.symbol_encodings import (
+    StreamsEncoding,
     SymbolEncoding,
     encoding_class,
     encoding_names,
@@ -60,6 +62,29 @@ def test_an_encoding_from_outside(tmp_path):
     model.save_pretrained(tmp_path)
     loaded = AlphaForConditionalGeneration.from_pretrained(tmp_path)
     assert torch.equal(loaded(**batch).logits, model(**batch).logits)
+
+
+def test_an_encoding_that_a_host_does_not_ask_is_refused():
+    """By `enter` alone such a model would tell names apart, and a backbone never calls it."""
+
+    @register_encoding
+    class Entering(Nameless):
+        name = "entering"
+
+        def enter(self, vectors_BSLD, streams, layer):
+            return vectors_BSLD + streams.own[:, None, :, None]
+
+    class Renamed(StreamsEncoding):
+        name = "renamed"
+
+        def rows(self, ids_BL, streams):
+            return super().rows(ids_BL, streams)
+
+    register_encoding(Renamed)
+    for host in ("llama", "t5"):
+        with pytest.raises(ValueError, match=r"overrides enter, logits, num_rows of Sym.*ask"):
+            make_retrofit(host, symbol_encoding="entering")
+        assert make_retrofit(host, symbol_encoding="renamed").host.number
 
 
 def test_names_are_unique_and_known():

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -175,6 +176,32 @@ def test_what_cannot_be_learned_is_said(tmp_path, objective, more, message):
 def test_a_model_that_is_no_decoder_is_refused_when_the_recipe_is_read(tmp_path):
     with pytest.raises(RecipeError, match="'geometric' is trained by the objective"):
         recipe(tmp_path, "causal", {"train": "rows.jsonl"}, model={"model_type": "geometric"})
+
+
+def test_a_pair_may_have_max_length_tokens_and_no_more():
+    rows = Dataset.from_dict({"source": ["a b"], "target": ["c a"]})
+    tokenizer, source = train_tokenizer(["a b c"]), Rows(train="rows.jsonl")
+    (found,) = Causal(40, pairs=True).features(rows, source, tokenizer, None)
+    length = len(found["input_ids"])
+    (again,) = Causal(length, pairs=True).features(rows, source, tokenizer, None)
+    assert again == found
+    with pytest.raises(ValueError, match=f"row 0: source and target have {length} tokens, more"):
+        Causal(length - 1, pairs=True).features(rows, source, tokenizer, None)
+
+
+def test_all_sequences_of_a_text_count():
+    """With one of them in place of all, loss and perplexity would be another text's."""
+    features = Dataset.from_dict({"row": [0, 0, 2, 0]})
+    counted = np.array([[1.0, 3, 1], [2.0, 3, 0], [0.5, 1, 0], [4.0, 2, 2]])
+    rows, source = Dataset.from_dict({"source": ["long", "", "short"]}), Rows(train="rows.jsonl")
+    records = Causal(4).records(counted, None, rows, features, source, None)
+    assert records == [
+        {"loss": 7.0, "tokens": 8, "wrong": 3},
+        {"loss": 0.0, "tokens": 0, "wrong": 0},
+        {"loss": 0.5, "tokens": 1, "wrong": 0},
+    ]
+    score = Causal(4).score(records, None)
+    assert score == {"loss": 7.5 / 9, "perplexity": pytest.approx(math.exp(7.5 / 9))}
 
 
 def test_a_long_text_goes_on_and_every_token_is_learned_once():

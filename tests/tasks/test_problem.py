@@ -65,9 +65,25 @@ def test_answers_that_come_one_by_one_do_not_have_their_formula_read_again(readi
     assert readings.count("a U b") == 1
 
 
+CHAIN = " <-> ".join("abcdefghijklmnopqrstu")
+"""Two million tokens, once it is rewritten."""
+
+
+def test_only_models_have_a_limit_of_length():
+    task = get_task("ltl")
+    problem = task.read(CHAIN)
+    assert problem == "<-> " + " <-> ".join("abcdefghijklmnopqrst") + " u"
+    assert problem.written == tuple(problem.split()) and "".join(problem.symbols) == CHAIN[::6]
+    assert task.check(problem, "{" + " & ".join(problem.symbols) + "}").is_correct
+    for ask in build_tokenizer("ltl", 30), task.canonical, task.target, task.parse:
+        with pytest.raises(FormulaError, match="too many for a model: write it without them"):
+            ask(problem)
+
+
 def test_copies_keep_what_was_read():
     story = MarkedText("Ann met Di", [(0, 3, "person"), (8, 10, "person")])
-    for task, text in (get_task("ltl"), "F a"), (TextTask({"person": ["Ann", "Di"]}), story):
+    ltl, text_task = get_task("ltl"), TextTask({"person": ["Ann", "Di"]})
+    for task, text in (ltl, "F a"), (ltl, CHAIN), (text_task, story):
         problem = task.read(text)
         for again in copy.deepcopy(problem), pickle.loads(pickle.dumps(problem)):
             assert type(again) is type(problem) and again == problem

@@ -1,12 +1,15 @@
 """TRL's trainer on decoders with symbols: what a row becomes, what the loss is of, and training."""
 
+import copy
+
 import pytest
 import torch
 from datasets import Dataset
+from families.test_alpha_decoder import make_decoder
 from hosts import make_host
 from peft import LoraConfig
 from small_tokenizers import unigram
-from trl import SFTConfig
+from trl import DPOConfig, DPOTrainer, SFTConfig
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
 from hf_alpha.train.sft import AlphaSFTTrainer
@@ -14,7 +17,9 @@ from hf_alpha.train.sft import AlphaSFTTrainer
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 RULE = {"name": {"pattern": "[xyz]+", "count": 5}}
 TEMPLATE = (
-    "{% for message in messages %}<s>{{ message.role }}:{{ message.content }}</s>{% endfor %}"
+    "{% for message in messages %}<s>{{ message.role }}:{% if message.role == 'assistant' %}"
+    "{% generation %}{{ message.content }}</s>{% endgeneration %}{% else %}"
+    "{{ message.content }}</s>{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<s>assistant:{% endif %}"
 )
 PAIRS = [
@@ -32,7 +37,7 @@ MESSAGES = [{"messages": chat["prompt"] + chat["completion"]} for chat in CHATS]
 
 
 def trainer(rows, out, encoding="relational", peft=False, **settings):
-    tokenizer = unigram(end=True)
+    tokenizer = unigram()
     tokenizer.chat_template = TEMPLATE
     host = make_host("llama", vocab_size=len(tokenizer), **IDS)
     config = SymbolConfig(encoding=encoding, symbols=RULE)
@@ -56,17 +61,34 @@ def tokens(run, row, labelled=False):
 
 
 def test_a_pair_is_what_it_is_elsewhere(tmp_path):
-    """Each with its end token; the names of the completion are those of the prompt."""
+    """The completion has an end token; its names are those of the prompt."""
     run = trainer(PAIRS, tmp_path)
     encode = run.processing_class.encode_pair
     expected = [encode(pair["prompt"], pair["completion"]) for pair in PAIRS]
     for row, pair in zip(run.train_dataset, expected, strict=False):
         assert row["input_ids"] == pair["input_ids"] + pair["labels"]
         assert row["labels"] == [-100] * len(pair["input_ids"]) + pair["labels"]
+        assert row["input_ids"].count(IDS["eos_token_id"]) == 1
     whole = trainer(PAIRS, tmp_path, completion_only_loss=False).train_dataset[0]
     assert whole["labels"] == whole["input_ids"] == run.train_dataset[0]["input_ids"]
     with pytest.raises(ValueError, match=r"row 1: .* has the name 'z', which the input lacks"):
         trainer([PAIRS[0], {"prompt": "not x", "completion": "z"}], tmp_path)
+
+
+def test_a_text_has_one_end_token(tmp_path):
+    run = trainer([{"text": pair["prompt"]} for pair in PAIRS], tmp_path)
+    encode = run.processing_class
+    for row, pair in zip(run.train_dataset, PAIRS, strict=False):
+        assert row["input_ids"] == [*encode(pair["prompt"])["input_ids"], IDS["eos_token_id"]]
+
+
+def test_only_what_an_assistant_says_is_learned(tmp_path):
+    """Where the template says which part that is; a name is a token of it as any other."""
+    run = trainer(MESSAGES, tmp_path, assistant_only_loss=True)
+    for row, pair in zip(run.train_dataset, PAIRS, strict=False):
+        encode = run.processing_class.encode_pair
+        learned = encode(pair["prompt"], pair["completion"])["labels"]
+        assert [i for i in row["labels"] if i != -100] == learned
 
 
 @pytest.mark.parametrize("rows", [CHATS, MESSAGES])
@@ -113,3 +135,22 @@ def test_the_loss_is_the_models_and_packing_changes_nothing(encoding, tmp_path):
             if not packing:
                 assert losses[0].equal(run.model(**batch).loss)
     torch.testing.assert_close(*losses)
+
+
+@pytest.mark.parametrize("settings", [{"symbol_encoding": "streams"}, {}], ids=["host", "own"])
+def test_a_loss_from_last_states_alone_says_what_to_train_with(settings, tmp_path):
+    """TRL's other trainers, whose rows need no answer of the model's own loss."""
+    tokenizer = unigram(end=True)
+    if settings:
+        host = make_host("llama", vocab_size=len(tokenizer), **IDS)
+        model, tokenizer = get_symbol_model(host, tokenizer, SymbolConfig("streams", RULE))
+    else:
+        model = make_decoder(num_base_tokens=len(tokenizer))
+    preferences = [{"prompt": "not zz", "chosen": "zz", "rejected": "y"}] * 2
+    run = DPOTrainer(
+        model, copy.deepcopy(model), processing_class=tokenizer,
+        args=DPOConfig(tmp_path, report_to="none", use_cpu=True, bf16=False, disable_tqdm=True),
+        train_dataset=Dataset.from_list(preferences),
+    )  # fmt: skip
+    with pytest.raises((AttributeError, TypeError), match="Train it on answers by AlphaSFTTrainer"):
+        run.train()

@@ -75,8 +75,8 @@ def test_reads_files(tmp_path):
         ("- a", "rule 1 has no 'pattern' and 'label': 'a'"),
         ("- {pattern: 1, label: X}", "rule 1: 'pattern' must be text, not 1"),
         ("- {pattern: a, label: X, b: c}", "rule 1: unknown key 'b'"),
-        ("- {pattern: a, label: X}\n- {", "rules.yaml, line 2: this is no YAML: expected the node"),
-        ("a: \0", "rules.yaml is no YAML: unacceptable character #x0000: special"),
+        ("- {pattern: a, label: X}\n- {", "rules.yaml: not valid YAML: line 2, column 4: "),
+        ("a: \0", "rules.yaml: not valid YAML: unacceptable character #x0000: special"),
     ]:
         path.write_text(content)
         with pytest.raises(ValueError, match=re.escape(message)) as error:

@@ -36,7 +36,7 @@ def find_trace(
     of which none can be left out. Beyond `MAX_WORK` it has all literals.
 
     Args:
-        tokens: canonical prefix tokens.
+        tokens: as solvers read them (`grammar.LTL_OF_SOLVERS`), canonical ones among them.
         symbols: the formula's symbols by first occurrence.
         timeout: seconds, not counting the start of the process nor the choice of literals.
         max_steps: longest lasso that is looked for; by default there is no limit.

@@ -65,6 +65,14 @@ class Nodes:
                 stack.append(-self._and(-stack.pop(), -stack.pop()))
             elif token == "U":
                 stack.append(self._until(stack.pop(), stack.pop()))
+            elif token in ("<->", "^"):
+                stack.append(self._equal(stack.pop(), stack.pop() * (1 if token == "<->" else -1)))
+            elif token == "W":
+                a, b = stack.pop(), stack.pop()
+                stack.append(-self._until(-b, self._and(-a, -b)))
+            elif token == "M":
+                a, b = stack.pop(), stack.pop()
+                stack.append(self._until(b, self._and(a, b)))
             elif token in ("0", "1"):
                 stack.append(TRUE if token == "1" else -TRUE)
             else:
@@ -97,6 +105,10 @@ class Nodes:
     def _define(self, node: int, x: int, y: int) -> None:
         """Say that a node is x & y."""
         self.clauses += [[-node, x], [-node, y], [node, -x, -y]]
+
+    def _equal(self, x: int, y: int) -> int:
+        neither = self._and(-x, -y)
+        return -self._and(-self._and(x, y), -neither)
 
     def _next(self, x: int) -> int:
         if abs(x) == TRUE:
@@ -198,7 +210,7 @@ def search(
     """Find a lasso that satisfies a formula: one with the fewest steps, then the shortest loop.
 
     Args:
-        tokens: canonical prefix tokens over `! & | X U 0 1` and names.
+        tokens: prefix tokens over `! & | X U <-> ^ W M 0 1` and names.
         max_steps: longest lasso that is looked for; without it, a formula that has none and is not
             refuted on the way keeps the search going for ever.
 

@@ -6,7 +6,7 @@ from hf_alpha.tasks.explanation import MAX_COLUMNS, MAX_TOKENS, Explanation, Row
 from hf_alpha.tasks.problem import Problem
 
 from . import lasso
-from .grammar import LTL
+from .grammar import LTL_OF_SOLVERS, for_solvers
 from .trace import Trace, read_trace
 
 LEGEND = "1 is true, 0 false, ? depends on what the trace leaves open."
@@ -31,11 +31,12 @@ def explain(problem: Problem, answer: str) -> Explanation:
         if lasso.is_contradictory(step):
             return Explanation((f"Step {number} contradicts itself, so the trace has no word.",))
     steps = 2 * len(trace.steps) - trace.loop
-    if steps > MAX_COLUMNS or max(len(problem.written), len(problem.tokens)) > MAX_TOKENS:
+    tokens = for_solvers(problem)
+    if steps > MAX_COLUMNS or max(len(problem.written), len(tokens)) > MAX_TOKENS:
         return Explanation(("Formula or trace is too long for a table.",))
-    shown, conclusion = trace, _CONCLUSIONS[lasso.decide(problem.tokens, trace)]
+    shown, conclusion = trace, _CONCLUSIONS[lasso.decide(tokens, trace)]
     table = _rows(problem, lasso.leaves(problem.symbols, trace), trace)
-    if table[-1].cells[0] is None and (word := lasso.counterexample(problem.tokens, trace)):
+    if table[-1].cells[0] is None and (word := lasso.counterexample(tokens, trace)):
         shown = word
         table = _rows(problem, lasso.leaves(problem.symbols, word), word)
         conclusion = "The trace allows this word, in which the formula is false at step 1."
@@ -57,7 +58,7 @@ def _rows(problem: Problem, leaves: Mapping[str, lasso.Pair], trace: Trace) -> l
     steps = len(trace.steps)
     words = lasso.shape(steps, trace.loop, 1)
     rows = []
-    for label, tokens in subformulas(LTL, problem.written):
+    for label, tokens in subformulas(LTL_OF_SOLVERS, problem.written):
         must, may = words.evaluate(tokens, leaves)
         cells = tuple(_cell(must >> step & 1, may >> step & 1) for step in range(steps))
         rows.append(Row(label, cells))

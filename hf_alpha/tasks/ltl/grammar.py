@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.connectives import DERIVED, SPELLINGS
+from hf_alpha.tasks.problem import Problem
 
 LTL = Grammar(
     operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
@@ -22,28 +23,21 @@ LTL = Grammar(
     },
     spellings={
         **SPELLINGS,
-        "*": "&",
-        "+": "|",
-        "<-->": "<->",
-        "<=>": "<->",
-        "↔": "<->",
-        "⇔": "<->",
-        "iff": "<->",
-        "-->": "->",
-        "⇒": "->",
-        "True": "1",
-        "TRUE": "1",
-        "False": "0",
-        "FALSE": "0",
         "()": "X",
         "○": "X",
+        "◯": "X",
+        "Ⓧ": "X",
         "next": "X",
         "until": "U",
         "<>": "F",
         "◇": "F",
+        "⋄": "F",
+        "♢": "F",
         "eventually": "F",
         "[]": "G",
         "□": "G",
+        "◻": "G",
+        "⬜": "G",
         "always": "G",
         "V": "R",
     },
@@ -60,8 +54,8 @@ LTL = Grammar(
     glued="FGXUVRWM",
     refused={
         **dict.fromkeys("YOHS", "past operators are not read: use those of the future"),
-        "[": "numbers and ranges are not read: write X X p for X[2] p, and a name like p[2] in "
-        "double quotes",
+        "[": "numbers and ranges are not read: write X X p for X[2] p, X p for X[!] p, and a name "
+        "like p[2] in double quotes",
         "{": "regular expressions are not read: use temporal operators only",
         "=": "write p <-> q for 'p if and only if q', !p for p=0",
     },
@@ -69,13 +63,22 @@ LTL = Grammar(
 """Linear temporal logic: not, and, or, next, until.
 
 The derived operators `-> <- <-> ^ F G R W M` are rewritten while reading. Infix is Spot's syntax,
-with its precedences, and some more words (`not`, `and`, `until`, `always`); regular expressions,
-ranges such as `X[2] p` and past operators (`Y O H S`) are not read. Beyond Spot, names in Unicode
-need no quotes; infix is written with them, so that Spot reads it.
+with its precedences and all its spellings, and some more words (`not`, `and`, `until`, `always`);
+regular expressions, comments, ranges such as `X[2] p` and past operators (`Y O H S`) are not read.
+Beyond Spot, names in Unicode need no quotes, so that a line over a name is a part of it, and not
+its negation; infix is written with them, so that Spot reads it.
 
 Beware of names that begin with F, G or X: as in Spot, infix reads `Grant` as G of `rant`. Write
 `"Grant"`, or use spaced prefix notation, where words stay whole.
 """
+
+LTL_OF_SOLVERS = replace(
+    LTL,
+    operators={**LTL.operators, **dict.fromkeys(sorted(LTL.repeating), 2)},
+    derived={x: template for x, template in LTL.derived.items() if x not in LTL.repeating},
+)
+"""How solvers read formulas: `<-> ^ W M`, which repeat operands when rewritten, they know. So what
+they read grows with what was written, and not by 2 ** n for n of these."""
 
 LTL_WITHOUT_OR = replace(
     LTL,
@@ -94,3 +97,8 @@ LTL_WITHOUT_OR = replace(
 A model that is given one all the same reads a token that it was never trained to read, though it
 writes it in answers.
 """
+
+
+def for_solvers(problem: Problem) -> list[str]:
+    """Return a formula's tokens as solvers read them."""
+    return LTL_OF_SOLVERS.rewritten([*problem.written])

@@ -15,9 +15,11 @@ from functools import cache, cached_property, lru_cache
 
 from hf_alpha.tasks import truth_table
 
+from .grammar import LTL, LTL_OF_SOLVERS
 from .trace import Cube, Step, Trace, cube_step, read_cube
 
-OPERATORS = frozenset({"!", "&", "|", "X", "U", "0", "1"})
+OPERATORS = frozenset({*LTL_OF_SOLVERS.operators, "0", "1"})
+TEMPLATES = {token: LTL.derived[token].split() for token in LTL.repeating}
 
 MAX_WORK = 1 << 32
 """Formula tokens times bits of a table times steps (an `until` may go over the table once a step),
@@ -60,7 +62,7 @@ class Shape:
         return self.words, self.loop * self.words, (self.steps - 1) * self.words
 
     def evaluate(self, tokens: Sequence[str], leaves: Mapping[str, Pair]) -> Pair:
-        """Evaluate canonical prefix tokens, given the tables of the symbols.
+        """Evaluate tokens as solvers read them, given the tables of the symbols.
 
         Where nothing is unknown, as in concrete words, both tables are the same object and are
         computed once. In words of one step, repeated, `X a` is a and `a U b` is b.
@@ -96,6 +98,8 @@ class Shape:
                 (a, a_may), (b, b_may) = pop(), pop()
                 either = a | b
                 push((either, either if a is a_may and b is b_may else a_may | b_may))
+            elif token in TEMPLATES:
+                push(self.evaluate(TEMPLATES[token], {"$1": pop(), "$2": pop()}))
             else:
                 constant = full if token == "1" else 0
                 push((constant, constant))
@@ -136,7 +140,7 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
     they need not repeat what the trace leaves open.
 
     Args:
-        tokens: the formula's canonical prefix tokens.
+        tokens: the formula's, as solvers read them (`grammar.LTL_OF_SOLVERS`).
         trace: one that `is_contradictory` does not refuse.
     """
     if _is_too_long(tokens, trace):
@@ -156,7 +160,7 @@ def counterexample(tokens: Sequence[str], trace: Trace) -> Trace | None:
     rounds are the same.
 
     Args:
-        tokens: the formula's canonical prefix tokens.
+        tokens: the formula's, as solvers read them (`grammar.LTL_OF_SOLVERS`).
         trace: one that `is_contradictory` does not refuse.
     """
     if _is_too_long(tokens, trace) or not _says_literals_only(trace):
@@ -250,7 +254,7 @@ def _table(step: Step) -> int | None:
 
 
 def symbols_in(tokens: Sequence[str]) -> list[str]:
-    """Return the distinct symbols of canonical tokens in order of first occurrence."""
+    """Return the distinct symbols of a formula's tokens in order of first occurrence."""
     return [token for token in dict.fromkeys(tokens) if token not in OPERATORS]
 
 

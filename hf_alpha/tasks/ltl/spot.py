@@ -1,8 +1,8 @@
 """The only module that talks to Spot, in a process of its own.
 
 Spot (Duret-Lutz et al., "From Spot 2.0 to Spot 2.10", CAV 2022) is a library for automata over
-infinite words. The extra `hf_alpha[ltl]` installs its Python module. Formulas are canonical prefix
-tokens over `! & | X U 0 1` and names; names may be anything.
+infinite words. The extra `hf_alpha[ltl]` installs its Python module. Formulas are prefix tokens
+over `! & | X U <-> ^ W M 0 1` and names; names may be anything.
 """
 
 from collections.abc import Sequence

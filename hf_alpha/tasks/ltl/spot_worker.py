@@ -37,6 +37,7 @@ def _missing(reason: str) -> str:
 def _formula(tokens: Sequence[str]) -> Any:
     formula = prepare().formula
     constants = {"0": formula.ff(), "1": formula.tt()}
+    binary = {x: getattr(formula, x) for x in "UWM"} | {"<->": formula.Equiv, "^": formula.Xor}
     stack: list[Any] = []
     for token in reversed(tokens):
         if token == "!":
@@ -47,8 +48,8 @@ def _formula(tokens: Sequence[str]) -> Any:
             stack.append(formula.And([stack.pop(), stack.pop()]))
         elif token == "|":
             stack.append(formula.Or([stack.pop(), stack.pop()]))
-        elif token == "U":
-            stack.append(formula.U(stack.pop(), stack.pop()))
+        elif token in binary:
+            stack.append(binary[token](stack.pop(), stack.pop()))
         else:
             stack.append(constants[token] if token in constants else formula.ap(token))
     return stack[0]

@@ -22,7 +22,7 @@ from hf_alpha.tasks.sampling import Sampler
 
 from . import lasso
 from .explain import explain
-from .grammar import LTL, LTL_WITHOUT_OR
+from .grammar import LTL, LTL_WITHOUT_OR, for_solvers
 from .prompt import TracePrompt
 from .sampler import LtlSampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
@@ -138,7 +138,7 @@ class LTLTask(FormulaTask):
         """Say whether a formula is satisfiable; None without Spot."""
         from . import spot
 
-        return solver_proof(lambda: spot.is_satisfiable(self.read(problem).tokens))
+        return solver_proof(lambda: spot.is_satisfiable(for_solvers(self.read(problem))))
 
     def decide(self, problem: str, seconds: float = 10.0) -> Decision:
         """Find a trace by bounded search, or have Spot prove that there is none."""
@@ -189,7 +189,7 @@ class LTLTask(FormulaTask):
             ValueError: if the solver or the notation is unknown.
         """
         check_known("solver", solver, SOLVERS)
-        tokens = self.read(problem).tokens
+        tokens = for_solvers(self.read(problem))
         trace = read_trace(answer, notation)
         contradictions = set() if trace is None else set(map(_is_contradictory, trace.steps))
         if trace is None or True in contradictions:

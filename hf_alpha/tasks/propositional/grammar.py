@@ -15,12 +15,9 @@ PROPOSITIONAL = Grammar(
         "&": [4, "left"],
     },
     spellings={
-        **SPELLINGS,
-        "==": "=",
+        **{text: "=" if token == "<->" else token for text, token in SPELLINGS.items()},
         "<->": "=",
-        "<=>": "=",
-        "↔": "=",
-        "iff": "=",
+        "==": "=",
     },
     derived=DERIVED,
 )

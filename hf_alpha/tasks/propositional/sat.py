@@ -65,13 +65,15 @@ def prime_implicant(tokens: Sequence[str], symbols: Sequence[str]) -> dict[str, 
 def decide(tokens: Sequence[str], symbols: Sequence[str], seconds: float) -> dict[str, bool] | None:
     """Return a partial assignment as `prime_implicant` does; None if a formula is unsatisfiable.
 
+    Where the time is up before each value was tried, the others stay.
+
     Args:
         tokens: canonical prefix tokens.
         symbols: the formula's symbols by first occurrence.
-        seconds: limit of time, which is looked at every `FEW_CONFLICTS`.
+        seconds: limit of time, which is looked at every `FEW_CONFLICTS` and before each question.
 
     Raises:
-        TimeoutError: the time is up.
+        TimeoutError: the time is up, and nothing is known.
     """
     try:
         return _prime_implicant(tokens, symbols, FEW_CONFLICTS, Clock(seconds))
@@ -95,11 +97,16 @@ def _prime_implicant(
         if model is None:
             return None
         model_literals = [x if x in model else -x for x in variables.values()]
-        core = query.core([-root, *model_literals]) or set()
-        for literal in reversed(model_literals):
-            if literal in core:
-                candidates = [x for x in model_literals if x in core and x != literal]
-                core = query.core([-root, *candidates]) or core
+        core = set(model_literals)
+        try:
+            core = query.core([-root, *model_literals]) or set()
+            for literal in reversed(model_literals):
+                if literal in core:
+                    candidates = [x for x in model_literals if x in core and x != literal]
+                    core = query.core([-root, *candidates]) or core
+        except GaveUpError:
+            if clock is None:
+                raise
     literals = zip(variables.items(), model_literals, strict=True)
     return {symbol: literal == x for (symbol, x), literal in literals if literal in core}
 

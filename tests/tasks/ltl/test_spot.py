@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sys
 import threading
+import unicodedata
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
 
 import pytest
@@ -39,7 +41,7 @@ def parse(text: str) -> list[str]:
 
 def spots_reading(formula) -> list[str]:
     """Canonical tokens of a Spot formula whose derived operators Spot itself rewrites."""
-    signs = {"Not": "!", "And": "&", "Or": "|", "ff": "0", "tt": "1"}
+    signs = {"Not": "!", "And": "&", "Or": "|", "ff": "0", "tt": "1", "strong_X": "X"}
     tokens: list[str] = []
     stack = [library.unabbreviate(formula, "FGRWM^ei")]
     while stack:
@@ -85,6 +87,38 @@ def test_what_spot_writes_is_read_as_spot_means_it(data, syntax: str, parenthese
     assert spot.are_equivalent(tokens, spots_reading(formula))
     ours = library.formula(LTL.format(tokens, "infix"))
     assert spot.are_equivalent(spots_reading(ours), tokens)
+
+
+SIGNS = "!~&|\\/^+*-<>=()[]:;,@#$%?'"
+LETTERS = "FGUXVRWMYOHSabTtEe"
+WORDS = {"true", "True", "TRUE", "trUe", "false", "False", "FALSE", "fAlse", "xor", "<-->", "X[!]"}
+NOT_OURS = {"\u0304", "\u0305", "X[!]"}  # a line over an operand negates it: here, a part of a name
+
+
+@needs_spot
+def test_every_spelling_of_spot_is_read():
+    """All signs of Unicode, and rows of up to three of ASCII's: what Spot takes, we take."""
+    characters = [chr(i) for i in range(0x80, sys.maxunicode + 1)]
+    characters = [x for x in characters if unicodedata.category(x)[0] in "SPM"]
+    rows = ("".join(row) for length in (1, 2, 3) for row in product(SIGNS, repeat=length))
+    taken = set()
+    for sign in chain(characters, rows, LETTERS, WORDS):
+        for text in (f"aa{sign}bb", f"aa {sign} bb", f"{sign} bb", f"aa{sign}", sign):
+            try:
+                formula = library.formula(text)
+            except SyntaxError:
+                continue
+            if formula._is(library.op_ap):  # the sign is a letter of a name
+                continue
+            taken.add(sign)
+            if sign not in NOT_OURS:
+                assert built(parse(text)) == built(spots_reading(formula)), text
+    assert {"⟶", "◯", "⬜", "∩", "Ⓧ", "-->", "<->", "trUe", "V", *NOT_OURS} <= taken
+
+
+def built(tokens: list[str]):
+    """The formula of canonical tokens as Spot simplifies it."""
+    return library.simplify(spot.spot_worker._formula(tokens))
 
 
 @needs_spot

@@ -1,9 +1,9 @@
 import random
-from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.propositional import completions, value
 
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.propositional.assignment import read_assignment
@@ -11,26 +11,6 @@ from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
 
 TASK = get_task("propositional")
 SYMBOLS = "abcde"
-
-
-def value(tokens: list[str], values: dict[str, bool]) -> bool:
-    """The textbook's evaluation, which consumes the tokens."""
-    token = tokens.pop(0)
-    if token in "01":
-        return token == "1"
-    if token == "!":
-        return not value(tokens, values)
-    if token not in "&|=^":
-        return values[token]
-    one, two = value(tokens, values), value(tokens, values)
-    return {"&": one and two, "|": one or two, "=": one == two, "^": one != two}[token]
-
-
-def completions(given: dict[str, bool], free: list[str]) -> list[dict[str, bool]]:
-    return [
-        {**given, **dict(zip(free, x, strict=True))}
-        for x in product((True, False), repeat=len(free))
-    ]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.integers(0, 5))

@@ -10,10 +10,12 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.propositional import completions, value
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.propositional import aiger
+from hf_alpha.tasks.propositional.assignment import read_assignment
 
 TASK = get_task("propositional")
 SYMBOLS = tuple("abcde")
@@ -131,13 +133,39 @@ def test_an_answer_with_any_name_is_read(name):
     assert TASK.rename("c 1 b 0", {"c": name}) == f"{name} 1 b 0"
 
 
-ANSWERS = st.one_of(st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.text("a01b"))
+ASSIGNMENTS = st.dictionaries(st.sampled_from("abcdez"), st.booleans())
+WRITERS = {
+    "compact": lambda pairs: "".join(f"{name}{value:d}" for name, value in pairs),
+    "prefix": lambda pairs: " ".join(f"{name} {value:d}" for name, value in pairs),
+    "infix": lambda pairs: " & ".join("!" * (not value) + name for name, value in pairs),
+    None: lambda pairs: ", ".join(f"{name}={value:d}" for name, value in pairs),
+}
+WRITTEN = st.builds(
+    lambda values, write: write(values.items()), ASSIGNMENTS, st.sampled_from([*WRITERS.values()])
+)
+ANSWERS = st.one_of(WRITTEN, st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.text("a01b"))
 
 
-@given(FORMULAS, ANSWERS, st.sampled_from([None, "compact", "prefix", "infix"]))
+@given(FORMULAS, ANSWERS, st.sampled_from([*WRITERS]))
 @settings(max_examples=400, deadline=None)
 def test_any_answer_gets_a_verdict(problem, answer, notation):
-    assert isinstance(TASK.check(problem, answer, "a1", notation), Verdict)
+    """That of all its completions; that it is malformed if it is read as nothing."""
+    given = read_assignment(answer, notation)
+    verdict = TASK.check(problem, answer, "a1", notation)
+    if given is None or list(given.items()) == [("a", True)]:
+        assert verdict == ("malformed" if given is None else "exact")
+        return
+    tokens, free = TASK.parse(problem), [x for x in TASK.symbols_of(problem) if x not in given]
+    is_right = all(value([*tokens], way) for way in completions(given, free))
+    assert verdict == ("correct" if is_right else "wrong")
+
+
+@given(ASSIGNMENTS, st.sampled_from([*WRITERS]))
+def test_an_answer_is_read_in_each_notation(assignment, notation):
+    text = WRITERS[notation](assignment.items())
+    assert read_assignment(text, notation) == assignment
+    twice = WRITERS[notation]([*assignment.items(), *assignment.items()])
+    assert not assignment or read_assignment(twice, notation) is None
 
 
 def test_huge_answers_get_a_verdict():
@@ -318,6 +346,20 @@ def test_decisions_are_right():
             assert TASK.check(problem, decision.answer).is_correct
     core = TASK.decide("(a->b) & (b->c) & a & !c & d & e").core
     assert core == ("a -> b", "b -> c", "a", "!c")
+
+
+def test_a_part_that_is_not_refuted_in_time_is_left_out_of_no_core():
+    """Without its first half the formula is hard to refute."""
+    others = " ".join(f"& y{number}" for number in range(500))
+    assert TASK.decide(f"& x {others} & {pigeons(9)[2:]} ! x").core == ("x", "!x")
+
+
+def test_a_decision_about_many_names_keeps_what_there_was_no_time_to_leave_out():
+    names = [f"n{number}" for number in range(20_000)]
+    problem, start = TASK.read(" & ".join(names)), time.process_time()
+    decision = TASK.decide(problem, 3)
+    assert time.process_time() - start < 10  # to try each takes half a minute
+    assert TASK.check(problem, decision.answer).is_correct
 
 
 def test_a_decision_gives_up_in_time():

@@ -1,0 +1,105 @@
+"""YAML as people mean it, without what lets a small file stand for a huge or an endless one."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.composer import ComposerError
+
+from hf_alpha.folders import DEEPEST
+from hf_alpha.settings import RecipeError
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it.
+
+    Refuses aliases, a key that a mapping has twice, and what is nested more than `DEEPEST` deep.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Make the next node as the base class does."""
+        mark = self.peek_event().start_mark
+        if self.check_event(yaml.AliasEvent):
+            alias = f"*{self.peek_event().anchor}"
+            raise ComposerError(None, None, f"{alias} is an alias: write out what it is for", mark)
+        if self._depth == DEEPEST:
+            raise ComposerError(None, None, f"more than {DEEPEST} levels in each other", mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Make a mapping as the base class does."""
+        node = super().compose_mapping_node(anchor)
+        keys = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys:
+                raise ComposerError(
+                    None, None, f"the key {key.value!r} is there twice", key.start_mark
+                )
+            keys.add((key.tag, f"{key.value}"))
+        return node
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("(true|True|false|False)$"), list("tTfF")
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts a text such as 1e3, which `_Loader` would read as a number, in quotes; no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write out whatever stands in two places."""
+        return True
+
+
+_POWER_OF_TEN = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))
+
+
+def read_yaml(file: Path) -> Any:
+    """Read a file of anybody; see `parse_yaml`."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
+    return parse_yaml(text, f"{file}")
+
+
+def parse_yaml(text: str, place: str) -> Any:
+    """Read YAML of anybody, without aliases.
+
+    Args:
+        text: to be read.
+        place: where it stands, for errors.
+
+    Raises:
+        RecipeError: it is none, or holds what `_Loader` refuses.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise RecipeError(f"{place}: not valid YAML: {line}{error.problem}") from error
+    except Exception as error:  # a value that its tag does not allow, such as the date 2026-13-01
+        reason = " ".join(str(error).split())
+        raise RecipeError(f"{place}: not valid YAML: {reason}") from error
+
+
+def write_yaml(content: Any) -> str:
+    """Return plain data in YAML that `parse_yaml` reads."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False)
+
+
+__all__ = ["parse_yaml", "read_yaml", "write_yaml"]
