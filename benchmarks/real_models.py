@@ -52,6 +52,12 @@ POOLS = {
     "misleading": "function end then var let const begin void right print",
 }
 DRAWS = 3
+SPELLINGS = {
+    "random, asked as it is": "right",
+    "random, one spelling": "right of each",
+    "averaged": "right by vote",
+}
+"""Rows of the model that was trained on random words -> what is in them."""
 
 
 # -- checkpoints ----------------------------------------------------------------------------------
@@ -325,7 +331,7 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     lines = []
     for run_name, runs in results.items():
         name, steps = run_name.split()
-        ways = {name: "right", "averaged": "right by vote"} if name == "random" else {name: "right"}
+        ways = SPELLINGS if name == "random" else {name: "right"}
         for shown, key in ways.items():
             cells = [shown, steps, str(len(runs))]
             for kind in kinds:

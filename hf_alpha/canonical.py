@@ -174,9 +174,11 @@ class Spelled:
         for chunk in chunks:
             ready = _WHOLE_WORDS.match(held + chunk)
             cut = ready.end() if ready else 0
-            yield self._back((held + chunk)[:cut], table, taken)
+            if cut:
+                yield self._back((held + chunk)[:cut], table, taken)
             held = (held + chunk)[cut:]
-        yield self._back(held, table, taken)
+        if held:
+            yield self._back(held, table, taken)
 
     def _back(self, answer: str, table: dict[str, str], taken: set[str]) -> str:
         """Write a part of an answer; what its own names are called is added to the arguments."""
@@ -250,7 +252,12 @@ class CanonicalModel:
         """Return the answer that most of so many spellings give, the first ones of equally many.
 
         The first spelling is canonical, the others are drawn, by no name.
+
+        Raises:
+            ValueError: there is none.
         """
+        if spellings < 1:
+            raise ValueError(f"spellings is {spellings}: give 1 or more")
         asked = [self.names.spell(text, draw) for draw in range(spellings)]
         answers = [self.ask(spelled.text) for spelled in asked]
         keys = [spelled.key(answer) for spelled, answer in zip(asked, answers, strict=True)]

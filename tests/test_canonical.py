@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import SUBWORD, finish, word_level
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, pipeline
 
 from hf_alpha import CanonicalModel, CanonicalNames, MarkedText
 from hf_alpha.canonical import LETTERS, generating, host_words
@@ -205,6 +205,14 @@ def test_a_model_on_this_machine_gives_renamed_answers():
     model = GPT2LMHeadModel(config).eval()
     ask = generating(model, tokenizer, max_new_tokens=30, do_sample=False)
     named = CanonicalModel(ask, CanonicalNames({"name": "[a-z]{4,}"}, tokenizer=tokenizer))
+    pipe = pipeline("text-generation", model=model, tokenizer=tokenizer)
+    by_pipe = CanonicalModel(
+        lambda text: pipe(text, return_full_text=False, max_new_tokens=30, do_sample=False)[0][
+            "generated_text"
+        ],
+        named.names,
+    )
+    assert by_pipe("alpha sees gamma") == named("alpha sees gamma")
     assert named("alpha sees gamma") == named("omega sees kappa").replace("omega", "alpha").replace(
         "kappa", "gamma"
     )
