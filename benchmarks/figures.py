@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import Any
 
 import all_streams
+import beyond
 import clutrr
 import ltl
 import measure
 import propositional
 import retrofit
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from hf_alpha.tasks.text import anf, proofs
 
 COPIED = (
     *(f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")),
     *("encodings-together", "encodings-ltl", "extrapolation-relational", "extrapolation-streams"),
     *("adacos", "adacos-no-f-bn", "adacos-encodings"),
-    *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "real-models"),
+    *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
@@ -356,6 +358,11 @@ def folnet_cost() -> str:
     return measure.table(["forward and backward, times BERT's", *columns], lines)
 
 
+def kinship_pairs() -> str:
+    """Right answers to pairs of relations that training tells and to others."""
+    return tables_of("kinship-pairs").split("\n\n")[0]
+
+
 def kinship(result: str) -> str:
     """Right answers about kinship told by facts, by number of facts and model."""
     return clutrr.tables(stored(result)["data"]["accuracy"])
@@ -399,12 +406,17 @@ def compared() -> str:
 FRONT = {
     "propositional-relational": "values that make a formula true",
     "ltl-relational": "a run that an LTL formula allows",
-    "anf-relational": "A-normal form of a term, whose steps get new names",
-    "proofs-relational": "which of many rules lead from a fact to a goal",
-    "inline-t5": "a Python function without one of its variables",
-    "kinship-folnet": "how two people are related, from facts about others",
+    "anf-relational": "A-normal form of a term: steps get new names",
+    "proofs-relational": "rules that lead from a fact to a goal",
+    "inline-t5": "a Python function without one variable",
+    "kinship-folnet": "how two people are related, from facts",
 }
 """The released models that README.md names: what their answer is."""
+SIZES = {
+    "anf-relational": f"{anf.MOST_OPERATIONS} operations",
+    "proofs-relational": f"{max(steps for _, steps in proofs.FILES.train)} steps",
+}
+"""What is said of the size of training problems where it is not tokens that count."""
 RELEASED = FRONT | {
     "propositional-converted": "values that make a formula true; one stream for each name",
     "ltl-converted": "a run that an LTL formula allows; one stream for each name",
@@ -419,12 +431,30 @@ def released() -> str:
 
 def front(models: Mapping[str, str] = FRONT, root: str = "") -> str:
     """What models answer right, with as much as training had and with more."""
-    lines = [
-        [f"[{name}]({root}model_cards/{name}/README.md)", answer, *front_row(CARDS / name)]
-        for name, answer in models.items()
-    ]
-    columns = ["model", "its answer", "trained on", "right in that range, %", "beyond, %"]
-    return measure.table(columns, lines, words=columns[1:3])
+    points = stored("beyond")["data"]
+    lines = []
+    for name, answer in models.items():
+        size, seen, more = front_row(CARDS / name)
+        further = further_out(points[name]) if name in points else f"names or tokens {more}"
+        link = f"[{name}]({root}model_cards/{name}/README.md)"
+        lines.append([link, answer, size, seen, further])
+    columns = ["model", "its answer", "trained on", "right in that range, %", "with more, %"]
+    return measure.table(columns, lines, words=[*columns[1:3], columns[-1]])
+
+
+def further_out(points: Sequence[Mapping[str, Any]]) -> str:
+    """What there is more of: right answers at the nearest point, and at the first where at most
+    half are right or chance is as good, or else at the furthest."""
+    parts = []
+    for axis in dict.fromkeys(point["axis"] for point in points):
+        near, *others = (point for point in points if point["axis"] == axis)
+        failed = [p for p in (near, *others) if p["right"] <= max(0.5, p.get("random", 0))]
+        shown = [near, *(failed or others[-1:])[:1]]
+        cells = {point["value"]: beyond.cell(point) for point in shown}
+        (first, rate), *rest = cells.items()
+        further = "".join(f", {value}: {cell}" for value, cell in rest)
+        parts.append(f"{first} {axis}: {rate}{further}")
+    return "; ".join(parts)
 
 
 def front_row(folder: Path) -> list[str]:
@@ -432,7 +462,7 @@ def front_row(folder: Path) -> list[str]:
     card = (folder / "README.md").read_text(encoding="utf-8")
     found = TESTED.search(card)
     if found:
-        size = f"at most {found[2]} names, {found[3]} tokens"
+        size = f"at most {found[2]} names, {SIZES.get(folder.name, f'{found[3]} tokens')}"
         if read_recipe(folder / RECIPE_FILE).task != "text":
             return [size, *released_row(folder)[-2:]]
         cells = cells_of(measure.ROOT / found[1] / folder.name)
@@ -503,6 +533,7 @@ TABLES = {
         name: partial(kinship, name)
         for name in ("clutrr-facts", "clutrr-pairs", "clutrr-longer-copies")
     },
+    "kinship-pairs": kinship_pairs,
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
     "geometric": geometric,
@@ -578,6 +609,20 @@ def sentences() -> Iterator[tuple[str, str]]:
             f"and {greedy} in greedy search"
         ),
     )
+    yield (
+        "docs/choosing.md",
+        f"{training} a BART of its size in training, {beams} in beam search, {greedy} in greedy",
+    )
+    held = [
+        [
+            row["megabytes"]["relational"] / row["megabytes"]["BART"]
+            for row in stored("relational-price-memory")["data"]["memory"]
+            if row["work"] == work
+        ]
+        for work in ("training", "greedy")
+    ]
+    training, greedy = (f"{min(x):.2f} to {max(x):.2f} times" for x in held)
+    yield "docs/choosing.md", f"{training} in training, {greedy} in greedy search |"
     shares = [
         median_ratio(
             times["seconds"]["evaluation, 0 workers"], times["seconds"]["generation alone"]
@@ -615,9 +660,34 @@ def sentences() -> Iterator[tuple[str, str]]:
     place = measure.ROOT / "docs" / "results" / "kinship-folnet" / "metrics.json"
     kinship_rate = json.loads(place.read_text(encoding="utf-8"))["metrics"]["all"]["accuracy"]
     yield "README.md", f"`kinship-folnet`, which reads them as words, {100 * kinship_rate:.1f} %"
+    yield from sentences_of_edges()
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/results.md", f"a training step takes {three(dual)} times that of `learned`"
+
+
+def sentences_of_edges() -> Iterator[tuple[str, str]]:
+    """What README and cards say of where models fail."""
+    groups = [
+        (len(rows), [said == row["answer"] for row in rows for said in row["said"]])
+        for rows in stored("kinship-pairs")["data"].values()
+    ]
+    told, others, unknown = ((n, f"{100 * statistics.mean(right):.1f} %") for n, right in groups)
+    said = f"of {others[0]} other pairs of the same words it has {others[1]} right"
+    yield "README.md", said
+    yield "docs/models.md", said
+    card = f"({told[1]} of {told[0]} that have one answer), not kinship: {said}"
+    yield "model_cards/kinship-folnet/README.md", card
+    yield "model_cards/kinship-folnet/README.md", f"Of {unknown[0]} with a word that is only an"
+    yield "model_cards/kinship-folnet/README.md", f"it has {unknown[1]} right: it has no token"
+    points = stored("beyond")["data"]
+    for name, edge, text in (
+        ("anf-relational", ("operations", "8"), "of terms with 8, {:.0f} in {} are answered right"),
+        ("inline-t5", ("names", "10"), "With 10 names, {:.0f} of {} answers are right"),
+    ):
+        (point,) = (p for p in points[name] if (p["axis"], p["value"]) == edge)
+        count = point["problems"]
+        yield f"model_cards/{name}/README.md", text.format(count * point["right"], count)
 
 
 def main() -> None:

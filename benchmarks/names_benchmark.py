@@ -5,15 +5,16 @@
 Each host is trained from scratch on questions of the suites with fixed names, those of the kind
 `seen`; a byte-level BPE makes of a name what its subwords make of it. Then it is trained on twice,
 for as many steps each: as it is, and converted with `relational` encoding, whose training says in
-each row which words are names. All six are asked new questions, with names of all four kinds, as
-`hf-alpha names-benchmark --examples 0` asks them: the question alone. The suites are three
-whose answers take one step; the others take several, and longer training. A run that was killed
-goes on where it stopped.
+each row which words are names. All six are asked new questions, with names of all four kinds, by
+the tasks of lm-evaluation-harness in `names/`, without examples: the question alone. The suites
+are three whose answers take one step; the others take several, and longer training. A run that was
+killed goes on where it stopped.
 """
 
 import argparse
 import json
 import random
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,17 +36,17 @@ from transformers.utils import logging
 
 import measure
 from hf_alpha.convert import SymbolConfig, get_symbol_model
-from hf_alpha.evaluation.instructed import LocalModel
 from hf_alpha.folders import new_folder, write_text
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.names_benchmark.models import SymbolModel
-from hf_alpha.names_benchmark.questions import Kind, ask, draw_names, marked
-from hf_alpha.names_benchmark.run import Plan, names_benchmark
-from hf_alpha.names_benchmark.scores import Scores, summary
-from hf_alpha.names_benchmark.suites import SUITES
-from hf_alpha.names_benchmark.table import percent, with_interval
 from hf_alpha.recipe.yaml import parse_recipe
 from runs import train_once
+
+CHECKOUT = Path(__file__).parents[1]
+sys.path.append(str(CHECKOUT))  # for benchmarks.names
+
+from benchmarks.names.questions import Kind, ask, draw_names, marked  # noqa: E402
+from benchmarks.names.suites import SUITES  # noqa: E402
+from benchmarks.names.tasks import MEASURES  # noqa: E402
 
 Pair = dict[str, Any]  # source, target, names
 END, PAD = "</s>", "<pad>"
@@ -243,26 +244,61 @@ def train_converted(kind: str, host: Path, rows: Sequence[Pair], args: argparse.
 # -- the command ----------------------------------------------------------------------------------
 
 
-def asked(kind: str, folder: Path, converted: bool, rows: Sequence[Pair]) -> Any:
-    """A trained model, ready to be asked."""
-    limit = {"max_new_tokens": LONGEST_ANSWER}
+def asked(kind: str, folder: Path, converted: bool) -> tuple[Any, int]:
+    """A trained model, as the harness asks it, and its number of parameters."""
+    from lm_eval.models.huggingface import HFLM
+
+    from benchmarks.names.model import SymbolModel
+
     if converted:
-        return SymbolModel(*load_checkpoint(folder), limit)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    return LocalModel(load_host_model(kind, folder).eval(), tokenizer, limit)
+        lm = SymbolModel(*load_checkpoint(folder), LONGEST_ANSWER)
+    else:
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+        backend = "seq2seq" if kind == "t5" else "causal"
+        model = load_host_model(kind, folder).eval()
+        lm = HFLM(model, backend=backend, tokenizer=tokenizer, device="cpu", batch_size=32)
+    return lm, sum(p.numel() for p in lm.model.parameters())
 
 
-def make_table(scores: Mapping[str, Mapping[str, Scores]]) -> str:
+def measured(lm: Any, args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Each measure of a model, by suite and over all of them."""
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    metadata = {
+        "questions": args.questions, "difficulty": args.difficulty, "namings": args.namings,
+        "examples": 0,
+    }  # fmt: skip
+    found = simple_evaluate(
+        lm,
+        tasks=[f"names_{suite}" for suite in args.suites.split(",")],
+        task_manager=TaskManager(
+            include_path=str(CHECKOUT / "benchmarks" / "names"),
+            include_defaults=False,
+            metadata=metadata,
+        ),
+        gen_kwargs={"max_gen_toks": LONGEST_ANSWER, "until": ["\n"]},
+        bootstrap_iters=0,
+    )["results"]
+    by_suite = {
+        task.removeprefix("names_"): {name: row[f"{name},none"] for name in MEASURES}
+        for task, row in found.items()
+    }
+    rows = list(by_suite.values())
+    by_suite["all"] = {name: sum(row[name] for row in rows) / len(rows) for name in MEASURES}
+    return by_suite
+
+
+def make_table(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """Right answers by kind of names, and what renaming changes, in per cent."""
-    head = ["changed", "right to wrong", "always right", "alpha-covariance"]
-    lines = []
-    for model, suites in scores.items():
-        for suite, one in suites.items():
-            every = one.all_kinds
-            rights = [with_interval(kind.right) for kind in one.kinds.values()]
-            shares = (every.changed, every.broken, one.always, one.covariance)
-            lines.append([f"`{model}`", suite, *rights, *map(percent, shares)])
-    return measure.table(["model", "suite", *map(str, Kind), *head], lines, ("suite",))
+    shown = [*map(str, Kind), "changed", "right_to_wrong", "always", "alpha_covariance"]
+    lines = [
+        [f"`{model}`", suite, *(f"{100 * one[name]:.1f}" for name in shown)]
+        for model, suites in scores.items()
+        for suite, one in suites.items()
+    ]
+    heads = [name.replace("_", " ") for name in shown]
+    return measure.table(["model", "suite", *heads], lines, ("suite",))
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -294,21 +330,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
-    rows, models = make_data(args), dict[str, Any]()
+    rows, scores, sizes = make_data(args), dict[str, Any](), dict[str, int]()
     for kind in args.hosts.split(","):
         host = train_host(kind, None, args.runs / kind, rows, args)
-        same = train_host(kind, host, args.runs / f"{kind}-on", rows, args)
-        models[kind] = asked(kind, same, False, rows)
+        plain = train_host(kind, host, args.runs / f"{kind}-on", rows, args)
         converted = train_converted(kind, host, rows, args)
-        models[f"{kind}-relational"] = asked(kind, converted, True, rows)
-    plan = Plan(
-        tuple(args.suites.split(",")), args.questions, args.difficulty, args.namings, examples=0
-    )
-    _, scores = names_benchmark(models, plan, args.runs / "report", progress=False)
-    sizes = {name: sum(p.numel() for p in one.module.parameters()) for name, one in models.items()}
-    results = {name: summary(one) for name, one in scores.items()}
-    data = {"scores": results, "parameters": sizes}
-    measure.finish(make_table(scores), data, args.out, argv)
+        for name, folder in ((kind, plain), (f"{kind}-relational", converted)):
+            lm, sizes[name] = asked(kind, folder, folder is converted)
+            scores[name] = measured(lm, args)
+    measure.finish(make_table(scores), {"scores": scores, "parameters": sizes}, args.out, argv)
 
 
 if __name__ == "__main__":

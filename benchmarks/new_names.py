@@ -27,6 +27,7 @@ the smallest. There is a table for each column of the tests that has several val
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -41,8 +42,10 @@ from hf_alpha.generation import generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.tasks import Verdict
-from hf_alpha.tasks.text.pair_files import Row, shape
 from runs import check_names, train_once
+
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))
+from pair_files import Row, shape
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ HOSTS: dict[str, tuple[str, ...]] = {
 
 def make_data(task: str, args: argparse.Namespace) -> None:
     """Draw the pairs, once, and write them with other names as well."""
-    drawn: Any = import_module(f"hf_alpha.tasks.text.{task}")
+    drawn: Any = import_module(task)
     folder = folder_of(task, "", args)
     if not (folder / "new-names.jsonl").is_file():  # written last
         drawn.FILES.save(folder, args.rows, args.tests)
@@ -140,7 +143,7 @@ def rows_of(file: Path) -> list[Row]:
 
 def recipe_of(task: str, name: str, seed: int, args: argparse.Namespace) -> Recipe:
     """The task's recipe, as one that learns to go on from sources: models may differ in names."""
-    way, drawn = WAYS[name], import_module(f"hf_alpha.tasks.text.{task}")
+    way, drawn = WAYS[name], import_module(task)
     (symbol_class,) = read_recipe(f"text/{task}").symbols
     changes = [
         *HOSTS[args.host],

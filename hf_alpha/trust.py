@@ -4,7 +4,7 @@ Recipes, rules for names and configurations can name code, as `module:function` 
 The user's own word is obeyed: a recipe given on the command line, an option, Python. A folder or
 the Hub is a stranger's, whose names of code are refused, unless
 
-- they are checks that the package itself brings (`OWN_CHECKS`); or
+- they are checks that the package itself brings (`is_own_check`); or
 - the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
 - this user's `train` wrote it on this machine, or `release` copied it from there, and it lies there
   unchanged: [`remember_recipe`] keeps a digest of its recipe in the user's cache. Nothing in the
@@ -17,6 +17,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,10 +29,8 @@ TRUST_OPTION = "--trust-remote-code"
 CACHE = "HF_ALPHA_CACHE"
 """Environment variable with the folder of what is remembered; by default in `~/.cache`."""
 
-OWN_CHECKS = frozenset(
-    f"hf_alpha.tasks.text.{task}:check" for task in ("anf", "extract", "proofs", "tseitin")
-)
-"""Checks that the package brings: they judge an answer, and do nothing else."""
+OWN_CHECK = re.compile(r"hf_alpha\.tasks\.text\.\w+:check")
+"""The checks that the package brings."""
 
 logger = logging.getLogger(__name__)
 _trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
@@ -75,6 +74,11 @@ def is_trusted(place: str | Path) -> bool:
     return _key(place) in _trusted.get()
 
 
+def is_own_check(name: str) -> bool:
+    """Return whether a name of code is a check of the package: these judge, and do nothing else."""
+    return OWN_CHECK.fullmatch(name) is not None
+
+
 def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     """Return the names of code that a place may not have run.
 
@@ -84,8 +88,12 @@ def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     """
     if is_trusted(place):
         return {}
-    remembered = _remembered(Path(place).expanduser()) | OWN_CHECKS
-    return {key: name for key, name in names.items() if name not in remembered}
+    remembered = _remembered(Path(place).expanduser())
+    return {
+        key: name
+        for key, name in names.items()
+        if name not in remembered and not is_own_check(name)
+    }
 
 
 def remember_recipe(file: Path, names: Collection[str]) -> None:
@@ -154,6 +162,7 @@ __all__ = [
     "TRUST_OPTION",
     "UntrustedCodeError",
     "is_own",
+    "is_own_check",
     "is_trusted",
     "refused_code",
     "remember_copy",

@@ -26,7 +26,16 @@ import transformers.modeling_utils  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
 BUGS = ROOT / "tests" / "planted_bugs.json"
-COPIED = ("benchmarks", "docs", "hf_alpha", "tests", "tokenizer", "training", "pyproject.toml")
+COPIED = (
+    "benchmarks",
+    "docs",
+    "examples",
+    "hf_alpha",
+    "tests",
+    "tokenizer",
+    "training",
+    "pyproject.toml",
+)
 TIMEOUT = 900
 """Seconds for the tests of a bug, after which it counts as noticed: it made something hang."""
 

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import random
 import re
+import runpy
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -882,7 +883,7 @@ def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
     names = ["gpt2", "gpt2-relational", "t5", "t5-relational"]
     assert list(found["scores"]) == list(found["parameters"]) == names
     for name in names:
-        changed = found["scores"][name]["all"]["all_kinds"]["changed"]["mean"]
+        changed = found["scores"][name]["all"]["changed"]
         assert changed == 0 or not name.endswith("relational")
     row = json.loads((tmp_path / "runs" / "train.jsonl").read_text().splitlines()[0])
     assert all(name in row["source"] for name in row["names"])
@@ -1091,3 +1092,55 @@ def test_pairs_for_real_models_differ_in_names_alone():
         command, code = source.removesuffix("\nanswer\n").split("\n", 1)
         tree = real_models.inline.Inline(command.split()[1]).visit(ast.parse(code))
         assert ast.unparse(tree) == target
+
+
+def test_pairs_of_relations_have_one_answer_in_every_family():
+    import kinship_pairs as pairs
+
+    answers = pairs.answers(20)
+    assert answers == pairs.answers(40)
+    expected = {("daughter-in-law", "husband"): "son", ("son", "mother"): "wife"}
+    expected[("father", "son")] = "brother"
+    assert expected.items() <= answers.items()
+    # The aunt of a son may be a sister, or one of his other parent; a mother's son-in-law is none.
+    assert not {("son", "aunt"), ("son", "grandmother"), ("mother", "son-in-law")} & answers.keys()
+    facts = [{"edge_types": ["father", "son"]}, {"edge_types": ["son", "mother", "son"]}]
+    groups = pairs.groups(expected, facts)
+    assert list(groups.values()) == [[("father", "son")], [("son", "mother")], [*expected][:1]]
+    assert pairs.asked([("son", "son")], pairs.MODEL) == {("son", "son"): ["grandson"] * 2}
+
+
+def test_beyond_asks_problems_that_are_not_in_training(tmp_path, monkeypatch, capsys):
+    import beyond
+
+    anf = beyond.anf
+    anf.FILES.save(tmp_path, rows=500, tests=1)
+    train = [json.loads(line) for line in (tmp_path / "train.jsonl").open()]
+    monkeypatch.setattr(beyond, "TRAINING_ROWS", len(train))
+    assert list(beyond.training_pairs(anf.FILES)) == train
+    point = beyond.Point("operations", "2", [(2, 2), (3, 2)])
+    args = beyond.parse(["--only=anf-relational", "--samples=20", f"--runs={tmp_path / 'runs'}"])
+    finder = read_recipe("text/anf").solved.finder
+    rows = beyond.problems_of("anf-relational", point, read_recipe("text/anf").solved, args)
+    keys = [{beyond.pair_key(text, finder) for text in texts} for texts in (
+        [row["problem"] for row in rows], [row["source"] for row in train],
+    )]  # fmt: skip
+    assert len(rows) == 20 and not keys[0] & keys[1]
+    points = beyond.each("operations", (2,), lambda size: [(3, size)])
+    monkeypatch.setattr(beyond, "POINTS", {"anf-relational": points})
+    beyond.main(["--only=anf-relational", "--samples=2", f"--runs={tmp_path / 'runs'}"])
+    assert "| anf-relational | operations | 2: 100.0 | 2 |" in capsys.readouterr().out
+
+
+def test_inlining_is_tested_on_what_no_training_had(tmp_path):
+    """Also where a first training had fewer names, as that of inline-t5."""
+    import beyond
+
+    inline = beyond.inline
+    assert len(inline.pair(random.Random(0), 10)["source"].split("(")[1].split(",")) == 7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["inline.py", str(tmp_path), "8"])
+        runpy.run_path(inline.__file__, run_name="__main__")
+    test = [json.loads(line) for line in (tmp_path / "test.jsonl").open()]
+    assert len(test) == 360
+    assert not {*map(inline.shape, test)} & {*map(inline.shape, beyond.inlined_before())}

@@ -10,18 +10,14 @@ from pathlib import Path
 
 import own_process
 import pytest
-from chat_server import serving, solver
-from small_tokenizers import byte_level, unigram, word_piece
+from small_tokenizers import unigram, word_piece
 from transformers import (
     BertConfig,
     BertForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
     T5Config,
     T5ForConditionalGeneration,
 )
 
-from hf_alpha.tasks import get_task
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,15 +25,15 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def run(page: str, folder: Path, address: str = "", section: str = "") -> tuple[str, str]:
+def run(page: str, folder: Path, section: str = "") -> tuple[str, str]:
     """What the commands of a page print, then its Python; and what the page says they do.
 
-    A service that the page names is at `address`. With a section, it alone is run.
+    With a section, it alone is run.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
     if section:
         text = re.split(r"^## ", text.split(f"\n## {section}\n")[1], flags=re.MULTILINE)[0]
-    blocks = BLOCK.findall(text.replace("http://localhost:8000/v1", address))
+    blocks = BLOCK.findall(text)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     python = "\n".join(code for language, code in blocks if language == "python")
     bash = "\n".join(code for language, code in blocks if language == "bash")
@@ -110,12 +106,12 @@ def test_solving(tmp_path):
     assert [json.loads(line)["status"] for line in lines] == ["solved", "unsatisfiable"]
 
 
-def test_names_benchmark_by_hand(tmp_path):
-    """Its Python alone; its commands are tested in names_benchmark/test_run.py."""
+def test_names_benchmark_by_hand():
+    """Its Python alone; the tasks are tested in benchmarks/names/test_tasks.py."""
     blocks = BLOCK.findall((DOCS / "names-benchmark.md").read_text(encoding="utf-8"))
     (code,) = (code for language, code in blocks if language == "python")
     (said,) = (text for language, text in blocks if not language)
-    done = own_process.run("-c", code, cwd=tmp_path, timeout=300)
+    done = own_process.run("-c", code, cwd=ROOT, timeout=300)
     assert done.returncode == 0 and done.stdout == said, done.stderr
 
 
@@ -131,23 +127,3 @@ def test_geometric_encoders(tmp_path):
     printed, _ = run("geometric.md", tmp_path, section="An encoder that sees segments")
     assert "out: GeometricForMaskedLM with" in printed
     assert (tmp_path / "out" / "modeling_geometric.py").is_file()
-
-
-@pytest.mark.slow  # its parts are tested in evaluation/test_instructed.py and test_service.py
-def test_models_that_follow_instructions(tmp_path):
-    """With a small GPT-2 in the place of the Hub's, and a server that knows the answers."""
-    tokenizer, place = byte_level(), tmp_path / "Qwen" / "Qwen3-0.6B"
-    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 1600}
-    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
-    model = GPT2LMHeadModel(GPT2Config(**sizes, **ends, vocab_size=len(tokenizer)))
-    for saved in (model, tokenizer):
-        saved.save_pretrained(place)
-    with serving(solver(get_task("ltl"))) as server:
-        printed, said = run("train.md", tmp_path, server.address, "Models that follow instructions")
-    assert printed.endswith(said)
-    assert "no answer of Qwen3-0.6B to 6 of 6 problems" in printed
-    rows = [line.split() for line in printed.splitlines()]
-    assert ["correct", "some-model", *["100.0"] * 4] in rows
-    assert "some-model: 15 prompts asked" in printed
-    kept = [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("replies-0.jsonl")]
-    assert sorted(kept) == [("runs", "here"), ("runs", "there")]

@@ -104,7 +104,7 @@ for line in sys.argv[1:]:
         print(json.dumps(texts[0]), flush=True)
 """
 EXAMPLES = re.compile(r"^## Examples\n.*?```\n(.*?)```", re.DOTALL | re.MULTILINE)
-ANSWERED = re.compile(r"((?:(?!  [a-z ]{10} ).*\n)+?)  [a-z ]{10} (.*(?:\n {13}.*)*)\n")
+ANSWERED = re.compile(r"((?:(?!  [a-z][a-z ]{9} ).*\n)+?)  [a-z][a-z ]{9} (.*(?:\n {13}.*)*)\n")
 """A problem, how it was answered, and the answer; both may have several lines."""
 
 

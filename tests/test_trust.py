@@ -125,7 +125,6 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
 
 SOLVE = ("solve", "--model", "m", TEXT)
 EVALUATE = ("evaluate", "m", "--data", "pairs.jsonl", "--covariance", 0, "--quiet", "--out", "r")
-ASK = ("ask", *EVALUATE[1:])
 TRAIN = ("train", "mine.yaml")
 DEMO = ("demo", "--model", "m", "--space", "o")
 
@@ -174,8 +173,8 @@ RULE = {"name": {"function": "evil:find", "count": 4}}
 INFO = ("info", "m")
 CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, INFO, ("convert", "m", "o"),
-           ("convert", "classes", "o", "--transducer", "fst"), ASK, ("push", "m", "me/m"),
-           ("release", "m", "o"), ("names-benchmark", "m")]  # fmt: skip
+           ("convert", "classes", "o", "--transducer", "fst"), ("push", "m", "me/m"),
+           ("release", "m", "o")]  # fmt: skip
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
 BARE = [*LOADING[4:], *STUDIES]  # which look at models alone, at no recipe
@@ -389,13 +388,14 @@ def test_every_model_is_loaded_without_asking():
 
 def test_checks_of_the_package_itself_need_no_trust(tmp_path):
     """They judge an answer and do nothing else; nothing else in the package counts."""
-    from hf_alpha.trust import OWN_CHECKS, refused_code
+    from hf_alpha.trust import refused_code
 
-    for name in OWN_CHECKS:
-        module, function = name.split(":")
-        assert callable(getattr(import_module(module), function))
-    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release"}
-    assert refused_code(tmp_path, names) == {"measures": "hf_alpha.release:release"}
+    for task in ("anf", "extract", "proofs", "tseitin"):
+        assert not refused_code(tmp_path, {"check": f"hf_alpha.tasks.text.{task}:check"})
+        assert callable(import_module(f"hf_alpha.tasks.text.{task}").check)
+    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release",
+             "format": "hf_alpha.tasks.text.anf.os:check"}  # fmt: skip
+    assert refused_code(tmp_path, names).keys() == {"measures", "format"}
 
 
 BERT = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2}

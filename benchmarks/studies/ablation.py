@@ -9,6 +9,7 @@ from .models import Model
 from .results import Results
 from .sizes import Size
 from .table import (
+    SEVERAL,
     TASKS,
     Block,
     Column,
@@ -112,7 +113,7 @@ class Ablation(Table):
         sentences = []
         for task in VARIANTS:
             rows = [row for row in self.rows(size) if row.task == task]
-            order = ranked(rows, results, "correct heatmap")
+            order = ranked(rows, results, "correct heatmap", SEVERAL)
             if len(order) == len(rows):
                 (best, most), (worst, least) = order[0], order[-1]
                 theirs = papers()["ablation"]["rows"]

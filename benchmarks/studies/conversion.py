@@ -7,7 +7,7 @@ from . import ablation, encodings, measures
 from .models import Model
 from .results import Results
 from .sizes import Size
-from .table import TASKS, Block, Row, Table, percent, ranked
+from .table import SEVERAL, TASKS, Block, Row, Table, percent, ranked
 
 ADDED = {
     "propositional": "streams, aggregated attention in encoder and decoder",
@@ -90,7 +90,7 @@ class Conversion(Table):
             rows = [
                 row for row in self.rows(size) if row.task == task and row.cells[0] != "vanilla"
             ]
-            order = ranked(rows, results, "correct heatmap")
+            order = ranked(rows, results, "correct heatmap", SEVERAL)
             if order:
                 shares = "; ".join(f"{row.cells[0]} ({percent(share)} %)" for row, share in order)
                 sentences.append(f"{TASKS[task]}, heatmap, from best to worst: {shares}.")

@@ -78,8 +78,7 @@ class Covariance(Table):
             f"within {size.names} names, for up to {size.covariance:,} test problems with each "
             f"number of names from 1 to {size.names}. `same answer`: the number of problems with "
             "the same answer, letter by letter, to all renamings; the score says nothing about "
-            "these. `alpha_covariance` measures any other encoder-decoder or decoder, and "
-            "`hf-alpha ask` one that follows instructions (docs/train.md)."
+            "these. `alpha_covariance` measures any other encoder-decoder or decoder."
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:

@@ -14,7 +14,7 @@ from . import measures
 from .encodings import FULL, LOGIC, Encodings
 from .results import Results
 from .sizes import Size
-from .table import TASKS, Block, Column, Row, Table, number, percent, ranked
+from .table import SEVERAL, TASKS, Block, Column, Row, Table, number, percent, ranked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,7 +104,7 @@ class Heatmaps(Table):
             rows = [row for row in self.rows(size) if row.task == task and FULL not in row.name]
             parts = []
             for part in PARTS:
-                if order := ranked(rows, results, f"correct {part}"):
+                if order := ranked(rows, results, f"correct {part}", SEVERAL):
                     row, best = order[0]
                     parts.append(f"`{part}` {row.cells[0]} ({percent(best)} %)")
             if parts:

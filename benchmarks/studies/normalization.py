@@ -13,7 +13,7 @@ from .copying import Copying, distance
 from .models import Model
 from .results import Results
 from .sizes import Size
-from .table import TASKS, Block, Column, Row, Table, number, percent, ranked
+from .table import TASKS, Block, Column, Row, Table, number
 
 COPYING = Copying()
 PARTS, ROWS = "f_bn", "f_fn"
@@ -147,23 +147,20 @@ class Normalization(Table):
         )
 
     def findings(self, results: Results, size: Size) -> list[str]:
-        rows = {row.name: row for row in self.rows(size)}
         sentences = []
-        for task in dict.fromkeys(row.task for row in rows.values()):
+        for task in dict.fromkeys(row.task for row in self.rows(size)):
             for encoding, variants in VARIANTS.items():
                 names = {f"{task}-{encoding}-{norms.slug}": norms for norms in variants}
-                order = ranked([rows[name] for name in names], results, "correct by names")
-                if len(order) < len(names):
+                if not all(results.values(name, "correct by names") for name in names):
                     continue
-                ranking = ", ".join(f"{names[row.name]} ({percent(mean)} %)" for row, mean in order)
                 adaptive = [name for name, norms in names.items() if norms.scale == ADACOS]
                 ends = [end for name in adaptive for end in results.values(name, "scale")]
                 (columns, *_) = results.values(adaptive[0], "columns")
                 least, most = _two_digits(min(ends)), _two_digits(max(ends))
                 end = f"at {least}" if least == most else f"between {least} and {most}"
                 sentences.append(
-                    f"{TASKS[task]}, {encodings.ENCODINGS[encoding]}, from best to worst: "
-                    f"{ranking}. With {number(columns)} columns, the AdaCos scale ends {end}."
+                    f"{TASKS[task]}, {encodings.ENCODINGS[encoding]}: with {number(columns)} "
+                    f"columns, the AdaCos scale ends {end}."
                 )
         return sentences
 

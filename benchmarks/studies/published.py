@@ -123,7 +123,7 @@ class Published(Table):
             for row, rate in ranked(rows, results, f"correct at most {NAMES[0]}")[:1]:
                 sentences.append(
                     f"{TASKS[task]}: with at most {NAMES[0]} names and {LENGTHS[1]} tokens, "
-                    f"{row.name} is best with {percent(rate)} %."
+                    f"{row.name} answers most of these models, {percent(rate)} %."
                 )
         return sentences
 

@@ -190,13 +190,19 @@ def _effort(row: Row, results: Results) -> tuple[str, str]:
     return f"{fmean(entry['training']['hours'] for entry in entries):.2f}", str(len(entries))
 
 
-def ranked(rows: Sequence[Row], results: Results, key: str) -> list[tuple[Row, float]]:
-    """The rows that have a number, with its mean over the seeds, the largest first."""
+def ranked(
+    rows: Sequence[Row], results: Results, key: str, seeds: int = 1
+) -> list[tuple[Row, float]]:
+    """The rows that have a number for so many seeds, with its mean, the largest first.
+
+    Sentences that name the best want `SEVERAL` seeds: one says little about which row is better.
+    """
     row_values = [(row, results.values(row.name, key)) for row in rows]
-    means = [(row, fmean(values)) for row, values in row_values if values]
+    means = [(row, fmean(values)) for row, values in row_values if len(values) >= seeds]
     return sorted(means, key=lambda pair: -pair[1])
 
 
+SEVERAL = 2
 TASKS = {"propositional": "Propositional logic", "ltl": "LTL", "copying": "Copying"}
 
 
@@ -218,6 +224,7 @@ def markdown(heads: Sequence[str], lines: Sequence[Sequence[str]], words: int = 
 
 
 __all__ = [
+    "SEVERAL",
     "TASKS",
     "Block",
     "Column",

@@ -4,7 +4,8 @@
     python examples/tasks/inline.py data/inline-8 8  # 4 to 8 in training
 
 Source: the variable and a function; target: the function without it; as `ast.unparse` writes them.
-No source of the test is, names aside, one of training.
+No source of the test is, names aside, one of training, or of a training with 4 to 6 names, which
+a model may have had before.
 """
 
 import ast
@@ -18,15 +19,16 @@ from pathlib import Path
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 WORDS = ["old", "new", "rate", "size", "_tmp", "total", "i", "x", "y", "max_len", "node", "key"]
 NAMES = [f"{word}{number}" for word in WORDS for number in ["", 1, 2, 3]]
-READS = 6  # of parameters; a function with fewer parameters reads some again
+LEAST, MOST = 4, 6  # names in training, unless more are asked for
+READS = 6  # of parameters; a function with fewer reads some again, one with more not all of them
 
 
 def draw(rng: random.Random, names: int) -> tuple[str, ast.FunctionDef]:
     """Draw a function with so many different names; return the one to be inlined, too."""
     function, one, two, *parameters = rng.sample(NAMES, names)
-    reads = [*parameters, *rng.choices(parameters, k=READS - len(parameters))]
+    reads = [*parameters, *rng.choices(parameters, k=max(0, READS - len(parameters)))]
     rng.shuffle(reads)
-    x, y, z, u, v, w = (ast.Name(read) for read in reads)
+    x, y, z, u, v, w = (ast.Name(read) for read in reads[:READS])
     a, b = ast.Name(one), ast.Name(two)
     test = ast.Compare(binary(rng, a, u), [rng.choice([ast.Lt, ast.GtE])()], [v])
     body: list[ast.stmt] = [
@@ -71,6 +73,11 @@ def pair(rng: random.Random, names: int) -> dict[str, str]:
     return {"source": f"inline {name}\n{source}", "target": target}
 
 
+def training(rng: random.Random, largest: int) -> list[dict[str, str]]:
+    """Draw the pairs of training, with 4 names to so many."""
+    return [pair(rng, rng.randint(LEAST, largest)) for _ in range(20_000)]
+
+
 def save(file: Path, pairs: list[dict[str, str]]) -> None:
     """Write pairs into a file."""
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
@@ -87,13 +94,13 @@ def shape(pair: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    folder, largest = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 6
+    folder, largest = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else MOST
     rng = random.Random(0)
     folder.mkdir(parents=True, exist_ok=True)
-    train = [pair(rng, rng.randint(4, largest)) for _ in range(20_000)]
-    seen, test = set(map(shape, train)), list[dict[str, str]]()
+    train, before = training(rng, largest), training(random.Random(0), MOST)
+    seen, test = set(map(shape, [*train, *before])), list[dict[str, str]]()
     while len(test) < 6 * 60:
-        drawn = pair(rng, 4 + len(test) // 60)
+        drawn = pair(rng, LEAST + len(test) // 60)
         if shape(drawn) not in seen:
             test.append(drawn)
     save(folder / "train.jsonl", train)

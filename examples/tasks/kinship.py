@@ -111,7 +111,20 @@ def longer_stories(stories: list[Story], most: int, rng: random.Random) -> list[
     """Return the stories, half of them with more facts, up to `most`; 0 for none."""
     if not most:
         return stories
-    pairs: dict[Relation, set[tuple[str, ...]]] = defaultdict(set)
+    told_by, genders = what_two_tell(stories)
+    return [
+        with_facts(story, rng.randint(len(story["edge_types"]) + 1, most), told_by, genders, rng)
+        if rng.random() < 0.5
+        else story
+        for story in stories
+    ]
+
+
+def what_two_tell(
+    stories: Iterable[Story],
+) -> tuple[dict[Relation, list[Facts]], dict[str, str]]:
+    """Return the pairs of facts that tell a relation, and the gender that a fact leads to."""
+    pairs: dict[Relation, set[Facts]] = defaultdict(set)
     genders: dict[str, str] = {}
     for story in stories:
         people = [gender for _, gender in genders_of(story)]
@@ -119,13 +132,7 @@ def longer_stories(stories: list[Story], most: int, rng: random.Random) -> list[
             pairs[people[story["query_edge"][0]], story["target"]].add(tuple(story["edge_types"]))
         for (_, person), relation in zip(story["story_edges"], story["edge_types"], strict=True):
             genders[relation] = people[person]
-    told_by = {relation: sorted(told) for relation, told in pairs.items()}
-    return [
-        with_facts(story, rng.randint(len(story["edge_types"]) + 1, most), told_by, genders, rng)
-        if rng.random() < 0.5
-        else story
-        for story in stories
-    ]
+    return {relation: sorted(told) for relation, told in pairs.items()}, genders
 
 
 def with_facts(

@@ -5,16 +5,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from hf_alpha.cli import (
-    ask,
     compare,
     convert,
     data,
     demo,
     evaluate,
-    names_benchmark,
     quickstart,
     share,
     solve,
@@ -22,7 +20,6 @@ from hf_alpha.cli import (
     transduce,
 )
 from hf_alpha.cli.common import quiet_bars, say
-from hf_alpha.cli.old_names import renewed
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
@@ -34,9 +31,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Ask": {
         "solve": solve.solve,
         "evaluate": evaluate.evaluate,
-        "ask": ask.ask,
         "demo": demo.demo,
-        "names-benchmark": names_benchmark.names_benchmark,
     },
     "Share": {"release": share.release, "push": share.push, "info": share.info},
     "Data": {"generate-data": data.generate_data, "transduce": transduce.transduce},
@@ -66,14 +61,6 @@ class OnceCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class Commands(TyperGroup):
-    """The commands; an old command line is read as the one that is written now."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command as the base class does."""
-        return super().resolve_command(ctx, renewed(args[0], args[1:]))
-
-
 FIRST = """\
 hf-alpha quickstart                      see in three minutes what it is about
 hf-alpha solve 'request & !grant'        ask a released model; a solver checks the answer
@@ -85,7 +72,6 @@ All commands: hf-alpha --help. Where to begin: docs/start.md"""
 """What `hf-alpha` alone prints."""
 
 app = typer.Typer(
-    cls=Commands,
     invoke_without_command=True,
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
     **STYLE,

@@ -20,14 +20,6 @@ def compare(
     out: Annotated[Path, typer.Option(help="Folder for models, table and pictures.")] = Path(
         "comparison"
     ),
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01,
-            help="Train each for so many minutes of the processor, in optimiser steps alone; by "
-            "default for the recipe's steps, as many for each.",
-        ),
-    ] = None,
     seeds: Annotated[
         int, typer.Option(min=1, help="Train each so often, with seeds that follow one another.")
     ] = 1,
@@ -50,8 +42,8 @@ def compare(
 ) -> None:
     """Train a recipe with each encoding, and show all of them side by side.
 
-    All have the same optimiser steps. The table says what each run cost, and whether it has learned
-    rows like those of training: what has not cannot generalise either.
+    All have the same optimiser steps. The table says whether each run has learned rows like those
+    of training, too: what has not cannot generalise either.
     """
     from hf_alpha.recipe import PairsRecipe, read_recipe
     from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
@@ -65,7 +57,6 @@ def compare(
         names,
         own_test_rows(settings, data, split),
         out,
-        seconds=None if minutes is None else 60 * minutes,
         seeds=seeds,
         tuning_steps=tune,
         covariance=covariance,

@@ -66,8 +66,6 @@ def evaluate(
     hf-alpha evaluate t5-small converted tuned --data test.jsonl --out before-and-after
 
     Of models that do not answer with text: the metrics of their recipe's objective.
-
-    Models that follow instructions are asked by a prompt: hf-alpha ask.
     """
     check_places(*models)
     from hf_alpha.recipe import writes_answers
@@ -152,7 +150,8 @@ def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> 
     if not isinstance(recipe, OwnRecipe):
         raise ValueError(
             f"{models[0]} has no symbols, and no recipe says what its problems are: name a "
-            "converted model beside it (hf-alpha convert), or ask it by a prompt (hf-alpha ask)"
+            "converted model beside it (hf-alpha convert), or ask it by prompts with "
+            "lm-evaluation-harness (docs/names-benchmark.md)"
         )
     return recipe
 

@@ -1,4 +1,4 @@
-"""Groups of options that `evaluate` and `ask` share."""
+"""Groups of options of `evaluate`."""
 
 import shlex
 import sys

@@ -11,7 +11,6 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from hf_alpha.folders import parse_json
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.trust import TRUST_OPTION, trusting
 
@@ -238,14 +237,6 @@ def by_class(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def json_object(option: str, text: str | None) -> dict[str, Any]:
-    """Read the value of an option."""
-    value = parse_json(text or "{}", f"{option} {text}")
-    if not isinstance(value, dict):
-        raise ValueError(f"{option} {text}: write a JSON object")
-    return value
-
-
 def one_of(choices: dict[str, Any], kind: str, name: str) -> Any:
     """Find what an argument names.
 
@@ -274,7 +265,6 @@ __all__ = [
     "fraction",
     "grouped",
     "integers",
-    "json_object",
     "may_trust",
     "names_of",
     "one_of",

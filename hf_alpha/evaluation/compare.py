@@ -31,7 +31,7 @@ MOST_COLUMNS = 12
 
 
 class Entrant(Protocol):
-    """A model that `compare` measures: one with symbols, or one that is asked by a prompt."""
+    """A model that `compare` measures: one with symbols, or one of Transformers as it is."""
 
     name: str
 
@@ -42,9 +42,6 @@ class Entrant(Protocol):
 
     def evaluate(self, exam: Exam) -> Report:
         """Answer the problems, and check the answers."""
-
-    def check_covariance(self) -> None:
-        """Raise ValueError if its alpha-covariance cannot be measured."""
 
     def covariance(
         self, exam: Exam, problems: Sequence[str], max_renamings: int | None, seed: int
@@ -87,9 +84,6 @@ class EvaluatedModel:
             folder=exam.folder,
             **exam.settings,
         )
-
-    def check_covariance(self) -> None:
-        """Raise nothing: its search always finds the same answers."""
 
     def covariance(
         self,
@@ -291,13 +285,9 @@ def compare(
 
     Raises:
         TypeError: there is no such option.
-        ValueError: alpha-covariance is wanted of a model whose answers are drawn, or another
-            process writes in `out`.
+        ValueError: another process writes in `out`.
     """
     setup = Options(**options)
-    if setup.covariance:  # before the first answer: answers may cost money
-        for entrant in models:
-            entrant.check_covariance()
     plan = _CovariancePlan(
         _probes(rows, setup.covariance, setup.seed), setup.max_renamings, setup.seed
     )

@@ -1,13 +1,11 @@
 """Models by their names, ready to be measured by `compare`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from hf_alpha.evaluation.compare import EvaluatedModel
 from hf_alpha.evaluation.hosts import HostModel
-from hf_alpha.evaluation.instructed import AskedModel, LocalModel
 from hf_alpha.loading import ANSWERING, auto_class, load_checkpoint, load_config, load_host
 
 
@@ -45,25 +43,6 @@ def has_symbols(model: str) -> bool:
     return hasattr(load_config(model), "symbol_classes")
 
 
-def asked_model(
-    name: str, model: str, device: torch.device, generation: Mapping[str, Any], seed: int = 0
-) -> AskedModel:
-    """Load a model of Transformers, to ask it by a prompt.
-
-    Args:
-        name: what its row is called.
-        model: folder or Hub name.
-        device: where it runs.
-        generation: arguments of `generate`.
-        seed: of replies that are drawn.
-
-    Raises:
-        ValueError: it does not write answers, or cannot be read.
-    """
-    host, tokenizer = load_host(model, _answering(model))
-    return AskedModel(name, LocalModel(host.to(device), tokenizer, generation, seed))
-
-
 def _answering(model: str) -> Any:
     """Return the Auto class of a model that writes answers.
 
@@ -76,4 +55,4 @@ def _answering(model: str) -> Any:
     return kind
 
 
-__all__ = ["answering_model", "asked_model", "has_symbols", "trained_model"]
+__all__ = ["answering_model", "has_symbols", "trained_model"]

@@ -44,8 +44,7 @@ from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import DrawnTask, Task, Verdict, get_task, name_of
 from hf_alpha.tasks.base import warn_once
-from hf_alpha.tasks.checking import Answer, Given, check_answers, load
-from hf_alpha.tasks.prompts import NoAnswer
+from hf_alpha.tasks.checking import Answer, Given, NoAnswer, check_answers, load
 
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
@@ -78,7 +77,7 @@ class Exam:
 
 
 class Answerer(Protocol):
-    """Whoever answers problems: a model with symbols, or one that is asked by a prompt."""
+    """Whoever answers problems: a model with symbols, or one of Transformers as it is."""
 
     @property
     def module(self) -> torch.nn.Module | None:

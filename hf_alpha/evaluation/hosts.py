@@ -24,8 +24,7 @@ from hf_alpha.generation import (
     warn_of_unknown,
 )
 from hf_alpha.tasks import DrawnTask, Task
-from hf_alpha.tasks.checking import Answer, Given
-from hf_alpha.tasks.prompts import NoAnswer
+from hf_alpha.tasks.checking import Answer, Given, NoAnswer
 
 SAMPLE = "swap x_1 Y : ( a + b ) → Zoë's 42"
 """How it is encoded stands for a tokenizer."""
@@ -110,8 +109,8 @@ class HostModel:
         """
         if isinstance(task, DrawnTask):
             raise ValueError(
-                f"{self.name} has no symbols, and answers your own pairs only: of task "
-                f"{task.name!r}, hf-alpha ask asks it by a prompt"
+                f"{self.name} has no symbols, and answers your own pairs only, no problems of task "
+                f"{task.name!r}: docs/names-benchmark.md asks language models by prompts"
             )
         targets = [str(row["answer"]) for row in rows if row.get("answer") is not None]
         lengths = [len(self.tokenizer(target, verbose=False)["input_ids"]) for target in targets]
@@ -125,9 +124,6 @@ class HostModel:
         return evaluate_answers(
             self._writer(exam), exam.task, exam.rows, name=self.name, folder=exam.folder, **rest
         )
-
-    def check_covariance(self) -> None:
-        """Raise nothing: its search always finds the same answers."""
 
     def covariance(
         self,

@@ -1,6 +1,6 @@
 """Tasks: what is solved, how an answer is written and how it is checked."""
 
-from .base import DrawnTask, Task, Tour, Verdict
+from .base import DrawnTask, Task, Verdict
 from .decision import Decision
 from .problem import Problem
 from .registry import drawn_task, get_task, name_of, register_task, task_names
@@ -10,7 +10,6 @@ __all__ = [
     "DrawnTask",
     "Problem",
     "Task",
-    "Tour",
     "Verdict",
     "drawn_task",
     "get_task",

@@ -5,7 +5,6 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -17,7 +16,6 @@ from .commuting import Fixed, commuted, fixed_tokens
 from .decision import Decision
 from .explanation import Explanation
 from .problem import Problem
-from .prompts import Prompt
 from .sampling import Sampler
 from .solver_process import MissingSolverError, SolverCrashError
 
@@ -47,29 +45,6 @@ class Verdict(StrEnum):
     def is_correct(self) -> bool:
         """Whether the answer solves the problem."""
         return self in (Verdict.exact, Verdict.correct)
-
-
-@dataclass(frozen=True)
-class Tour:
-    """What the tour (`hf-alpha quickstart`) of a task needs to know.
-
-    Attributes:
-        vanilla: the released model that it starts from.
-        tuned: the released model that is its conversion, tuned.
-        sizes: of the problems in training and in the test.
-        sides: where the conversion adds aggregated attention.
-        solver: which solver checks answers, as `Task.check` calls it, and what to call it.
-        constants: weight of the leaves 0 and 1; None for the task's own.
-        example: a problem to try.
-    """
-
-    vanilla: str
-    tuned: str
-    sizes: range
-    sides: tuple[str, ...]
-    solver: tuple[str, str]
-    constants: float | None
-    example: str
 
 
 class Task(ABC):
@@ -104,7 +79,6 @@ class Task(ABC):
         released_model: name of the released model that `hf-alpha solve` takes unless told
             otherwise; None where there is none.
         decides: there is a solver behind `decide`, which needs no model.
-        prompt: for models that follow instructions; None where there is none.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
     """
@@ -126,7 +100,6 @@ class Task(ABC):
     empty_answer: ClassVar[str] = "(empty)"
     released_model: ClassVar[str | None] = None
     decides: ClassVar[bool] = False
-    prompt: ClassVar[Prompt | None] = None
     held_out: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -430,14 +403,12 @@ class DrawnTask(Task):
     Attributes:
         targets: way to compute a target -> what a dataset card says of it; the first is the
             default.
-        tour: of `hf-alpha quickstart`; None where there is none.
         sizes: the papers' smallest and largest size.
         alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
     """
 
     targets: ClassVar[Mapping[str, str]]
-    tour: ClassVar[Tour | None] = None
     sizes: ClassVar[tuple[int, int]] = (1, 35)
     alpha: ClassVar[float] = 0.0
     constant_priority: ClassVar[float] = 0.0

@@ -1,10 +1,10 @@
 """Verdicts on many answers; here, so that a process that checks them need not load torch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .base import Task, Verdict
-from .prompts import NoAnswer
 
 
 class Answer(str):
@@ -20,6 +20,13 @@ class Answer(str):
         self = super().__new__(cls, text)
         self.ended = ended
         return self
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """What stands in place of an answer where there is none, and why."""
+
+    reason: str
 
 
 Given = Sequence[str] | NoAnswer
@@ -74,4 +81,4 @@ def load(task: Task) -> None:
     """Do nothing; that a process can be told to shows that it can load the task."""
 
 
-__all__ = ["Given", "check_answer", "check_answers", "load"]
+__all__ = ["Given", "NoAnswer", "check_answer", "check_answers", "load"]

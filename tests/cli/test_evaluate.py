@@ -7,7 +7,6 @@ import pytest
 from commands import hf_alpha
 from datasets import load_dataset
 from pictures import shows_reports
-from transformers import BertConfig, BertForSequenceClassification
 
 
 @pytest.mark.slow
@@ -140,12 +139,3 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
 def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
     done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--quiet", *arguments)
     assert message in done.error
-
-
-def test_models_that_do_not_answer_are_not_asked(tmp_path):
-    BertForSequenceClassification(BertConfig(
-        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=8,
-    )).save_pretrained(tmp_path)  # fmt: skip
-    done = hf_alpha("ask", tmp_path, "--out", tmp_path / "out", "--task", "ltl")
-    assert "does not write answers: hf-alpha evaluate measures such models" in done.error

@@ -11,13 +11,12 @@ from pathlib import Path
 import own_process
 import pytest
 import typer.main
-from commands import any_command, hf_alpha, study
+from commands import any_command, hf_alpha
 from hosts import make_host
 from small_tokenizers import word_level
 
 import hf_alpha as hf_alpha_package
 from hf_alpha.cli import PANELS, app
-from hf_alpha.cli.old_names import MOVED_OUT
 from hf_alpha.folders import locked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,10 +44,10 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     if command is None:
         words = set(COMMANDS)
         assert words == {
-            *("generate-data", "train", "convert", "evaluate", "ask", "solve", "release", "push"),
-            *("quickstart", "info", "compare", "transduce", "names-benchmark", "demo"),
+            *("generate-data", "train", "convert", "evaluate", "solve", "release", "push"),
+            *("quickstart", "info", "compare", "transduce", "demo"),
         }
-        assert len(words) <= 14 and all(f"─ {panel} ─" in text for panel in PANELS)
+        assert len(words) <= 12 and all(f"─ {panel} ─" in text for panel in PANELS)
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
@@ -85,17 +84,6 @@ def test_no_panel_of_a_help_is_long():
     assert {panel for name, panel in sizes if name == "evaluate"} > {"Problems", "Cards"}
 
 
-@pytest.mark.parametrize("name", MOVED_OUT)
-def test_old_names_say_the_new_one_whatever_follows(name):
-    assert name not in COMMANDS and name not in hf_alpha("--help").out
-    for rest in ([], ["--help"], ["ltl", "--only", "x", "--steps=3"]):
-        said = f"error: `hf-alpha {name}` is no command any more: write {MOVED_OUT[name]}"
-        assert hf_alpha(name, *rest).error == said
-    command, _ = MOVED_OUT[name].split(" (")
-    helped = study(command.removeprefix("python -m benchmarks."), "--help")
-    assert helped.code == 0 and f"Usage: {command} [OPTIONS]" in helped.out
-
-
 OPTIONS = [
     (command, option)
     for command, made in COMMANDS.items()
@@ -129,9 +117,7 @@ WRITERS = {
     "train": ["propositional/debug", "training.output_dir=out"],
     "quickstart": ["--output", "OUT"],
     "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
-    "ask": ["MODEL", "--out", "OUT", "--data", "DATA", "--quiet"],
     "compare": ["RECIPE", "--out", "OUT"],
-    "names-benchmark": ["it@http://127.0.0.1:9/v1", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
     "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
     "generate-data": ["OUT"],

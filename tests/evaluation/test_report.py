@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from hf_alpha.evaluation import AlphaCovariance, Rates, Record, Report, table
 from hf_alpha.evaluation.covariance import CovarianceSample
-from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE
+from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE, lengths_table
 from hf_alpha.tasks import Verdict
 
 DASH = "\N{EN DASH}"
@@ -198,3 +199,19 @@ def test_facts_have_a_block_of_their_own():
         "correct  ltl              50.0  100.0  50.0  50.0",
         "samples                      2      1     2     6",
     ]
+
+
+def test_rates_by_length_and_names_are_told_apart():
+    """Long rows are wrong whatever their names, and the table says so."""
+    records = [
+        Record(0, "x", "y", names, size, ("y",), ("exact" if size == 10 else "wrong",))
+        for names in (2, 3, 9)
+        for size in (10, 50)
+    ]
+    table = lengths_table([Report("one", {}, records)], "correct", columns=2, rows=2)
+    rows = [line.split() for line in table.splitlines()]
+    assert rows[0] == ["correct", "tokens:", "10", "50", "all"]
+    assert rows[2] == ["one", "2", "names", "100.0", "0.0", "50.0"]
+    assert rows[3] == ["3-9", "names", "100.0", "0.0", "50.0"]
+    same = [replace(record, size=10) for record in records]
+    assert lengths_table([Report("one", {}, same)], "correct") == ""

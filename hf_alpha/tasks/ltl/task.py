@@ -8,7 +8,6 @@ from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.base import (
     FormulaTask,
-    Tour,
     Verdict,
     solver_proof,
     solver_target,
@@ -16,14 +15,12 @@ from hf_alpha.tasks.base import (
 )
 from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.explanation import Explanation
-from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
 from . import lasso
 from .explain import explain
 from .grammar import LTL, LTL_WITHOUT_OR, for_solvers
-from .prompt import TracePrompt
 from .sampler import LtlSampler
 from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
 from .witness import is_satisfiable_step, shortest_witness
@@ -86,16 +83,6 @@ class LTLTask(FormulaTask):
     )
     released_model: ClassVar[str | None] = "ltl-relational"
     decides: ClassVar[bool] = True
-    tour: ClassVar[Tour | None] = Tour(
-        vanilla="ltl-learned-small",
-        tuned="ltl-converted-small",
-        sizes=range(1, 16),
-        sides=("encoder",),
-        solver=("spot", "Spot"),
-        constants=None,
-        example="G(request -> F grant) & F request",
-    )
-    prompt: ClassVar[Prompt | None] = TracePrompt()
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0

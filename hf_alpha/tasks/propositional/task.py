@@ -9,7 +9,6 @@ from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks import truth_table
 from hf_alpha.tasks.base import (
     FormulaTask,
-    Tour,
     Verdict,
     solver_proof,
     solver_target,
@@ -17,7 +16,6 @@ from hf_alpha.tasks.base import (
 )
 from hf_alpha.tasks.decision import Clock, Decision, small_core
 from hf_alpha.tasks.explanation import Explanation
-from hf_alpha.tasks.prompts import Prompt
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
 
@@ -25,7 +23,6 @@ from . import sat
 from .assignment import Assignment, read_assignment, write_assignment
 from .explain import explain
 from .grammar import PROPOSITIONAL
-from .prompt import AssignmentPrompt
 from .sampler import FormulaSampler
 
 SOLVER = "python-sat"
@@ -83,16 +80,6 @@ class PropositionalTask(FormulaTask):
     empty_answer: ClassVar[str] = "(empty: any assignment)"
     released_model: ClassVar[str | None] = "propositional-relational"
     decides: ClassVar[bool] = True
-    tour: ClassVar[Tour | None] = Tour(
-        vanilla="propositional-learned-small",
-        tuned="propositional-converted-small",
-        sizes=range(1, 16),
-        sides=("encoder", "decoder"),
-        solver=("aiger", "a SAT solver"),
-        constants=0.05,
-        example="request & !(grant | idle)",
-    )
-    prompt: ClassVar[Prompt | None] = AssignmentPrompt()
     alpha: ClassVar[float] = 0.095
 
     def is_satisfiable(self, tokens: Sequence[str]) -> bool:

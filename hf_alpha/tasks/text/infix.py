@@ -3,8 +3,7 @@
 `a & ( b | c )` is `("&", "a", ("|", "b", "c"))`. A name is a string.
 """
 
-import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TypeAlias
 
 Term: TypeAlias = "str | tuple[str, Term] | tuple[str, Term, Term]"
@@ -70,15 +69,6 @@ def write_term(term: Term, inner: bool = False) -> str:
     return f"( {text} )" if inner else text
 
 
-def draw_term(rng: random.Random, leaves: Sequence[str], operators: Sequence[str]) -> Term:
-    """Draw a term over leaves in their order."""
-    if len(leaves) == 1:
-        return leaves[0]
-    middle = rng.randint(1, len(leaves) - 1)
-    left, right = (draw_term(rng, part, operators) for part in (leaves[:middle], leaves[middle:]))
-    return rng.choice(operators), left, right
-
-
 def names_in(term: Term) -> list[str]:
     """Return the different names of a term, in order of first occurrence."""
     names: dict[str, None] = {}
@@ -92,4 +82,4 @@ def names_in(term: Term) -> list[str]:
     return list(names)
 
 
-__all__ = ["Term", "draw_term", "names_in", "read_term", "write_term"]
+__all__ = ["Term", "names_in", "read_term", "write_term"]

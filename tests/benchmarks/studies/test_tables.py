@@ -9,7 +9,7 @@ from benchmarks.studies.document import write_document
 from benchmarks.studies.results import Results
 from benchmarks.studies.run import settings_of
 from benchmarks.studies.sizes import SIZES
-from benchmarks.studies.table import papers
+from benchmarks.studies.table import SEVERAL, papers
 from benchmarks.studies.tables import TABLES
 
 CASES = [(table, size) for table in TABLES.values() for size in (*SIZES.values(), TINY)]
@@ -85,7 +85,8 @@ def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
     made = {"hardware": "a processor", "threads": 1, "date": "2020-01-02", "settings": {}}
     for row in rows:
         training = {"steps": 1, "batch_size": 2, "hours": 0.5} if row.model is not None else {}
-        results.put(row.name, 0, {"measured": numbers, "training": training, **made})
+        for seed in range(1 if row.model is None else SEVERAL):
+            results.put(row.name, seed, {"measured": numbers, "training": training, **made})
     text = write_document([table], [TINY], results.path.parent).read_text()
     tasks = {row.task for row in rows}
     assert text.count("\n| --- |") == len(blocks) * len(tasks)

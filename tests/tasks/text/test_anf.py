@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_alpha.tasks.text.anf import check, normal_form
+from hf_alpha.tasks.text.anf import check
 
 SOURCE = "( a & b ) | ( c ^ ( a & b ) )"
 
@@ -43,7 +43,7 @@ def test_wrong_answers(answer):
 
 
 def test_a_name_is_its_own_form_and_sources_are_terms():
-    assert normal_form("a", []) == "a" and check("a", "a") and not check("a", "b")
+    assert check("a", "a") and not check("a", "b")
     with pytest.raises(ValueError, match="no term"):
         check("a &", "a")
 

@@ -1,12 +1,10 @@
 """Terms in infix notation are read as they are written."""
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.tasks.text.infix import draw_term, names_in, read_term, write_term
+from hf_alpha.tasks.text.infix import names_in, read_term, write_term
 
 terms = st.recursive(
     st.sampled_from(["a1", "b2", "c3"]),
@@ -44,9 +42,3 @@ def test_a_term_is_read_as_it_is_written(term):
 def test_what_is_no_term_is_an_error(text):
     with pytest.raises(ValueError, match="no term"):
         read_term(text, "&|", "~")
-
-
-@given(st.integers(0, 99), st.integers(1, 9))
-def test_a_term_is_drawn_over_leaves_in_their_order(seed, count):
-    leaves = [f"a{number}" for number in range(count)]
-    assert names_in(draw_term(random.Random(seed), leaves, "&|")) == leaves

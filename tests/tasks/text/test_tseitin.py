@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.tasks.text.infix import names_in, read_term, write_term
-from hf_alpha.tasks.text.tseitin import check, clauses_of
+from hf_alpha.tasks.text.infix import names_in, read_term
+from hf_alpha.tasks.text.tseitin import check
 
 
 def value(formula, values):
@@ -83,15 +83,3 @@ def test_wrong_answers(answer):
 @pytest.mark.parametrize("answer", ["", ";", "a | ; b", "a b", "~ ~ a", "( a )", "a & b", "~"])
 def test_what_is_no_clause_is_wrong(answer):
     assert check("a & b", answer) is False
-
-
-def test_formulas_of_many_names():
-    """More than a table can hold: 40 names, and 39 new ones."""
-    formula = "a0"
-    for number in range(1, 40):
-        formula = ("|", formula, ("~", f"a{number}"))
-    target = clauses_of(formula, [f"t{number}" for number in range(39)])
-    assert check(write_term(formula), target) is True
-    needed = "~ t20 | t19 | ~ a21 ; "
-    assert needed in target and check(write_term(formula), target.replace(needed, "")) is False
-    assert check(write_term(formula), f"{target} ; t38 | a0 ; ~ t30 | a0") is False

@@ -1,0 +1,72 @@
+"""Make pairs for A-normal form: each operation of a term is bound to a name that the source lacks.
+
+    python examples/tasks/anf.py data/anf
+
+`a1 & ( b2 | c3 )` is answered by `let d4 = b2 | c3 ; let e5 = a1 & d4 ; e5`;
+`hf_alpha.tasks.text.anf:check` says which answers are right.
+"""
+
+import random
+from collections.abc import Sequence
+
+from pair_files import PairFiles, Row, draw_term, letter_names, spread
+
+from hf_alpha.tasks.text.anf import OPERATORS
+from hf_alpha.tasks.text.infix import Term, write_term
+
+MOST_OPERATIONS = 7
+
+
+def draw(rng: random.Random, pool: Sequence[str], names: int, operations: int) -> Row:
+    """Draw a pair.
+
+    Args:
+        rng: the random numbers.
+        pool: names of the source and new ones.
+        names: different ones of the source, at most one more than there are operations.
+        operations: of the source.
+    """
+    chosen = rng.sample(pool, names + operations)
+    leaves = spread(rng, chosen[:names], operations + 1)
+    term = draw_term(rng, leaves, OPERATORS)
+    return {
+        "source": write_term(term),
+        "target": normal_form(term, chosen[names:]),
+        "names": names,
+        "operations": operations,
+    }
+
+
+def normal_form(term: Term, names: Sequence[str]) -> str:
+    """Write the A-normal form of a term, inner operations first and left ones before right ones.
+
+    Args:
+        term: with two operands to each operator.
+        names: new ones, one for each operation.
+    """
+    unused, statements = iter(names), list[str]()
+
+    def bind(part: Term) -> str:
+        if isinstance(part, str):
+            return part
+        operator, *operands = part
+        left, right = map(bind, operands)
+        statements.append(f"let {(name := next(unused))} = {left} {operator} {right}")
+        return name
+
+    result = bind(term)
+    return " ; ".join([*statements, result])
+
+
+SEEN, UNSEEN = letter_names(26)
+FILES = PairFiles(
+    draw,
+    SEEN,
+    UNSEEN,
+    train=[(names, size) for size in range(1, MOST_OPERATIONS + 1)
+           for names in range(2, min(4, size + 1) + 1)],
+    test=[(names, MOST_OPERATIONS) for names in range(2, MOST_OPERATIONS + 2)],
+)  # fmt: skip
+
+if __name__ == "__main__":
+    FILES.main()

@@ -1,0 +1,136 @@
+"""Files of pairs that are drawn: for training, and tests with names of training and with others.
+
+Each task here that is drawn has a `FILES`, and is a command: `python examples/tasks/anf.py
+data/anf`.
+"""
+
+import argparse
+import json
+import random
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+from hf_alpha.folders import write_text
+from hf_alpha.tasks.text.infix import Term
+
+Row = dict[str, Any]
+Size = tuple[int, ...]
+PARTS = {"train": "names to train with", "test": "the same names", "new-names": "other names"}
+"""Files without their suffix, and which names they have."""
+ATTEMPTS = 1000
+"""Problems that are drawn at most to find one that training lacks."""
+
+
+def letter_names(count: int) -> tuple[list[str], list[str]]:
+    """Return two pools of so many names, a letter and a number each, without a common letter."""
+    names = [f"{letter}{number}" for number in range(count) for letter in ascii_lowercase]
+    first, second = ascii_lowercase[:13], ascii_lowercase[13:]
+    pools = [[name for name in names if name[0] in letters][:count] for letters in (first, second)]
+    return pools[0], pools[1]
+
+
+def spread(rng: random.Random, names: Sequence[str], count: int) -> list[str]:
+    """Return so many names in random order, each of those given at least once."""
+    chosen = [*names, *rng.choices(names, k=count - len(names))]
+    rng.shuffle(chosen)
+    return chosen
+
+
+def draw_term(rng: random.Random, leaves: Sequence[str], operators: Sequence[str]) -> Term:
+    """Draw a term over leaves in their order."""
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = rng.randint(1, len(leaves) - 1)
+    left, right = (draw_term(rng, part, operators) for part in (leaves[:middle], leaves[middle:]))
+    return rng.choice(operators), left, right
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """What the files of a task have.
+
+    Args:
+        draw: a pair of random numbers, names to choose from, and a size; with `source` and
+            `target`, and with other columns that say what size it is.
+        seen: names of training.
+        unseen: names that training lacks, as many.
+        train: sizes in training, each as often as the others.
+        test: sizes in the tests.
+    """
+
+    draw: Callable[..., Row]
+    seen: Sequence[str]
+    unseen: Sequence[str]
+    train: Sequence[Size]
+    test: Sequence[Size]
+
+    def save(self, folder: Path, rows: int = 20_000, tests: int = 100, seed: int = 0) -> None:
+        """Write `train.jsonl`, and `test.jsonl` and `new-names.jsonl`: the same problems, renamed.
+
+        No problem of a test is, up to renaming, one of training.
+
+        Args:
+            folder: where the files go.
+            rows: pairs of training.
+            tests: pairs of each size in a test.
+            seed: the files are a function of it and of the numbers of pairs.
+
+        Raises:
+            ValueError: training has all problems of a size.
+        """
+        rng = random.Random(f"{seed} train")
+        train = [self.draw(rng, self.seen, *rng.choice(self.train)) for _ in range(rows)]
+        shapes = {shape(row["source"], self.seen) for row in train}
+        files = {"train": train}
+        for part, pool in {"test": self.seen, "new-names": self.unseen}.items():
+            rng = random.Random(f"{seed} test")
+            files[part] = list(self._other_problems(rng, pool, shapes, tests))
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, pairs in files.items():
+            write_text(folder / f"{part}.jsonl", "".join(json.dumps(row) + "\n" for row in pairs))
+
+    def _other_problems(
+        self, rng: random.Random, pool: Sequence[str], shapes: Collection[str], tests: int
+    ) -> Iterator[Row]:
+        for size in self.test:
+            for _ in range(tests):
+                drawn = (self.draw(rng, pool, *size) for _ in range(ATTEMPTS))
+                row = next((row for row in drawn if shape(row["source"], pool) not in shapes), None)
+                if row is None:
+                    raise ValueError(
+                        f"{ATTEMPTS} problems of the size {size} are all in training: draw fewer "
+                        "rows for training, or larger problems for the test"
+                    )
+                yield row
+
+    def main(self, argv: Sequence[str] | None = None) -> None:
+        """Write the files as a command line says."""
+        parser = argparse.ArgumentParser(
+            description="Write " + ", ".join(f"{part}.jsonl ({PARTS[part]})" for part in PARTS)
+        )
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("--rows", type=int, default=20_000, help="of training (20000)")
+        parser.add_argument("--tests", type=int, default=100, help="of each size (100)")
+        parser.add_argument("--seed", type=int, default=0, help="(0)")
+        self.save(**vars(parser.parse_args(argv)))
+
+
+def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#{}".format) -> str:
+    """Return a text with its names numbered by first occurrence: what renaming leaves of it.
+
+    Args:
+        text: the text.
+        names: that it may have.
+        spelling: how a number is written.
+    """
+    pool, spelled = frozenset(names), dict[str, str]()
+
+    def number(word: re.Match[str]) -> str:
+        name = word[0]
+        return spelled.setdefault(name, spelling(len(spelled))) if name in pool else name
+
+    return re.sub(r"\w+", number, text)

@@ -1,0 +1,167 @@
+"""Files of pairs: tests have the same problems with other names, and none of training."""
+
+import json
+import random
+import re
+import sys
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hf_alpha.tasks.text import TextTask
+from hf_alpha.tasks.text.infix import names_in, write_term
+
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
+import anf
+import extract
+import proofs
+import tseitin
+from pair_files import PairFiles, draw_term, letter_names, shape, spread
+
+TASKS = {task.__name__: task for task in (anf, tseitin, extract, proofs)}
+tasks = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+seeds = st.integers(0, 2**32)
+
+
+def check_of(task):
+    return import_module(f"hf_alpha.tasks.text.{task.__name__}").check
+
+
+def drawn(task, seed):
+    rng = random.Random(seed)
+    return task.draw(rng, task.SEEN, *rng.choice([*task.FILES.train, *task.FILES.test]))
+
+
+def is_constant(task, source):
+    """Whether a formula is always true, or always false: no clause with its names is needed."""
+    return task is tseitin and any(check_of(task)(source, clauses) for clauses in ("n", "n ; ~ n"))
+
+
+def renamed(text, names):
+    return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), text)
+
+
+@tasks
+@given(seeds)
+def test_a_drawn_pair_is_right_whatever_its_names_are(task, seed):
+    row = drawn(task, seed)
+    source, target = row["source"], row["target"]
+    assert check_of(task)(source, target) is True
+    others = random.Random(seed).sample(task.UNSEEN, len(task.SEEN))
+    names = dict(zip(task.SEEN, others, strict=True))
+    assert check_of(task)(renamed(source, names), renamed(target, names)) is True
+    # New names may be called otherwise than in the data, names of the source may not.
+    new = {name: name for name in task.UNSEEN} | {
+        name: other for name, other in names.items() if not re.search(rf"\b{name}\b", source)
+    }
+    assert check_of(task)(source, renamed(target, new)) is True
+    old = re.findall(r"\w+", source)
+    assume(not is_constant(task, source))
+    swapped = {name: other for name, other in names.items() if name in old}
+    assert check_of(task)(source, renamed(target, swapped)) is False
+
+
+@tasks
+@given(seeds, st.data())
+def test_an_answer_that_lacks_its_end_is_wrong_and_none_is_an_error(task, seed, data):
+    row = drawn(task, seed)
+    assume(not is_constant(task, row["source"]))
+    start, _, _ = row["target"].rpartition("\n" if task is extract else " ; ")
+    assert check_of(task)(row["source"], start) is False
+    words = re.findall(r"\S+|\s+", row["target"])
+    del words[data.draw(st.integers(0, len(words) - 1))]
+    assert check_of(task)(row["source"], "".join(words)) in (True, False)
+
+
+@tasks
+def test_files_have_the_same_problems_with_names_seen_and_unseen(task, tmp_path):
+    task.FILES.main([str(tmp_path), "--rows=300", "--tests=2", "--seed=3"])
+    rows = {
+        part: [json.loads(line) for line in (tmp_path / f"{part}.jsonl").open()]
+        for part in ("train", "test", "new-names")
+    }
+    assert [len(part) for part in rows.values()] == [300, *[2 * len(task.FILES.test)] * 2]
+    shapes = {
+        part: [shape(f"{row['source']}\n{row['target']}", task.SEEN + task.UNSEEN) for row in pairs]
+        for part, pairs in rows.items()
+    }
+    assert shapes["test"] == shapes["new-names"]
+    sources = {
+        part: {shape(row["source"], task.SEEN + task.UNSEEN) for row in pairs}
+        for part, pairs in rows.items()
+    }
+    assert not sources["train"] & sources["test"]
+    for part, pool in {"train": task.SEEN, "test": task.SEEN, "new-names": task.UNSEEN}.items():
+        others = {*task.SEEN, *task.UNSEEN} - {*pool}
+        words = {word for row in rows[part] for word in re.findall(r"\w+", row["source"])}
+        assert words & {*pool} and not words & others
+    for row in rows["test"]:
+        names = {word for word in re.findall(r"\w+", row["source"]) if word in task.SEEN}
+        assert len(names) == row["names"]
+    most = max(row["names"] for row in rows["train"])
+    assert max(row["names"] for row in rows["test"]) > most
+
+
+def test_a_size_of_which_training_has_all_problems_is_an_error(tmp_path):
+    files = PairFiles(proofs.draw, proofs.SEEN, proofs.UNSEEN, [(2, 1)], [(2, 1)])
+    with pytest.raises(ValueError, match=r"of the size \(2, 1\) are all in training"):
+        files.save(tmp_path, rows=1, tests=1)
+
+
+def test_pools_have_no_letter_in_common():
+    pools = letter_names(20)
+    assert [len({*pool}) for pool in pools] == [20, 20]
+    assert not {name[0] for name in pools[0]} & {name[0] for name in pools[1]}
+    counts = spread(random.Random(0), ["a", "b"], 5)
+    assert len(counts) == 5 and {*counts} == {"a", "b"}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_check_of_a_recipe_runs(name):
+    """In the process that checks have, as a recipe names it."""
+    task = TASKS[name]
+    row = drawn(task, 1)
+    asked = TextTask(check=f"hf_alpha.tasks.text.{name}:check")
+    answer = f" {row['target']}" if name == "extract" else row["target"].replace(" ;", "  ;")
+    assert asked.check(row["source"], row["target"], row["target"]) == "exact"
+    assert asked.ask(row["source"], answer, None) == "correct"
+    assert asked.check(row["source"], "nothing", row["target"]) == "wrong"
+
+
+@given(seeds, st.integers(1, 9))
+def test_a_term_is_drawn_over_leaves_in_their_order(seed, count):
+    leaves = [f"a{number}" for number in range(count)]
+    assert names_in(draw_term(random.Random(seed), leaves, "&|")) == leaves
+
+
+def test_formulas_of_many_names():
+    """More than a table can hold: 40 names, and 39 new ones."""
+    formula = "a0"
+    for number in range(1, 40):
+        formula = ("|", formula, ("~", f"a{number}"))
+    target = tseitin.clauses_of(formula, [f"t{number}" for number in range(39)])
+    assert check_of(tseitin)(write_term(formula), target) is True
+    needed = "~ t20 | t19 | ~ a21 ; "
+    assert (
+        needed in target
+        and check_of(tseitin)(write_term(formula), target.replace(needed, "")) is False
+    )
+    assert check_of(tseitin)(write_term(formula), f"{target} ; t38 | a0 ; ~ t30 | a0") is False
+
+
+def test_one_way_only():
+    """A name is left of one rule at most, and the way goes on behind some goals."""
+    goes_on = 0
+    for seed, steps in product(range(30), range(1, 5)):
+        row = proofs.draw(random.Random(seed), proofs.UNSEEN, 12, steps)
+        *rules, _fact, goal = row["source"].removesuffix(" .").split(" . ")
+        lefts = [rule.split()[0] for rule in rules]
+        assert len(set(lefts)) == len(lefts)
+        goes_on += goal.split()[-1] in lefts
+        assert check_of(proofs)(row["source"], row["target"]) is True
+        assert row["target"].count("->") == steps
+    assert 20 < goes_on < 120
