@@ -78,7 +78,7 @@ class CanonicalNames:
         if unknown := set(kept) - self.finder.rules.keys():
             raise ValueError(f"kept: there is no class {sorted(unknown)[0]!r}")
         self.kept = frozenset(kept)
-        words = dict.fromkeys(words) or (host_words(tokenizer) if tokenizer else LETTERS)
+        words = dict.fromkeys(words) or (LETTERS if tokenizer is None else host_words(tokenizer))
         self.words = tuple(words)
         if wrong := [word for word in self.words if not _WORD.fullmatch(word)]:
             raise ValueError(f"{wrong[0]!r} is no word of letters and digits")
