@@ -366,6 +366,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             file.write_text(json.dumps(result) + "\n", encoding="utf-8")
         if file.exists():
             results.setdefault(f"{name} {steps}", []).append(json.loads(file.read_text()))
+    argv = [each for each in argv or sys.argv[1:] if each != "--table"]
     measure.finish(table(results), results, args.out, argv)
 
 
