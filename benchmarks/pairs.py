@@ -25,9 +25,9 @@ from datasets import disable_progress_bars
 import measure
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.collate import AlphaCollator, tokenize
-from hf_alpha.data.first_look import drop_bad, look
-from hf_alpha.data.own import PairTexts
-from hf_alpha.data.pairs import hold_out, overlap, read_pairs
+from hf_alpha.data.own import PairTexts, drop_bad
+from hf_alpha.data.pairs import batches, hold_out, overlap, problems, read_pairs
+from hf_alpha.first_look import FirstLook
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.train.trainers import bucket_keys
@@ -69,6 +69,12 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
     def read() -> None:
         results["data"] = read_pairs(path, finder=finder)
 
+    def look() -> None:
+        found = FirstLook(finder)
+        for batch in batches(results["data"], "first look"):
+            found.add(zip(problems(batch), batch["answer"], strict=True))
+        found.check()
+
     def hold() -> None:
         results["sides"] = hold_out(results["data"], share, finder)
 
@@ -91,7 +97,7 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
             for text in batch["problem"]
         ],
         "read_pairs, again": read,
-        "look": lambda: look(results["data"], finder).refuse_bad(),
+        "look": look,
         "drop_bad": lambda: drop_bad(results["data"], finder),
         "hold_out": hold,
         "overlap": lambda: overlap(*results["sides"], finder),

@@ -1,9 +1,9 @@
-"""LTL pairs that need witnesses of three steps and more: drawn, and found by walks (`--walk`).
+"""LTL pairs that need witnesses of three steps and more: drawn, and found by walks (`walk`).
 
     python benchmarks/walks.py --rounds 3 --out walks
 
 Both sides keep hard formulas only and compute their answers. One draws formula after formula, as
-`hf-alpha generate-data --hard 1 --hardness 2` does; the other one tries 100 more from each hard one
+`generate(..., hard=1, hardness=2)` does; the other one tries 100 more from each hard one
 that was drawn, each with one part of the last hard one drawn anew. Rates are pairs a second. The
 sides take turns, and each round has formulas of its own.
 
@@ -13,15 +13,12 @@ if it finds as many of each kind as drawing does, in the long run.
 
 import argparse
 import itertools
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow.parquet as pq
-
 import measure
-from hf_alpha.data.chunk import Chunk, run_chunk
+from hf_alpha.data.chunk import Chunk, rows_of
 from hf_alpha.tasks.ltl import LTLTask
 
 CELLS = ((3, 25), (10, 35), (3, 100), (10, 100))
@@ -38,9 +35,9 @@ class Side:
 
     def __init__(self, symbols: int, size: int, walk: int, draws: int):
         self.chunk = Chunk(
-            "pairs",
-            LTLTask(),
-            "equivariant",
+            task=LTLTask(),
+            targets="equivariant",
+            equivalence="",
             seed="",
             size=size,
             num_symbols=symbols,
@@ -56,9 +53,7 @@ class Side:
         """Do a round."""
         chunk = self.chunk
         seed = f"{chunk.num_symbols}/{chunk.size}/{len(self.lengths)}"
-        with tempfile.TemporaryDirectory() as folder:
-            path = run_chunk(replace(chunk, seed=seed), folder)
-            self.lengths.append(pq.read_table(path)["witness_length"].to_pylist())
+        self.lengths.append([row["witness_length"] for row in rows_of(replace(chunk, seed=seed))])
 
     def rates(self, seconds: Sequence[float]) -> list[float]:
         """Pairs a second of each round, without the first, which was not timed."""

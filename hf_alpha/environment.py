@@ -21,7 +21,6 @@ REQUIRED = (
 TRACKERS = ("tensorboard", "wandb", "trackio")
 """Trackers of training that have an extra of hf_alpha, called like them."""
 EXTRAS = {
-    "datatrove": "cluster",
     "spottl": "ltl",
     "pytorch_optimizer": "optimizers",
     "pyahocorasick": "transduction",

@@ -24,8 +24,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _HEX = 32 * "[0-9a-f]"
 ADAPTER = "adapter_config.json"
-TEMPORARY = f"*.{_HEX}"
-"""Pattern of the names that files and folders have while they are written."""
 _FILES = {
     ".bin", ".conll", ".csv", ".gz", ".json", ".jsonl", ".md", ".parquet", ".pt", ".rst",
     ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
@@ -44,14 +42,11 @@ class OutsideError(ValueError):
 
 
 @contextmanager
-def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
+def locked(folder: Path) -> Iterator[bool]:
     """Keep other runs on this machine out of a folder, which is made if it is absent.
 
     The lock is on the folder itself: it leaves no file, and ends with the process, however that
     ends. Others that ask for it do not wait.
-
-    Args:
-        shared: keep out only those whose lock is not shared.
 
     Yields:
         Whether the folder is this run's; False if another run has it.
@@ -66,7 +61,7 @@ def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
     descriptor = os.open(folder, os.O_RDONLY)
     _descriptors.add(descriptor)
     try:
-        yield _lock(descriptor, folder, shared)
+        yield _lock(descriptor, folder)
     finally:
         _descriptors.discard(descriptor)
         os.close(descriptor)
@@ -75,8 +70,8 @@ def locked(folder: Path, shared: bool = False) -> Iterator[bool]:
 
 def _remove_empty(folders: Iterable[Path]) -> None:
     """Remove folders that were made for nothing, the innermost first."""
-    with suppress(OSError):  # something is in it, as it should
-        for folder in folders:
+    for folder in folders:
+        with suppress(OSError):  # something is in it, as it should
             folder.rmdir()
 
 
@@ -133,9 +128,9 @@ def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _lock(descriptor: int, folder: Path, shared: bool) -> bool:
+def _lock(descriptor: int, folder: Path) -> bool:
     try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
             return False
@@ -189,15 +184,9 @@ def new_folder(path: Path) -> Iterator[Path]:
     if path.exists():
         kind = "folder" if path.is_dir() else "file"
         raise FileExistsError(f"{kind} {path} exists: remove it, or choose another folder")
-    missing = [parent for parent in path.parents if not parent.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with scratch_folder(path) as unfinished:
-            yield unfinished
-            unfinished.rename(path)
-    except BaseException:
-        _remove_empty(missing)
-        raise
+    with scratch_folder(path) as unfinished:
+        yield unfinished
+        unfinished.rename(path)
 
 
 @contextmanager
@@ -358,7 +347,8 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
     """
     record = parse_json(path.read_bytes(), f"{path} is damaged: it")
     if not isinstance(record, dict) or not record.keys() >= set(keys):
-        raise ValueError(f"{path} is damaged: it holds no record{_with(keys)}")
+        listed = f" with {' and '.join(keys)}" if keys else ""
+        raise ValueError(f"{path} is damaged: it holds no record{listed}")
     return record
 
 
@@ -387,14 +377,9 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _with(keys: tuple[str, ...]) -> str:
-    return f" with {' and '.join(keys)}" if keys else ""
-
-
 __all__ = [
     "ADAPTER",
     "DEEPEST",
-    "TEMPORARY",
     "OutsideError",
     "alone",
     "alone_in",

@@ -15,13 +15,13 @@ import torch
 from tqdm.auto import tqdm
 from transformers import LogitsProcessor, PreTrainedModel
 
+from hf_alpha.first_look import listed, unknown_id, unknown_words
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks.base import warn_once
 from hf_alpha.tasks.checking import Answer
-from hf_alpha.unknown_words import listed, unknown_id, unknown_words
 
 Job = TypeVar("Job")
 Given = TypeVar("Given")

@@ -22,7 +22,7 @@ from transformers.utils import (
 
 from hf_alpha.card import NOTES_FILE
 from hf_alpha.code_links import code_files
-from hf_alpha.data.unlike_training import FIRST_LOOK_FILE
+from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.release import LOG_FILE
 

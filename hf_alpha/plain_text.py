@@ -32,13 +32,6 @@ def within_line(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def code_cell(text: str) -> str:
-    """Return a text as code for a cell of a table in Markdown, which nothing within it can end."""
-    text = printable(" ".join(text.split())).replace("|", r"\|")
-    ticks, space = "`" * _more_ticks(text), " " * ("`" in text)
-    return f"{ticks}{space}{text}{space}{ticks}"
-
-
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return a table as text, with a line below its first row: two columns of labels, then numbers.
 
@@ -59,4 +52,4 @@ def _more_ticks(text: str) -> int:
     return 1 + max(map(len, re.findall("`+", text)), default=0)
 
 
-__all__ = ["aligned", "code_cell", "fenced", "printable", "within_line"]
+__all__ = ["aligned", "fenced", "printable", "within_line"]

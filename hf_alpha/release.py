@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.code_links import link_code
-from hf_alpha.data.unlike_training import FIRST_LOOK_FILE
+from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import inside, new_folder, parse_json, read_json, scratch_folder
 from hf_alpha.generation import own_limit, raise_limit
 from hf_alpha.loading import load_checkpoint

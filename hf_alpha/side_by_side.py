@@ -12,13 +12,13 @@ from datasets import Dataset
 
 from hf_alpha.data.own import own_rows
 from hf_alpha.data.pairs import renamings
-from hf_alpha.data.unlike_training import LookAtTests, TrainingFacts, look_at_tests
 from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, EvaluatedModel, Options, compare
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.evaluate import Exam
 from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
 from hf_alpha.finite import NotFiniteError
+from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.folders import alone_in, read_json, write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
@@ -67,11 +67,12 @@ class Run:
     def cells(self) -> list[str]:
         """Steps, learning rate, last loss of training, % right of held-out and of test rows."""
         state = read_json(Path(self.recipe.training["output_dir"]) / TRAINER_STATE)
-        losses = [row.get("loss", row.get("train_loss")) for row in state["log_history"]]
-        loss = next((loss for loss in reversed(losses) if loss is not None), math.nan)
+        log = state["log_history"]
+        losses = [row[key] for key in ("train_loss", "loss") for row in log if key in row]
         rights = (f"{100 * one.overall.correct:.1f}" for one in (self.held_out, self.test))
         return [
-            f"{state['global_step']:,}", f"{_learning_rate(self.recipe):g}", f"{loss:.4g}", *rights
+            f"{state['global_step']:,}", f"{_learning_rate(self.recipe):g}", f"{losses[-1]:.4g}",
+            *rights,
         ]  # fmt: skip
 
 
@@ -254,7 +255,7 @@ def _loaded(folder: Path) -> EvaluatedModel:
 
 def _look(
     recipe: Recipe, examples: Any, rows: Sequence[Mapping[str, Any]], model: Path
-) -> LookAtTests:
+) -> FirstLook:
     """Look at test data, beside the training data of a model."""
     renamed = None
     if isinstance(examples.train, Dataset):

@@ -386,7 +386,7 @@ class AskedModel:
     @cached_property
     def _training(self) -> Any:
         """What training has left beside a model that was named; None where there is nothing."""
-        from hf_alpha.data.unlike_training import TrainingFacts
+        from hf_alpha.first_look import TrainingFacts
 
         model = self._settings.model
         if model is None or isinstance(model, tuple) or not hasattr(self._task, "finder"):
@@ -394,7 +394,7 @@ class AskedModel:
         return TrainingFacts.beside(str(model))
 
     def _notes(self, tokenizer: Any, problem: Problem) -> Iterator[str]:
-        from hf_alpha.unknown_words import listed, unknown_words
+        from hf_alpha.first_look import listed, unknown_words
 
         if self._training is not None:
             yield from self._training.notes(problem, self._task.finder)  # type: ignore[attr-defined]

@@ -1,8 +1,9 @@
-"""A task whose targets kill the worker; in a module that worker processes can import."""
+"""A task whose targets kill worker processes; in a module that these can import."""
 
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,15 +11,15 @@ from hf_alpha.tasks.propositional import PropositionalTask
 
 
 class DeadlyTargets(PropositionalTask):
-    """A formula of four tokens kills the worker that gets it, as often as the file says."""
+    """Each problem kills a worker, which leaves a file; one of four tokens waits for two deaths."""
 
-    def __init__(self, deaths_left: Path):
-        self.deaths_left = deaths_left
+    def __init__(self, deaths: Path):
+        self.deaths = deaths
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
-        if len(tokens) == 4 and multiprocessing.parent_process() is not None:
-            left = int(self.deaths_left.read_text())
-            if left:
-                self.deaths_left.write_text(str(left - 1))
-                os.kill(os.getpid(), signal.SIGKILL)
+        if multiprocessing.parent_process() is not None:
+            (self.deaths / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        while len(tokens) == 4 and len(list(self.deaths.iterdir())) < 2:
+            time.sleep(0.01)
         return super().target_of(tokens, method)

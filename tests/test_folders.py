@@ -27,15 +27,15 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from hf_alpha.folders import locked
-with locked(Path(sys.argv[1]), shared=bool(sys.argv[2])) as mine:
+with locked(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     time.sleep(60)
 """
 
 
-def holder(folder, shared=""):
+def holder(folder):
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder), shared], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
     )
     return process, process.stdout.readline().strip() == "True"
 
@@ -44,21 +44,12 @@ def test_a_lock_keeps_others_out_and_ends_with_its_process(tmp_path):
     folder = tmp_path / "data"
     process, mine = holder(folder)
     assert mine
-    for shared in (False, True):
-        with locked(folder, shared) as got:
-            assert not got
+    with locked(folder) as got:
+        assert not got
     process.send_signal(signal.SIGKILL)
     process.wait()
     with locked(folder) as got:
         assert got
-    one, mine_one = holder(folder, "shared")
-    two, mine_two = holder(folder, "shared")
-    assert mine_one and mine_two
-    with locked(folder) as got:
-        assert not got
-    for process in (one, two):
-        process.kill()
-        process.wait()
 
 
 def test_a_child_that_outlives_a_killed_run_keeps_nobody_out(tmp_path):

@@ -30,7 +30,7 @@ LAYERS = [
         "progress",
         "settings",
     },
-    {"adapters", "code_links", "own_code", "plain_yaml", "trust", "unknown_words"},
+    {"adapters", "code_links", "first_look", "own_code", "plain_yaml", "trust"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
     {"canonical", "data"},

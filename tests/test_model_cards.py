@@ -12,6 +12,7 @@ import regex
 from huggingface_hub import ModelCard
 
 from hf_alpha.card import notes
+from hf_alpha.first_look import unknown_words
 from hf_alpha.generation import generate_ids
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import parts
@@ -19,7 +20,6 @@ from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
-from hf_alpha.unknown_words import unknown_words
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = {

@@ -313,15 +313,6 @@ def test_the_users_own_word_is_obeyed(here):
     assert (here / "RAN").exists()
 
 
-def test_perturb_takes_no_task_from_the_data(here):
-    written(here / "data.jsonl", [{"problem": "x", "answer": "x"}])
-    (here / "data").mkdir()
-    shutil.move("data.jsonl", "data/train.jsonl")
-    changed(here / "data" / "generation.json", settings={"task": "wicked:Task"})
-    done = hf_alpha("generate-data", "out", "--copy-of", "data", "--kind", "renamed")
-    assert "'wicked:Task', which is code" in done.error and not (here / "RAN").exists()
-
-
 @pytest.mark.slow  # in this process, all commands are told "y" above
 def test_no_question_is_asked(here):
     """`echo y | hf-alpha info m` in a process of its own."""

@@ -14,11 +14,11 @@ from test_model_cards import EXAMPLES
 from hf_alpha import TextTokenizer, generate_answers
 from hf_alpha.demo.drawing import draw_reply
 from hf_alpha.demo.service import Service, page_models
+from hf_alpha.first_look import listed, unknown_words
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.resources import released_models
 from hf_alpha.tasks.base import WARNED
-from hf_alpha.unknown_words import listed, unknown_words
 
 RULE = {"name": {"pattern": "[xyz][0-9]*", "count": 9}}
 ANF = released_models()["anf-relational"]

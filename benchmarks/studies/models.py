@@ -12,11 +12,11 @@ from hf_alpha.convert import convert_checkpoint
 from hf_alpha.data.dataset_card import SETTINGS
 from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
-from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import alone, read_json, write_text
 from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
+from .renamed import rename_training_data
 from .sizes import Size
 
 CLOCK = "session_runtime"
@@ -56,7 +56,7 @@ class Model:
         name: of its folder; different models of a size have different names.
         recipe: a shipped recipe, without the suffix of the size.
         changes: to the recipe.
-        data: what it is trained on: all of the data, `renamed` or `reduced` (`data.perturb`).
+        data: what it is trained on: all of the data, `renamed` or `reduced`.
         share: of the size's steps.
         start: the model that it goes on from; None for random weights.
         conversion: how that one is converted before, a key of `CONVERSIONS`.
@@ -257,7 +257,7 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
     assert isinstance(renamed.data, Generated)
     path, copy = Path(generated(normal)), Path(renamed.data.path)
     if not copy.is_dir():
-        perturb(path, copy, "renamed")
+        rename_training_data(path, copy, normal.task)
     old, new = (read_json(folder / SETTINGS, "settings")["settings"] for folder in (copy, path))
     if listing := _changed({k: v for k, v in old.items() if not k.startswith("perturb")}, new):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`hf-alpha generate-data`: formulas with answers, and changed copies of data."""
+"""`hf-alpha generate-data`: formulas with answers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,8 @@ from hf_alpha.cli.options import (
     Quiet,
     Seed,
     Workers,
-    fraction,
     grouped,
     integers,
-    names_of,
     refuse,
 )
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -57,38 +55,6 @@ class Formulas:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingData:
-    """What is for training data alone."""
-
-    PANEL: ClassVar[str] = "Training data"
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="How far sizes may depart from uniform where small ones run out."),
-    ] = None
-    constants: Annotated[
-        float | None, typer.Option(help="Weight of the leaves 0 and 1 beside a symbol's 1.")
-    ] = None
-    few_symbols: Annotated[
-        int, typer.Option(min=0, help="So many more training formulas with at most one symbol.")
-    ] = 0
-    many_symbols: Annotated[
-        int,
-        typer.Option(min=0, help="So many more training formulas with more symbols than that."),
-    ] = 0
-    up_to_symbols: Annotated[
-        int, typer.Option(min=0, help="With --many-symbols: most symbols of those.")
-    ] = 0
-    walk: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="With --hard: try so many formulas more after each hard one, each with one part "
-            "of the last hard one drawn anew: faster where they are rare.",
-        ),
-    ] = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class TestData:
     """What is for the test data of a heatmap alone."""
 
@@ -100,68 +66,24 @@ class TestData:
     exclude: Exclude = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangedCopy:
-    """A changed copy of data that is there.
-
-    Raises:
-        ValueError: half of it is given.
-    """
-
-    PANEL: ClassVar[str] = "A changed copy"
-    copy_of: Annotated[
-        Path | None, typer.Option(help="Copy this dataset and change its training data.")
-    ] = None
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            help="How: renamed (names in order of first occurrence in the answer), or reduced (to "
-            "the first --samples rows)."
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if (self.copy_of is None) != (self.kind is None):
-            raise ValueError("--copy-of and --kind make a changed copy together")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sharing:
-    """How the work is shared."""
-
-    PANEL: ClassVar[str] = "The work"
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            help="3/16: do a sixteenth of the work, for a dataset that the same command without "
-            "--shard then makes. Counted from 1."
-        ),
-    ] = None
-    workers: Workers = 1
-    quiet: Quiet = False
-
-
 @grouped
 def generate_data(
     command: typer.Context,
-    out: Annotated[Path, typer.Argument(help="Folder to make; a killed run there continues.")],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder to make; several runs there share the work, killed ones go on."
+        ),
+    ],
     *,
     task: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default "
-            f"{DEFAULT_TASK}, or what the copied data says."
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(min=1, help="Formulas in all splits together, 10,000; of a copy, 80,000."),
-    ] = None,
+        str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
+    ] = DEFAULT_TASK,
+    samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
     formulas: Formulas,
-    training: TrainingData,
     test: TestData,
-    changed_copy: ChangedCopy,
-    sharing: Sharing,
+    workers: Workers = 1,
+    quiet: Quiet = False,
 ) -> None:
     """Generate a dataset of formulas and answers; equivalent formulas are in one split.
 
@@ -169,30 +91,24 @@ def generate_data(
 
     With --grid: the test set of a heatmap.
 
-    With --copy-of: the papers' perturbations of training data.
+    `hf_alpha.data.generate.generate`, and `data.generate` of a recipe, have further settings.
     """
-    if changed_copy.copy_of is not None:
-        drawing_groups = (Formulas, TrainingData, TestData, Sharing)
-        refuse(command, names_of(*drawing_groups), "is for data that is drawn, not for a copy")
-        if changed_copy.kind != "reduced":
-            refuse(command, ["samples"], "is for --kind reduced")
-        say(f"{out}: {_rows(_copy(changed_copy.copy_of, changed_copy.kind, out, task, samples))}")
-        return
+    shared = {
+        "seed": formulas.seed, "targets": formulas.targets, "hard": formulas.hard,
+        "hardness": formulas.hardness, "equivalence": formulas.equivalence,
+        "num_workers": workers, "progress": not quiet,
+    }  # fmt: skip
     if test.grid:
-        names = ["samples", *names_of(TrainingData)]
-        refuse(command, names, "is for training data, and --grid makes test data")
-        rows = _generate_grid(task or DEFAULT_TASK, out, formulas, test, sharing)
+        refuse(command, ["samples"], "is for training data, and --grid makes test data")
+        rows = _generate_grid(task, out, formulas, test, shared)
     else:
         refuse(command, ["exclude", "per_cell"], "is for test data, which --grid makes")
-        rows = _generate(task or DEFAULT_TASK, out, samples or 10_000, formulas, training, sharing)
-    if sharing.shard is None or rows:
-        say(f"{out}: {_rows(rows)}")
-    else:
-        say(f"{out}: shard {sharing.shard} has ended; when all have, the same command without it")
+        rows = _generate(task, out, samples, formulas, shared)
+    say(f"{out}: {', '.join(f'{count:,} {split}' for split, count in rows.items())}")
 
 
 def _generate(
-    task: str, out: Path, samples: int, formulas: Formulas, training: TrainingData, sharing: Sharing
+    task: str, out: Path, samples: int, formulas: Formulas, shared: dict[str, Any]
 ) -> dict[str, int]:
     """Make training data; returns the rows of each split."""
     from hf_alpha.data.generate import generate
@@ -202,17 +118,12 @@ def _generate(
     sizes = integers(formulas.sizes or f"{smallest}-{largest}")
     if len(sizes) != sizes[-1] - sizes[0] + 1:
         raise ValueError(f"--sizes {formulas.sizes}: without --grid sizes are one range, e.g. 1-35")
-    return generate(
-        task, out, samples, (sizes[0], sizes[-1]), max(integers(formulas.symbols or "5")),
-        alpha=training.alpha, constant_priority=training.constants,
-        few_symbols=training.few_symbols, many_symbols=training.many_symbols,
-        up_to_symbols=training.up_to_symbols, walk=training.walk,
-        **_shared(formulas, sharing),
-    )  # fmt: skip
+    num_symbols = max(integers(formulas.symbols or "5"))
+    return generate(task, out, samples, (sizes[0], sizes[-1]), num_symbols, **shared)
 
 
 def _generate_grid(
-    task: str, out: Path, formulas: Formulas, test: TestData, sharing: Sharing
+    task: str, out: Path, formulas: Formulas, test: TestData, shared: dict[str, Any]
 ) -> dict[str, int]:
     """Make the test data of a heatmap; returns the rows of its split."""
     from hf_alpha.data.generate import generate_grid
@@ -220,39 +131,7 @@ def _generate_grid(
 
     excluded = [problem for data in test.exclude or () for problem in training_problems(data)]
     symbols, sizes = integers(formulas.symbols or "0-10"), integers(formulas.sizes or "1-50")
-    return generate_grid(
-        task, out, symbols, sizes, test.per_cell, exclude=excluded, **_shared(formulas, sharing)
-    )
-
-
-def _shared(formulas: Formulas, sharing: Sharing) -> dict[str, Any]:
-    """Return arguments of both functions that generate."""
-    return {
-        "seed": formulas.seed,
-        "targets": formulas.targets,
-        "hard": formulas.hard,
-        "hardness": formulas.hardness,
-        "equivalence": formulas.equivalence,
-        "shard": None if sharing.shard is None else fraction(sharing.shard),
-        "num_workers": sharing.workers,
-        "progress": not sharing.quiet,
-    }
-
-
-def _copy(
-    data: Path, kind: str | None, out: Path, task: str | None, samples: int | None
-) -> dict[str, int]:
-    """Make a changed copy of a dataset; returns the rows of each split."""
-    from datasets import disable_progress_bars
-
-    from hf_alpha.data.perturb import REDUCED, perturb
-
-    disable_progress_bars()
-    return perturb(data, out, f"{kind}", task, samples or REDUCED)
-
-
-def _rows(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    return generate_grid(task, out, symbols, sizes, test.per_cell, exclude=excluded, **shared)
 
 
 __all__ = ["generate_data"]

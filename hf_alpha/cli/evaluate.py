@@ -98,9 +98,9 @@ def _evaluate_answers(
 ) -> None:
     """Measure models that write answers, which are checked."""
     from hf_alpha.card import write_card
+    from hf_alpha.data.own import look_first
     from hf_alpha.evaluation.compare import compare
     from hf_alpha.evaluation.entrants import answering_model, has_symbols
-    from hf_alpha.evaluation.look_first import look_first
 
     settings = {**covariance.settings, **work.settings}
     with_symbols = [model for model in models if has_symbols(model)]

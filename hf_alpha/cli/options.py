@@ -207,18 +207,6 @@ def renamings(text: str) -> int | None:
     return int(text)
 
 
-def fraction(text: str) -> tuple[int, int]:
-    """Read `3/16` as two numbers.
-
-    Raises:
-        ValueError: the text is something else.
-    """
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    if match is None:
-        raise ValueError(f"--shard {text}: write 3/16 for the third of sixteen")
-    return int(match[1]), int(match[2])
-
-
 def by_class(text: str) -> dict[str, str]:
     """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''.
 
@@ -262,7 +250,6 @@ __all__ = [
     "TrustRemoteCode",
     "Workers",
     "by_class",
-    "fraction",
     "grouped",
     "integers",
     "may_trust",

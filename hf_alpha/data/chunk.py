@@ -1,19 +1,31 @@
-"""A chunk: a number of problems of one size, drawn from a seed of its own into a parquet file."""
+"""Chunks: numbers of problems of one size, each drawn from a seed of its own into a file.
 
+Processes share the work through the folder of these files alone. Each goes through the same list,
+and makes what nobody has begun; then what is begun and not there, since who began it may be dead.
+It makes no difference to the files how many processes there are, where, or which of them end.
+"""
+
+import logging
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
+from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tqdm.auto import tqdm
 
 from hf_alpha.folders import replacing
-from hf_alpha.tasks import DrawnTask, Task
+from hf_alpha.tasks import DrawnTask
 
-from .keys import KEY_BYTES, key_in, read_keys, split_of
+from .keys import KEY_BYTES, key_in, split_of
+
+logger = logging.getLogger(__name__)
 
 _PATIENCE = 20
 """A grid cell is given up after so many draws in a row, times the rows wanted, without a row."""
@@ -22,20 +34,22 @@ _HARD_ARE_RARE = 10
 for, for each unit of hardness: limits on draws are as much wider."""
 
 
-@dataclass(frozen=True)
+Make: TypeAlias = Callable[[list["Chunk"]], list[pa.Table]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Chunk:
     """One unit of work: `draws` problems of one size, or a grid cell.
 
     Attributes:
-        name: file name of the result, unique within a run.
         task: what to draw.
         targets: how answers are computed.
-        seed: seed of the chunk's own random generator.
+        equivalence: what may differ between problems that count as one; "" for their texts.
+        seed: of the chunk's own random generator, unique within a run; also the file's name.
         size: number of tokens of every problem.
         num_symbols: symbols to draw from.
         constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
         draws: how many problems to draw.
-        number: of the chunk, among those of its size.
         exactly: every problem has all `num_symbols` symbols.
         single: every problem has at most one of the symbols.
         split: keep only problems of this split.
@@ -45,20 +59,17 @@ class Chunk:
         hardness: what counts as hard, see `DrawnTask.is_hard`.
         walk: so many more draws start from each hard problem that was drawn: each varies one part
             of the last hard one (`DrawnTask.vary`).
-        equivalence: what may differ between problems that count as one; "" for their texts.
-        excluded: file with the keys of problems that are not wanted, named by its content; "" for
-            none.
+        excluded: keys of problems that are not wanted.
     """
 
-    name: str
     task: DrawnTask
     targets: str
+    equivalence: str
     seed: str
-    size: int
-    num_symbols: int
-    constant_priority: float
-    draws: int
-    number: int = 0
+    size: int = 0
+    num_symbols: int = 0
+    constant_priority: float = 0.0
+    draws: int = 0
     exactly: bool = False
     single: bool = False
     split: str | None = None
@@ -66,35 +77,123 @@ class Chunk:
     hard: float = 0.0
     hardness: int = 1
     walk: int = 0
-    equivalence: str = ""
-    excluded: str = ""
+    excluded: frozenset[bytes] = frozenset()
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether there can be a problem."""
+        count = 1 if self.single else self.num_symbols
+        return self.task.is_feasible(self.size, count, self.exactly, self.constant_priority)
+
+    def path(self, folder: Path) -> Path:
+        """Return the file of its rows."""
+        return folder / f"{self.seed.replace('/', '-')}.parquet"
 
 
-def schema_of(task: Task) -> pa.Schema:
-    """Return the columns of a dataset; `facts` may be missing in a row, the others not."""
+def check_sizes(sizes: tuple[int, int]) -> tuple[int, int]:
+    """Return the smallest and the largest size; raise a ValueError unless they are from 1 on."""
+    pair = isinstance(sizes, list | tuple) and len(sizes) == 2
+    if not pair or not 1 <= sizes[0] <= sizes[1]:
+        raise ValueError(f"sizes must be (smallest, largest) from 1 on, got {sizes!r}")
+    return sizes
+
+
+def chunk_schema(task: DrawnTask) -> pa.Schema:
+    """Return the columns of a chunk: those of a dataset, and the problem's key.
+
+    The task's `facts` may be missing in a row, the others not.
+    """
     text, number = pa.string(), pa.int32()
     columns = {"problem": text, "answer": text, "num_symbols": number, "size": number}
-    return pa.schema({**columns, **dict.fromkeys(task.facts, number)})
+    facts = dict.fromkeys(task.facts, number)
+    return pa.schema({**columns, **facts, "key": pa.binary(KEY_BYTES)})
 
 
-def chunk_schema(task: Task) -> pa.Schema:
-    """Return the columns of a chunk: those of a dataset, and the problem's key."""
-    return schema_of(task).append(pa.field("key", pa.binary(KEY_BYTES)))
+def make_chunks(
+    chunks: Sequence[Chunk], folder: Path, num_workers: int = 1, progress: bool = False
+) -> list[pa.Table]:
+    """Make chunks, together with any other processes that do the same; return all their rows.
+
+    A process that dies costs time, and nothing else: its chunk is made by another one.
+
+    Args:
+        chunks: what to make.
+        folder: of the files.
+        num_workers: processes.
+        progress: show a progress bar.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imported once, not in every process
+    helpers = [
+        context.Process(target=_help, args=(chunks, folder))
+        for _ in range(min(num_workers, len(chunks)) - 1)
+    ]
+    try:
+        for helper in helpers:
+            helper.start()
+        _work(tqdm(chunks, unit="chunk", disable=not progress), folder)
+        if dead := [helper for helper in helpers if helper.exitcode]:
+            logger.warning("%d worker process(es) died (out of memory?)", len(dead))
+    finally:
+        for helper in helpers:
+            if helper.pid is not None:
+                helper.terminate()  # what it still does is done
+                helper.join()
+    return [pq.read_table(chunk.path(folder)) for chunk in chunks]
 
 
-def run_chunk(chunk: Chunk, folder: str) -> str:
-    """Do one chunk and write its file under `folder`, atomically; return the file's path."""
-    path = Path(folder, f"{chunk.name}.parquet")
+def _help(chunks: Sequence[Chunk], folder: Path) -> None:
+    """Work as long as the process that started this one lives."""
+    parent = parent_process()
+    assert parent is not None
+    with suppress(KeyboardInterrupt, FileNotFoundError):  # the parent says what is the matter
+        _work(takewhile(lambda _: parent.is_alive(), chunks), folder)
+
+
+def _work(chunks: Iterable[Chunk], folder: Path) -> None:
+    begun = []
+    for chunk in chunks:
+        try:
+            chunk.path(folder).with_suffix(".begun").touch(exist_ok=False)
+        except FileExistsError:
+            begun.append(chunk)
+        else:
+            _make(chunk, folder)
+    random.SystemRandom().shuffle(begun)  # or all would wait for the same one
+    for chunk in begun:
+        _make(chunk, folder)
+
+
+def _make(chunk: Chunk, folder: Path) -> None:
+    """Do one chunk, unless it is done."""
+    path = chunk.path(folder)
     if not path.exists():
-        rows = list(_rows(chunk))
+        rows = list(rows_of(chunk))
         write_table(pa.Table.from_pylist(rows, schema=chunk_schema(chunk.task)), path)
-    return str(path)
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a parquet file in one step."""
     with replacing(path) as temporary:
         pq.write_table(table, temporary)
+
+
+def try_one(chunks: Iterable[Chunk]) -> None:
+    """Draw and answer one problem: what cannot be is refused before any work is done.
+
+    Raises:
+        ValueError: there is no problem in any chunk.
+        ImportError: the targets need something that is not installed.
+        NotImplementedError: walks are asked for, and the task has none.
+    """
+    chunk = next((chunk for chunk in chunks if chunk.is_feasible), None)
+    if chunk is None:
+        raise ValueError("there is no problem with these settings: choose other sizes or symbols")
+    draws = _Draws(chunk)
+    draws.found_hard(draws.next())
+    chunk.task.target_of(draws.last_hard, chunk.targets)
+    if chunk.walk:
+        draws.next()
 
 
 def room_for_easy(hard: float, total: int) -> int:
@@ -107,14 +206,13 @@ def rarity(hard: float, hardness: int) -> int:
     return _HARD_ARE_RARE**hardness if hard else 1
 
 
-def _rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
+def rows_of(chunk: Chunk) -> Iterator[dict[str, Any]]:
     """Draw a chunk's problems; columns are those of `chunk_schema`."""
     task = chunk.task
-    num_symbols = 1 if chunk.single else chunk.num_symbols
-    if not task.is_feasible(chunk.size, num_symbols, chunk.exactly, chunk.constant_priority):
+    if not chunk.is_feasible:
         return
     draws = _Draws(chunk)
-    keys = set(read_keys(chunk.excluded))
+    keys = set(chunk.excluded)
     num_rows = num_easy = num_unlucky = 0
     patience = _PATIENCE * chunk.max_rows * rarity(chunk.hard, chunk.hardness)
     for _ in range(chunk.draws):
@@ -179,10 +277,13 @@ def _row(chunk: Chunk, tokens: Sequence[str], answer: str) -> dict[str, Any]:
 
 __all__ = [
     "Chunk",
+    "Make",
+    "check_sizes",
     "chunk_schema",
+    "make_chunks",
     "rarity",
     "room_for_easy",
-    "run_chunk",
-    "schema_of",
+    "rows_of",
+    "try_one",
     "write_table",
 ]

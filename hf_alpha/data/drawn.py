@@ -9,7 +9,7 @@ from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks import Task, drawn_task
 
-from .settings import check_sizes
+from .chunk import check_sizes
 
 Row = dict[str, list[int]]
 
@@ -80,8 +80,7 @@ class DrawnProblems(Dataset[Row]):
 
     def _draw_keys(self, num_samples: int, sizes: tuple[int, int]) -> np.ndarray:
         """Draw all numbers of symbols and sizes; those of a row do not depend on `num_samples`."""
-        check_sizes(sizes)
-        smallest, largest = sizes
+        smallest, largest = check_sizes(sizes)
         choices = [self._feasible(size) for size in range(smallest, largest + 1)]
         numbers = np.array([len(counts) for counts in choices], np.int16)
         table = np.zeros((len(choices), max(numbers)), np.int16)

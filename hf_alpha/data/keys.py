@@ -2,8 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -48,13 +46,6 @@ def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]
     return {key_in(task, task.parse(problem), equivalence) for problem in problems}
 
 
-@lru_cache(maxsize=1)
-def read_keys(path: str) -> frozenset[bytes]:
-    """Return the keys in a file, one after the other; "" is a file without any."""
-    content = Path(path).read_bytes() if path else b""
-    return frozenset(content[i : i + KEY_BYTES] for i in range(0, len(content), KEY_BYTES))
-
-
 __all__ = [
     "KEY_BYTES",
     "SPLITS",
@@ -62,6 +53,5 @@ __all__ = [
     "key_of",
     "keys_of",
     "positions_of",
-    "read_keys",
     "split_of",
 ]

@@ -2,19 +2,27 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import eq
+from pathlib import Path
 from typing import Any, Protocol
 
 from datasets import Dataset
 
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.first_look import (
+    FirstLook,
+    TrainingFacts,
+    classes_of,
+    fault,
+    look_at_tests,
+    mark,
+)
+from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import Task
 
-from .first_look import FirstLook, drop_bad, look
-from .pairs import batches, hold_out, overlap, problems, read_pairs
+from .pairs import BATCH, batches, hold_out, overlap, pairs_of, problems, read_pairs, renamings
 from .rows import AnyDataset, Where
 
 DECODED = 200
@@ -55,7 +63,7 @@ class OwnPairs:
     Attributes:
         train: with the columns `problem` and `answer`, and `spans` where a rule needs it.
         validation: likewise; None if the recipe has none.
-        first_look: what `look` found; None before.
+        first_look: of training and of what is held out of it; None before `look`.
 
     Raises:
         ValueError: the data cannot be read, or has pairs that cannot be learned.
@@ -104,24 +112,14 @@ class OwnPairs:
         """
         needed_counts = {name: self.finder.rules[name].count or 0 for name in counts}
         validation = [self.validation] if isinstance(self.validation, Dataset) else []
-        parts = [*([self.train] if training or self._new_names else []), *validation]
-        for batch in chain(*(batches(part, "counting names") for part in parts)):
-            for problem, answer in zip(problems(batch), batch["answer"], strict=True):
-                names = self._names(problem, answer)
-                for kind, count_in_data in Counter(kind for kind, _ in names).items():
+        for part in [*([self.train] if training or self._new_names else []), *validation]:
+            for problem, answer in pairs_of(part, "counting names"):
+                source, target = mark(problem, answer if self._new_names else "", self.finder)
+                classes = classes_of(source) | classes_of(target)
+                for kind, count_in_data in Counter(classes.values()).items():
                     if self.finder.rules[kind].count is None:
                         needed_counts[kind] = max(needed_counts[kind], count_in_data)
         return {name: max(needed_counts[name] - count, 0) for name, count in counts.items()}
-
-    def _names(self, problem: str, answer: str) -> set[tuple[str, str]]:
-        """Return class and name of those that a pair needs symbols for."""
-        spans = self.finder.find(problem)
-        names = {(kind, problem[start:stop]) for start, stop, kind in spans}
-        if self._new_names:
-            classes = {name: kind for kind, name in names}
-            spans = self.finder.find(answer, classes)
-            names |= {(kind, answer[start:stop]) for start, stop, kind in spans}
-        return names
 
     def check_symbols(self, tokenizer: Any) -> None:
         """Check that names are symbols, for a tokenizer whose symbols are words.
@@ -169,12 +167,15 @@ class OwnPairs:
         """
         if self.first_look is not None:
             return
-        limit = None if isinstance(self.train, Dataset) else FEW
-        self.first_look = look(self._all, self.finder, tokenizer, limit, self._new_names)
-        self._say(str(self.first_look))
-        self.first_look.refuse_bad()
+        is_stored = isinstance(self._all, Dataset)
+        look = FirstLook(self.finder, new_names=self._new_names)
+        for batch in batches(self._all if is_stored else self._all.take(FEW), "first look"):
+            look.add_tokens(look.add(zip(problems(batch), batch["answer"], strict=True)), tokenizer)
+        self.first_look = look
+        self._say("\n? ".join([str(look), *look.questions]))
+        look.check()
         self._compare_decoded(tokenizer)
-        is_counted = self.validation is not None and limit is None
+        is_counted = self.validation is not None and is_stored
         if is_counted and (common := overlap(self.train, self.validation, self.finder)):
             self._say(f"validation: {common:,} of its pairs are renamings of training pairs")
 
@@ -211,15 +212,8 @@ class PairTexts:
 
     def __iter__(self) -> Iterator[str]:
         marked = any(rule.column or rule.function for rule in self.finder.rules.values())
-        for batch in batches(self.dataset, "vocabulary"):
-            for problem, answer in zip(problems(batch), batch["answer"], strict=True):
-                yield problem
-                yield self._marked(problem, answer) if marked else answer
-
-    def _marked(self, problem: str, answer: str) -> MarkedText:
-        spans = self.finder.find(problem)
-        classes = {problem[start:stop]: kind for start, stop, kind in spans}
-        return MarkedText(answer, self.finder.find(answer, classes))
+        for problem, answer in pairs_of(self.dataset, "vocabulary"):
+            yield from mark(problem, answer, self.finder) if marked else (problem, answer)
 
 
 def read_own(
@@ -261,16 +255,91 @@ def own_rows(dataset: AnyDataset, task: Task, max_rows: int | None = None) -> li
         max_rows: rows that are taken, from the start.
     """
     rows: list[dict[str, Any]] = []
-    for batch in batches(dataset if max_rows is None else dataset.take(max_rows), "reading"):
-        for problem, answer in zip(problems(batch), batch["answer"], strict=True):
-            tokens = task.parse(problem)
-            rows.append({
-                "problem": problem,
-                "answer": answer,
-                "num_symbols": len(task.symbols_in(tokens)),
-                "size": len(tokens),
-            })  # fmt: skip
+    for problem, answer in pairs_of(dataset if max_rows is None else dataset.take(max_rows)):
+        tokens = task.parse(problem)
+        rows.append({
+            "problem": problem,
+            "answer": answer,
+            "num_symbols": len(task.symbols_in(tokens)),
+            "size": len(tokens),
+        })  # fmt: skip
     return rows
 
 
-__all__ = ["OwnPairs", "PairTexts", "own_rows", "read_own"]
+def look_first(
+    recipe: Any, rows: Sequence[Mapping[str, Any]], tokenizers: Mapping[str, tuple[str, Any]]
+) -> dict[str, FirstLook]:
+    """Look at test rows for each model that finds names in texts.
+
+    Args:
+        recipe: says where the training data is; where that is not here, nobody knows which rows are
+            renamings of it.
+        rows: as evaluation takes them.
+        tokenizers: what a model is called -> its folder or Hub name, and its tokenizer.
+    """
+    finding = {
+        name: pair for name, pair in tokenizers.items() if isinstance(pair[1], TextTokenizer)
+    }
+    finder = getattr(recipe.solved, "finder", None)
+    if not finding or finder is None:
+        return {}
+    renamed = _renamed(recipe.data, rows, finder)
+    return {
+        name: look_at_tests(rows, finder, tokenizer, TrainingFacts.beside(place), renamed)
+        for name, (place, tokenizer) in finding.items()
+    }
+
+
+def _renamed(settings: Any, rows: Sequence[Mapping[str, Any]], finder: NameFinder) -> int | None:
+    """Return how many rows are renamings of training's; None where its data is not here."""
+    place = getattr(settings, "train", None)
+    if not place or not Path(place["path"] if isinstance(place, Mapping) else place).exists():
+        return None
+    train = read_own(settings, place, finder, "train")
+    if not isinstance(train, Dataset) or len(train) > FEW:
+        return None
+    return renamings(train, (row["problem"] for row in rows), finder)
+
+
+def drop_bad(
+    dataset: AnyDataset, finder: NameFinder, new_names: bool = False
+) -> tuple[AnyDataset, dict[str, int]]:
+    """Leave out the pairs that cannot be learnt; for the arguments see `fault`.
+
+    Returns:
+        The others, and reason -> how many pairs were left out.
+
+    Raises:
+        ValueError: no pair is left.
+    """
+    reasons = [
+        reason
+        for batch in batches(dataset, "dropping")
+        for reason in _reasons(batch, finder, new_names)
+    ]
+    counts = Counter(filter(None, reasons))
+    if counts.total() == len(reasons):
+        listing = ", ".join(f"{count:,}: {reason}" for reason, count in counts.items())
+        raise ValueError(f"no pair is left of the data ({listing or 'it is empty'})")
+    if not counts:
+        return dataset, {}
+    if isinstance(dataset, Dataset):
+        good = [row for row, reason in enumerate(reasons) if reason is None]
+        return dataset.select(good), dict(counts)
+    are_good = partial(_are_good, finder=finder, new_names=new_names)
+    return dataset.filter(are_good, batched=True, batch_size=BATCH), dict(counts)
+
+
+def _are_good(batch: Mapping[str, Sequence[Any]], **options: Any) -> list[bool]:
+    return [reason is None for reason in _reasons(batch, **options)]
+
+
+def _reasons(
+    batch: Mapping[str, Sequence[Any]], finder: NameFinder, new_names: bool
+) -> list[str | None]:
+    pairs = zip(problems(batch), batch["answer"], strict=True)
+    faults = (fault(mark(*pair, finder), finder, new_names) for pair in pairs)
+    return [None if found is None else found[0] for found in faults]
+
+
+__all__ = ["OwnPairs", "PairTexts", "drop_bad", "look_first", "own_rows", "read_own"]

@@ -148,6 +148,12 @@ def batches(dataset: AnyDataset, what: str) -> Iterator[dict[str, list[Any]]]:
             bar.update(len(next(iter(batch.values()))))
 
 
+def pairs_of(dataset: AnyDataset, what: str = "reading") -> Iterator[tuple[str, str]]:
+    """Yield problem and answer of each row; for the arguments see `batches`."""
+    for batch in batches(dataset, what):
+        yield from zip(problems(batch), batch["answer"], strict=True)
+
+
 def canonical_text(text: str, finder: NameFinder) -> str:
     """Return a text with its names replaced by their class and order of first occurrence.
 
@@ -217,17 +223,15 @@ def _why_one_side_is_empty(positions: np.ndarray, is_held: np.ndarray, share: fl
 
 def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> int:
     """Return how many rows of `validation` have a problem of `train`, up to renaming."""
-    texts = (problem for batch in batches(validation, "validation") for problem in problems(batch))
-    return renamings(train, texts, finder)
+    return renamings(train, (problem for problem, _ in pairs_of(validation, "validation")), finder)
 
 
 def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> int:
     """Return how many texts are problems of `train`, up to renaming."""
     counts = Counter(pair_key(text, finder) for text in texts)
     common = 0
-    for batch in batches(train, "overlap"):
-        for problem in problems(batch):
-            common += counts.pop(pair_key(problem, finder), 0)
+    for problem, _ in pairs_of(train, "overlap"):
+        common += counts.pop(pair_key(problem, finder), 0)
     return common
 
 
@@ -307,6 +311,7 @@ __all__ = [
     "hold_out",
     "overlap",
     "pair_key",
+    "pairs_of",
     "problem_of",
     "problems",
     "read_pairs",

@@ -14,6 +14,7 @@ from huggingface_hub.errors import EntryNotFoundError
 from hf_alpha.folders import OutsideError, inside, may_be_on_hub, read_json, similar_names
 
 from .cache import CacheFullError, filling_cache
+from .dataset_card import PARTS, SETTINGS
 from .files import (
     CARDS,
     FILES,
@@ -24,7 +25,6 @@ from .files import (
     read_files,
     read_named,
 )
-from .run_folder import PARTS, SETTINGS
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 Where: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]

@@ -276,7 +276,7 @@ def compare(
     Args:
         region: symbols and sizes of the training data, outlined in the picture.
         caption: what the picture means, written below it.
-        warnings: model -> what there is to doubt about the problems for it, as `LookAtTests` finds
+        warnings: model -> what there is to doubt about the problems for it, as `FirstLook` finds
             it; lines above the table, and in the reports.
         options: attributes of `Options`.
 

@@ -27,7 +27,6 @@ def draw_curves(
     baseline: Report | None = None,
     title: str | None = None,
     caption: str | None = None,
-    details: Mapping[str, str] | None = None,
     spread: Mapping[str, Sequence[Report]] | None = None,
     most_points: int | None = None,
 ) -> Path:
@@ -43,7 +42,6 @@ def draw_curves(
         baseline: of answers that need no model, drawn in grey.
         title: above the picture.
         caption: below the title, what the picture says.
-        details: model -> what the legend says of it.
         spread: model -> reports of its runs, whose lowest and highest rates bound a band.
         most_points: where there are more numbers of symbols, ranges of them share a point.
     """
@@ -56,12 +54,11 @@ def draw_curves(
     if trained is not None:
         _shade(axis, *trained)
     bins = names_bins(reports, most_points)
-    details = details or {}
     for index, report in enumerate(reports):
         color = COLORS[index % len(COLORS)]
         axis.plot(
-            *_points(report, metric, bins), label=f"{report.model}{details.get(report.model, '')}",
-            color=color, marker=MARKERS[index % len(MARKERS)], ms=5, lw=1.8,
+            *_points(report, metric, bins), label=report.model, color=color,
+            marker=MARKERS[index % len(MARKERS)], ms=5, lw=1.8,
         )  # fmt: skip
         _draw_band(axis, (spread or {}).get(report.model, ()), metric, bins, color)
     if baseline is not None:
@@ -69,10 +66,7 @@ def draw_curves(
             *_points(baseline, metric, bins), label=baseline.model, color=BASELINE, ls="--", lw=1.5
         )
     _label(axis, metric)
-    if details:  # long lines
-        figure.legend(loc="outside lower left", frameon=False, fontsize=9)
-    else:
-        figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     if title:
         figure.suptitle(title, fontsize=11)
     if caption:

@@ -12,11 +12,11 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 
+from hf_alpha.first_look import unknown_id
 from hf_alpha.folders import write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
 from hf_alpha.tasks.base import warn_once
-from hf_alpha.unknown_words import unknown_id
 
 from .base import Record, RowsObjective
 from .names import finder_of, name_columns

@@ -16,7 +16,7 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import sample_settings
+from hf_alpha.data.generate import generate
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,
@@ -39,7 +39,7 @@ FROM_TOKENIZER = {
     "segment_labels": "transducer",
 }
 """Field of a model's configuration -> the key that it follows from."""
-FROM_RECIPE = ("task", "out_dir", "num_workers", "tokenizer", "split")
+FROM_RECIPE = ("task", "out_dir", "num_workers", "progress", "tokenizer", "split")
 """Arguments of what makes data that other keys say."""
 SECRETS = tuple(
     key for key in model_of(Seq2SeqTrainingArguments).model_fields if key.endswith("token")
@@ -72,7 +72,7 @@ def model_keys(config_class: Any) -> type[Keys]:
     return model_of(config_class, tuple(FROM_TOKENIZER), checks_values=False, base=ModelKeys)
 
 
-generation_keys = partial(model_of, sample_settings, FROM_RECIPE)
+generation_keys = partial(model_of, generate, FROM_RECIPE)
 drawing_keys = partial(model_of, DrawnProblems, FROM_RECIPE)
 training_keys = partial(model_of, Seq2SeqTrainingArguments, SECRETS, ("output_dir",))
 

@@ -13,7 +13,6 @@ from transformers import (
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.own import OwnPairs
-from hf_alpha.data.unlike_training import TrainingFacts
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
@@ -140,7 +139,7 @@ def _train(
     if trainer.is_world_process_zero():
         remember_recipe(out / RECIPE_FILE, own_code)
         if isinstance(examples, OwnPairs) and examples.first_look is not None:
-            TrainingFacts.of(examples.first_look).save(out)
+            examples.first_look.save(out)
     if start is not None and finished:
         trainer.state = state_of(start)
         tell(f"{out} holds a finished run of {trainer.state.global_step} steps: nothing is done")

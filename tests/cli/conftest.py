@@ -7,7 +7,7 @@ from commands import hf_alpha
 @pytest.fixture(scope="session")
 def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "samples"
-    arguments = ["--samples", 120, "--sizes", "1-6", "--symbols", 3, "--constants", 0.1, "--quiet"]
+    arguments = ["--samples", 120, "--sizes", "1-6", "--symbols", 3, "--quiet"]
     done = hf_alpha("generate-data", folder, *arguments)
     assert done.code == 0, done.err
     return folder

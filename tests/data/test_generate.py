@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,19 +14,18 @@ from pathlib import Path
 from typing import get_type_hints
 
 import interrupted
-import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 from deadly_targets import DeadlyTargets
 from file_trees import files_of
 from reference import commuting as reference
 
-from hf_alpha.data.chunk import Chunk, run_chunk
+from hf_alpha.data.chunk import Chunk
+from hf_alpha.data.chunk import rows_of as rows_of_chunk
 from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import generate, generate_grid, sample_settings
+from hf_alpha.data.generate import generate, generate_grid
 from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.read import training_problems
-from hf_alpha.folders import locked
 from hf_alpha.push import push
 from hf_alpha.tasks import DrawnTask, Verdict, get_task
 from hf_alpha.tasks.ltl import LTLTask
@@ -52,7 +50,7 @@ def dataset(tmp_path_factory):
     return folder, counts, rows_of(folder)
 
 
-@pytest.mark.parametrize("made", [sample_settings, generate, generate_grid, DrawnProblems])
+@pytest.mark.parametrize("made", [generate, generate_grid, DrawnProblems])
 def test_every_argument_is_annotated_and_described(made):
     """Recipes take their errors and their help from these."""
     described = inspect.getdoc(made).partition("Args:\n")[2].partition("\n\n")[0]
@@ -105,9 +103,7 @@ def test_sizes_are_uniform_within_alpha(alpha, enough, tmp_path, caplog):
         assert sizes.total() == SETTINGS["num_samples"] and not caplog.text
     else:
         assert max(full) == int(limit)
-        assert (
-            f"{SETTINGS['num_samples'] - sizes.total()} of 3000 samples are missing" in caplog.text
-        )
+        assert f"{SETTINGS['num_samples'] - sizes.total()} of 3000 rows are missing" in caplog.text
 
 
 def test_the_number_of_workers_changes_nothing(dataset, tmp_path):
@@ -115,7 +111,7 @@ def test_the_number_of_workers_changes_nothing(dataset, tmp_path):
     assert files_of(tmp_path / "data") == files_of(dataset[0])
 
 
-A_PART = ("os.rename", "/.parts/size")  # a chunk of rows gets its name
+A_PART = ("os.rename", "/.parts/samples-")  # a chunk of rows gets its name
 
 
 def test_a_killed_run_continues_to_the_same_files(dataset, tmp_path):
@@ -133,69 +129,24 @@ def test_a_killed_run_continues_to_the_same_files(dataset, tmp_path):
 
 
 @pytest.mark.slow
-def test_shards_in_processes_of_their_own_make_the_same_dataset(tmp_path):
-    settings = {"num_samples": 1500, "sizes": (5, 12), "num_symbols": 3}
-    with pytest.raises(ValueError, match=r"no shard 0/2: they are counted from 1/2 to 2/2"):
-        run(tmp_path / "data", **settings, shard=(0, 2))
-    with pytest.raises(ValueError, match=r"there are no 0 shards"):
-        run(tmp_path / "data", **settings, shard=(1, 0))
-    command = [sys.executable, "-m", "hf_alpha", "generate-data", str(tmp_path / "data")]
-    command += ["--samples=1500", "--sizes=5-12", "--symbols=3"]
-    shards = [subprocess.Popen([*command, f"--shard={number}/2"]) for number in (1, 2)]
-    assert [process.wait() for process in shards] == [0, 0]
-    parts = tmp_path / "data" / ".parts"
-    chunks = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
-    assert len(chunks) > 8 and not (tmp_path / "data" / "data").exists()
-
-    # Only one of two has ended; a second number of shards; another seed; then all is well.
-    (parts / "shard-1-of-2.json").rename(tmp_path / "record")
-    with pytest.raises(ValueError, match=r"1 of 2 shards of .* 1; .*start .* with --shard 1/2"):
-        run(tmp_path / "data", **settings)
-    with pytest.raises(ValueError, match="is made in 2 shards, and in 3 too"):
-        run(tmp_path / "data", **settings, shard=(1, 3))
-    record = json.loads((tmp_path / "record").read_text())
-    other = {"settings": record["settings"] | {"seed": 3}, "ended": True}
-    (parts / "shard-1-of-2.json").write_text(json.dumps(other))
-    with pytest.raises(ValueError, match="other settings: seed is 3 there and 0 here"):
-        run(tmp_path / "data", **settings)
-    (parts / "shard-1-of-2.json").unlink()
-    run(tmp_path / "data", **settings, shard=(1, 2))
-    again = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
-    assert again == chunks
-
-    run(tmp_path / "data", **settings)
-    run(tmp_path / "whole", **settings)
-    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
-
-
-def stopped(folder, **settings):
-    """A run in a process of its own that has made its first chunk and waits for SIGCONT."""
-    process = interrupted.start((*A_PART, 2), signal.SIGSTOP, folder, SETTINGS | settings)
-    while not list((folder / ".parts").glob("*.parquet")):
-        assert process.exitcode is None
+def test_runs_in_one_folder_share_the_work(dataset, tmp_path):
+    """Of three, one is stopped in the middle, and finds the dataset finished."""
+    folder = tmp_path / "data"
+    stopped = interrupted.start((*A_PART, 3), signal.SIGSTOP, folder, SETTINGS)
+    while len(list((folder / ".parts").glob("*.parquet"))) < 2:
+        assert stopped.exitcode is None
         time.sleep(0.005)
-    return process
-
-
-@pytest.mark.slow
-def test_a_second_run_in_one_folder_is_refused(dataset, tmp_path):
-    first = stopped(tmp_path / "data")
-    for shard in (None, (1, 2)):
-        with pytest.raises(ValueError, match=r"another process makes data in .*: wait unti"):
-            run(tmp_path / "data", shard=shard)
-    assert first.exitcode is None
-    first.kill()
-    first.join()
-    # Shards share a folder; what puts them together does not.
-    first = stopped(tmp_path / "shards", shard=(1, 2))
-    run(tmp_path / "shards", shard=(2, 2))
-    with pytest.raises(ValueError, match="another process makes data in"):
-        run(tmp_path / "shards")
-    os.kill(first.pid, signal.SIGCONT)
-    first.join()
-    assert first.exitcode == 0
-    run(tmp_path / "shards")
-    assert files_of(tmp_path / "shards") == files_of(dataset[0])
+    command = [sys.executable, "-m", "hf_alpha", "generate-data", str(folder), "--quiet"]
+    command += ["--samples=3000", "--sizes=1-12", "--symbols=4"]
+    others = [subprocess.Popen([*command, f"--workers={number}"]) for number in (1, 2)]
+    with pytest.raises(ValueError, match="other settings: seed is 0 there and 3 here"):
+        run(folder, seed=3)
+    assert [process.wait() for process in others] == [0, 0]
+    assert files_of(folder) == files_of(dataset[0])
+    os.kill(stopped.pid, signal.SIGCONT)
+    stopped.join()
+    assert stopped.exitcode == 0
+    assert files_of(folder) == files_of(dataset[0])
 
 
 SMALL = {"num_samples": 200, "sizes": (1, 9), "num_symbols": 3}
@@ -214,7 +165,7 @@ def small(tmp_path_factory):
         ("os.rename", "data/validation", ".validation-00000-of-00001.parquet."),
         ("os.rename", "README.md", ".README.md."),
         ("os.rename", "data/.../generation.json", ".generation.json."),
-        ("shutil.rmtree", ".parts", ".parts"),
+        ("shutil.rmtree", ".parts", "..parts."),
     ],
 )
 def test_a_run_killed_at_its_end_leaves_nothing_for_good(
@@ -235,11 +186,6 @@ def test_a_run_killed_at_its_end_leaves_nothing_for_good(
     assert set(os.listdir(folder)) == {"README.md", "data", "generation.json"}
 
 
-def test_finished_data_is_read_by_many_at_once(dataset):
-    with locked(dataset[0]) as mine:
-        assert mine and run(dataset[0]) == dataset[1]
-
-
 @pytest.mark.slow
 def test_a_full_disk_is_an_error_that_leaves_nothing_half_written(tmp_path):
     code = (
@@ -252,30 +198,20 @@ def test_a_full_disk_is_an_error_that_leaves_nothing_half_written(tmp_path):
     assert done.returncode == 2 and done.stderr.startswith("error: "), done.stderr
     assert "Traceback" not in done.stderr and "too large" in done.stderr
     left = [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()]
-    assert left and all(re.fullmatch(r"generation\.json|size.*\.parquet", name) for name in left)
+    assert left and all(
+        re.fullmatch(r"generation\.json|samples.*\.(parquet|begun)", name) for name in left
+    )
 
 
 def test_a_damaged_record_is_named(tmp_path):
-    for name in ("generation.json", ".parts/generation.json", ".parts/shard-1-of-2.json"):
+    for name in ("generation.json", ".parts/generation.json"):
         folder = tmp_path / name.replace("/", "-")
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text("")
-        if "shard" in name:
-            run(tmp_path / "other", num_samples=50, shard=(1, 2))
-            shutil.copy(tmp_path / "other" / ".parts" / "generation.json", folder / ".parts")
         with pytest.raises(ValueError, match=f"{name} is damaged"):
             run(folder, num_samples=50)
     with pytest.raises(FileExistsError, match="is a file: name a folder"):
         run(Path(__file__))
-
-
-def test_a_killed_shard_counts_as_missing(tmp_path):
-    run(tmp_path / "data", shard=(2, 2))
-    parts = tmp_path / "data" / ".parts"
-    record = parts / "shard-1-of-2.json"
-    record.write_text((parts / "shard-2-of-2.json").read_text().replace("true", "false"))
-    with pytest.raises(ValueError, match="1 of 2 shards"):
-        run(tmp_path / "data")
 
 
 def test_a_finished_run_is_kept(dataset):
@@ -402,11 +338,11 @@ def test_bad_settings(tmp_path):
         "alpha must be": {"alpha": 2},
         "no leaves": {"num_symbols": 0},
         "unknown targets 'best': choose one of equivariant, papers": {"targets": "best"},
-        "has no problem of size 3 to 3 over 1 symbol": {"num_symbols": 1, "sizes": (3, 3)},
+        "there is no problem with these": {"num_symbols": 1, "sizes": (3, 3)},
         "few_symbols must be": {"few_symbols": -1},
         "many_symbols must be": {"many_symbols": -1},
-        "up_to_symbols must be larger": {"many_symbols": 5, "up_to_symbols": 2, "num_symbols": 2},
-        "up_to_symbols needs many_symbols": {"up_to_symbols": 9},
+        "= 5 and up_to_symbols = 2 go": {"many_symbols": 5, "up_to_symbols": 2, "num_symbols": 2},
+        "many_symbols = 0 and up_to_symbols = 9 go together": {"up_to_symbols": 9},
         "num_workers must be": {"num_workers": 0},
         "unknown equivalence 'equal': choose one of commuting, r": {"equivalence": "equal"},
     }
@@ -455,10 +391,6 @@ def test_ltl(ltl):
 def test_hard(tmp_path):
     settings = {"sizes": (6, 15), "num_symbols": 3, "hard": 0.4, "progress": False}
     generate(LTL, tmp_path / "one", 600, **settings)
-    generate(LTL, tmp_path / "two", 600, **settings, shard=(1, 2))
-    generate(LTL, tmp_path / "two", 600, **settings, shard=(2, 2))
-    generate(LTL, tmp_path / "two", 600, **settings)
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
     rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
     assert len(rows) == 600 and "**Hard: at least 40%" in (tmp_path / "one/README.md").read_text()
     by_size = Counter(row["size"] for row in rows)
@@ -495,9 +427,11 @@ def test_walks_find_more_hard_problems(tmp_path):
     assert all(LTL.check(row["problem"], row["answer"]).is_correct for row in rows)
     assert json.loads((tmp_path / "data/generation.json").read_text())["settings"]["walk"] == 50
     assert "**Walk: 50.**" in (tmp_path / "data/README.md").read_text()
-    chunk = Chunk("drawn", LTL, "equivariant", "0", 12, 3, 0.0, draws=2000, hard=1.0, hardness=2)
-    drawn = pq.read_table(run_chunk(chunk, str(tmp_path)))
-    walked = pq.read_table(run_chunk(replace(chunk, name="walked", walk=50), str(tmp_path)))
+    chunk = Chunk(
+        task=LTL, targets="equivariant", equivalence="", seed="0", size=12, num_symbols=3,
+        draws=2000, hard=1.0, hardness=2,
+    )  # fmt: skip
+    drawn, walked = (list(rows_of_chunk(replace(chunk, walk=walk))) for walk in (0, 50))
     assert len(walked) > 5 * len(drawn) > 0
     with pytest.raises(ValueError, match="walk = 5 needs hard"):
         generate(LTL, tmp_path / "none", 60, walk=5)
@@ -512,10 +446,6 @@ def test_walks_find_more_hard_problems(tmp_path):
 def test_hard_grid(tmp_path):
     grid = {"num_symbols": (2, 3), "sizes": (7, 8), "per_cell": 10, "hard": 0.5, "progress": False}
     generate_grid(LTL, tmp_path / "one", **grid)
-    for i in (2, 1):
-        assert generate_grid(LTL, tmp_path / "two", **grid, shard=(i, 2)) == {}
-    generate_grid(LTL, tmp_path / "two", **grid)
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
     rows = rows_of(tmp_path / "one")["test"]
     cells = Counter((r["num_symbols"], r["size"], r["witness_length"] > 1) for r in rows)
     assert all(cells[k, size, False] == 5 for k in (2, 3) for size in (7, 8))
@@ -556,10 +486,8 @@ def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
     for row in extra:
         assert split_of(key_of(LTL.canonical(row["problem"]))) == "train"
         assert set(LTL.symbols_of(row["problem"])) == set("abcdef"[: row["num_symbols"]])
-    for shard in ((1, 2), (2, 2)):
-        generate(LTL, tmp_path / "shards", 600, **more, shard=shard)
-    generate(LTL, tmp_path / "shards", 600, **more)
-    assert files_of(tmp_path / "shards") == files_of(tmp_path / "many")
+    generate(LTL, tmp_path / "two", 600, **more, num_workers=2)
+    assert files_of(tmp_path / "two") == files_of(tmp_path / "many")
     assert "`up_to_symbols`" in (tmp_path / "many" / "README.md").read_text()
 
 
@@ -569,7 +497,7 @@ def test_symbols_that_have_no_room_are_missed_with_a_warning(tmp_path, caplog):
     rows = rows_of(tmp_path / "data")["train"]
     many = sum(row["num_symbols"] > 2 for row in rows)
     assert counts["train"] == len(rows) and many < 500
-    assert f"{500 - many} of 500 samples of many_symbols are missing" in caplog.text
+    assert f"{500 - many} of 500 rows are missing of many_symbols: " in caplog.text
 
 
 def test_ltl_grid(tmp_path):
@@ -597,13 +525,9 @@ def test_problems_that_are_not_held_out_differ_as_texts(tmp_path):
 @pytest.mark.slow
 def test_killed_workers_lose_nothing(tmp_path, caplog):
     settings = {"sizes": (1, 8), "num_symbols": 2, "alpha": 1.0, "progress": False}
-    task = DeadlyTargets(tmp_path / "deaths_left")
-    task.deaths_left.write_text("1000")
-    with pytest.raises(RuntimeError, match="worker processes died 3 times in a row"):
-        generate(task, tmp_path / "data", 200, **settings, num_workers=2)
-    assert list((tmp_path / "data" / ".parts").glob("*.parquet"))
-    task.deaths_left.write_text("1")
-    generate(task, tmp_path / "data", 200, **settings, num_workers=2)
-    assert task.deaths_left.read_text() == "0" and "a worker process died" in caplog.text
+    (tmp_path / "deaths").mkdir()
+    task = DeadlyTargets(tmp_path / "deaths")
+    generate(task, tmp_path / "data", 200, **settings, num_workers=3)
+    assert "worker process(es) died" in caplog.text
     generate("propositional", tmp_path / "whole", 200, **settings)
     assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from datasets import Dataset
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from hf_alpha.data.own import OwnPairs, own_rows, read_own
+from hf_alpha.data.own import OwnPairs, drop_bad, own_rows, read_own
+from hf_alpha.first_look import LACKING, TOO_MANY
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.recipe import Pairs
@@ -40,7 +42,7 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
     assert len(pairs.train) + len(pairs.validation) == 400
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
     pairs.look(tokenizer)
-    assert lines[0].startswith("pairs      400") and "bad pairs  none" in lines[0]
+    assert lines[0].startswith("pairs     400") and "?" not in lines[0]
 
     again = write(tmp_path / "again.jsonl", [{"source": "swap a b : F a b", "target": "F b a"}] * 3)
     both = write(tmp_path / "both.jsonl", [{"source": "swap x y : G x y", "target": "G y x"}])
@@ -63,6 +65,29 @@ def test_pairs_that_cannot_be_learned(tmp_path):
     assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_bad_pairs_are_dropped_and_counted(streaming):
+    finder = NameFinder({"variable": {"pattern": "[a-z][0-9]*", "count": 3}})
+    pairs = [("x + y", "y"), ("y + z", "w"), ("a b c d", "d"), ("2", ""), ("q", "r")]
+    rows = [{"problem": problem, "answer": answer} for problem, answer in pairs]
+
+    def dataset(rows):
+        stored = Dataset.from_list(rows)
+        return stored.to_iterable_dataset(num_shards=min(2, len(rows))) if streaming else stored
+
+    kept, dropped = drop_bad(dataset(rows), finder)
+    assert list(kept) == [rows[0], rows[3]] and dropped == {LACKING: 2, TOO_MANY: 1}
+    again, nothing = drop_bad(kept, finder)
+    assert list(again) == list(kept) and nothing == {}
+    with pytest.raises(ValueError, match=r"no pair is left of the data \(1: the target has a name"):
+        drop_bad(dataset(rows[1:2]), finder)
+    assert drop_bad(dataset(rows[1:2]), finder, new_names=True)[1] == {}
+    spans = [{"start": 0, "stop": 3, "symbol_class": "person"}]
+    rows = [{"problem": "Ann met Bob", "answer": answer, "spans": spans} for answer in ("Ann", "2")]
+    kept, dropped = drop_bad(dataset(rows), NameFinder({"person": {"column": "who"}}))
+    assert list(kept) == rows and dropped == {}, "Bob is an ordinary word here"
+
+
 def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_path):
     """There are symbols for those too, and they come back from the tokenizer."""
     new = " ".join(f"v{i}" for i in range(12))
@@ -75,7 +100,7 @@ def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_
     tokenizer.extend_symbols(pairs.lacking(tokenizer.symbol_classes))
     assert tokenizer.symbol_classes["variable"] == 14  # of source and target together
     pairs.look(tokenizer)
-    assert "bad pairs  none" in lines[0] and len(lines) == 1
+    assert len(lines) == 1
 
 
 def test_targets_that_the_tokenizer_changes_are_said(tmp_path):

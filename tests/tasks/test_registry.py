@@ -116,11 +116,6 @@ def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
         assert row["answer"] == ToyTask().target(row["problem"])
         assert row["num_symbols"] == len(ToyTask().symbols_of(row["problem"]))
 
-    again = ["generate-data", tmp_path / "renamed", "--copy-of", data, "--kind", "renamed",
-             "--task", OWN]  # fmt: skip
-    assert "train" in hf_alpha(*again).out
-    assert {row["answer"] for row in load_dataset(str(tmp_path / "renamed"))["train"]} == {"a"}
-
     told = ["--task", OWN, "--covariance", 1, "--quiet", "--card", "--out"]
     done = hf_alpha("evaluate", model, *told, tmp_path / "given", "--data", data, "--workers", 1)
     assert done.code == 0, done.err

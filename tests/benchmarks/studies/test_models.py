@@ -7,9 +7,9 @@ import pytest
 from tiny_studies import TINY
 
 from benchmarks.studies.models import CLOCK, STARTED, Model, training_of
+from benchmarks.studies.renamed import rename_training_data
 from benchmarks.studies.sizes import FULL
 from hf_alpha.data.generate import generate
-from hf_alpha.data.perturb import perturb
 from hf_alpha.folders import locked
 
 MODEL = Model("copying-learned", "copying/learned")
@@ -109,6 +109,6 @@ def test_renamed_data_of_other_data_is_refused_by_name(tmp_path, monkeypatch):
     model = Model("propositional-renamed", "propositional/learned", data="renamed")
     recipe = TINY.recipe(model.recipe)
     generate(recipe.task, "other", **{**recipe.data.generate, "num_samples": 200}, progress=False)
-    perturb("other", f"{recipe.data.path}-renamed", "renamed")
+    rename_training_data("other", f"{recipe.data.path}-renamed", recipe.task)
     with pytest.raises(ValueError, match="num_samples: 200 -> 300; remove that folder"):
         model.train(TINY, 0, Path("runs"), print)

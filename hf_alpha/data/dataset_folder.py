@@ -1,0 +1,141 @@
+"""The folder of a dataset: made by chunks, which lie there until it is finished."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from hf_alpha.folders import read_json, remove_leftovers, write_text
+from hf_alpha.tasks import DrawnTask
+
+from .chunk import Chunk, Make, make_chunks, try_one, write_table
+from .dataset_card import PARTS, SETTINGS, write_records
+from .keys import SPLITS, split_of
+
+
+def make_dataset(
+    folder: Path,
+    settings: dict[str, Any],
+    first: Sequence[Chunk],
+    draw: Callable[[Make], pa.Table],
+    num_workers: int,
+    progress: bool,
+    split: str | None = None,
+) -> dict[str, int]:
+    """Make a dataset, unless it is there; return the number of rows of each split.
+
+    Args:
+        folder: where.
+        settings: what is recorded.
+        first: the first chunks that are needed.
+        draw: returns the rows, by a function that makes chunks.
+        num_workers: see `generate`.
+        progress: likewise.
+        split: the only one; None for several.
+    """
+    if num_workers < 1:
+        raise ValueError(f"num_workers must be at least 1, got {num_workers}")
+    try:
+        if counts := _finished(folder, settings):
+            return counts
+        _start(folder, settings, first)
+        parts = folder / PARTS
+        make = partial(make_chunks, folder=parts, num_workers=num_workers, progress=progress)
+        return _finish(folder, first[0].task, settings, draw(make), split)
+    except FileNotFoundError:  # another process finished, and removed the parts
+        if counts := _finished(folder, settings):
+            return counts
+        raise
+
+
+def _finished(folder: Path, settings: dict[str, Any]) -> dict[str, int] | None:
+    """Return the number of rows of each split of a finished dataset; None for any other."""
+    if not (folder / SETTINGS).exists():
+        return None
+    record = read_json(folder / SETTINGS, "settings", "rows")
+    _compare(folder, record["settings"], settings)
+    _clean(folder)
+    counts: dict[str, int] = record["rows"]
+    return counts
+
+
+def _start(folder: Path, settings: dict[str, Any], first: Sequence[Chunk]) -> None:
+    """Record the settings, unless another process has done so."""
+    parts = folder / PARTS
+    if folder.is_file():
+        raise FileExistsError(f"{folder} is a file: name a folder")
+    if not parts.exists():
+        if folder.exists() and any(PARTS not in path.name for path in folder.iterdir()):
+            raise ValueError(f"{folder} is not empty and holds no generated data: choose another")
+        try_one(first)
+        own = _temporary(parts)
+        own.mkdir(parents=True)
+        write_text(own / SETTINGS, json.dumps(settings, indent=2) + "\n")
+        with suppress(OSError):  # another process was first: what it wrote is not empty
+            own.rename(parts)
+    _compare(folder, read_json(parts / SETTINGS), settings)
+
+
+def _compare(folder: Path, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    differences = [
+        f"{name} is {recorded.get(name)!r} there and {settings.get(name)!r} here"
+        for name in {**recorded, **settings}
+        if recorded.get(name) != settings.get(name)
+    ]
+    if differences:
+        raise ValueError(
+            f"{folder} holds a run with other settings: {', '.join(differences)}; "
+            "choose another folder, or delete that one"
+        )
+
+
+def _finish(
+    folder: Path, task: DrawnTask, settings: dict[str, Any], table: pa.Table, only: str | None
+) -> dict[str, int]:
+    """Write one file a split, the card and the record; the parts are then removed.
+
+    Keys decide about splits, unless there is `only` one. An empty split gets no file, because
+    `datasets` cannot load one.
+
+    Raises:
+        ValueError: the table is empty.
+    """
+    if not len(table):
+        raise ValueError("there is no problem with an answer with these settings")
+    keys = table["key"].to_pylist()
+    rows: dict[str, list[int]] = {split: [] for split in SPLITS}
+    # Keys are hashes: their order is a shuffle that depends on nothing else.
+    for index in sorted(range(len(keys)), key=keys.__getitem__):
+        rows[only or split_of(keys[index])].append(index)
+    rows = {split: indices for split, indices in rows.items() if indices}
+    (folder / "data").mkdir(exist_ok=True)
+    for split, indices in rows.items():
+        part = table.drop_columns("key").take(pa.array(indices, pa.int64()))
+        write_table(part, folder / "data" / f"{split}-00000-of-00001.parquet")
+    counts = {split: len(indices) for split, indices in rows.items()}
+    write_records(folder, task, settings, counts, table["num_symbols"].to_pylist())
+    _clean(folder)
+    return counts
+
+
+def _clean(folder: Path) -> None:
+    """Remove what a finished dataset needs no more, and what killed runs left.
+
+    The parts lose their name first: other processes are then told that there are none.
+    """
+    with suppress(FileNotFoundError):
+        (folder / PARTS).rename(_temporary(folder / PARTS))
+    for place in (folder, folder / "data"):
+        remove_leftovers(place)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid4().hex}")
+
+
+__all__ = ["make_dataset"]
