@@ -12,5 +12,6 @@ groups = [project["dependencies"], *project["optional-dependencies"].values()]
 for requirement in (line for group in groups for line in group):
     # Extras such as hf_alpha[ltl] name this package; everything else has to have a bound.
     if not re.match(r"hf_alpha\b", requirement):
-        name, bound = re.fullmatch(r"([\w.-]+)[>=]=([^,;\s]+).*", requirement, re.S).groups()
+        pattern = r"([\w.-]+)(?:\[[\w,-]+\])?[>=]=([^,;\s]+).*"
+        name, bound = re.fullmatch(pattern, requirement, re.S).groups()
         print(f"{name}=={bound}")

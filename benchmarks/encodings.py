@@ -38,7 +38,7 @@ from hf_alpha.evaluation.report import Report
 from hf_alpha.folders import read_json
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import Generated, read_recipe
+from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
 from runs import train_once
 
@@ -95,7 +95,7 @@ def train(name: str, seed: int, args: argparse.Namespace) -> None:
     else:
         changes.append(f"training.max_steps={args.steps}")
     recipe = read_recipe(f"{args.task}/{entry.recipe}-small", changes)
-    if isinstance(recipe.data, Generated):
+    if recipe.data.path:
         recipe.data.generate["equivalence"] = args.equivalence
     train_once(recipe, out)
 

@@ -25,7 +25,7 @@ from hf_alpha.cli.options import integers
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.evaluation.compare import EvaluatedModel, compare, draw_problems
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import Generated, read_recipe
+from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
 from runs import check_names, train_once
 
@@ -57,7 +57,6 @@ def train(encoding: str, variant: str, seed: int, args: argparse.Namespace) -> P
     ]
     recipe = read_recipe(f"{args.task}/{encoding}-small", changes)
     if variant == MIXED:
-        assert isinstance(recipe.data, Generated)
         data = recipe.data.generate
         rows = round(args.share * SPLITS["train"] * data["num_samples"])
         recipe.data.path = f"{recipe.data.path}-up-to-{TESTED}"

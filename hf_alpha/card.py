@@ -15,7 +15,7 @@ from hf_alpha.generation import NEW_NAME
 from hf_alpha.loading import auto_class, load_checkpoint
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.plain_text import fenced, printable, within_line
-from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, check_shareable, recipe_beside
+from hf_alpha.recipe import RECIPE_FILE, Recipe, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
@@ -139,7 +139,7 @@ def _facts(model: PreTrainedModel, tokenizer: AnyTokenizer) -> list[tuple[str, s
 
 def _trained(recipe: Recipe | None) -> Region | None:
     """Return symbols and sizes of the training data; None where the recipe does not say."""
-    data = recipe.data.generate if recipe and isinstance(recipe.data, Generated) else {}
+    data = recipe.data.generate if recipe else {}
     if not {"num_symbols", "sizes"} <= data.keys():
         return None
     num_symbols = max(data["num_symbols"], data.get("up_to_symbols", 0))

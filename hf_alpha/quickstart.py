@@ -15,7 +15,7 @@ from hf_alpha.data.own import own_rows, read_own
 from hf_alpha.data.pairs import pair_key
 from hf_alpha.evaluation.report import Rates, Report
 from hf_alpha.folders import alone_in, write_text
-from hf_alpha.recipe import PairsRecipe, read_recipe
+from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.resources import resource_path
 from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 from hf_alpha.tasks.text.swapping import swapping_pairs
@@ -94,7 +94,7 @@ def quickstart(
 
 
 def _make_data(
-    output: Path, recipe: PairsRecipe, count: int, samples: int, seed: int
+    output: Path, recipe: Recipe, count: int, samples: int, seed: int
 ) -> list[dict[str, Any]]:
     """Write training and test pairs; return the test as evaluation takes it."""
     _write_pairs(output / "train.jsonl", _training_pairs(count, seed))
@@ -123,7 +123,7 @@ def _write_pairs(path: Path, pairs: Iterable[Mapping[str, str]]) -> None:
     write_text(path, "".join(json.dumps(pair) + "\n" for pair in pairs))
 
 
-def _recipe(output: Path, steps: int) -> PairsRecipe:
+def _recipe(output: Path, steps: int) -> Recipe:
     """Return the shipped recipe, with this folder's data; a copy of it is left there."""
     file = resource_path("training", "text", RECIPE)
     text = file.read_text(encoding="utf-8")
@@ -137,9 +137,7 @@ def _recipe(output: Path, steps: int) -> PairsRecipe:
         "training.output_dir": output / "model",
         "training.max_steps": steps,
     }
-    recipe = read_recipe(file, [f"{key}={value}" for key, value in changes.items()])
-    assert isinstance(recipe, PairsRecipe)
-    return recipe
+    return read_recipe(file, [f"{key}={value}" for key, value in changes.items()])
 
 
 def _show_answers(reports: Sequence[Report], say: Callable[[str], None]) -> None:

@@ -1,32 +1,19 @@
-"""Settings as classes and signatures declare them: checked, described, and as a JSON schema.
+"""Settings: mappings with known keys, checked by pydantic, and what is wrong said in one line.
 
-A mapping of settings is a [`Keys`], a pydantic model that takes the keys that it has and no others.
-[`model_of`] makes one of a dataclass, whose fields hold their meaning in `metadata["help"]` (as
-`TrainingArguments` has it) or in the class docstring, or of a function's signature and docstring.
+They are written out as a [`Keys`], or [`model_of`] makes one of a dataclass, whose fields have
+their meaning in `metadata["help"]` (as in `TrainingArguments`) or in the class docstring, or of a
+function.
 """
 
 import dataclasses
 import difflib
 import inspect
 import re
-import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    ForwardRef,
-    Literal,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from huggingface_hub.errors import StrictDataclassError
 from pydantic import (
@@ -34,19 +21,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
+    GetPydanticSchema,
+    ModelWrapValidatorHandler,
     SkipValidation,
     ValidationError,
-    ValidationInfo,
     ValidatorFunctionWrapHandler,
     create_model,
-    field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
 WORDS = {
     "array": "a list",
@@ -57,30 +42,37 @@ WORDS = {
     "string": "text",
 }
 """Type in a JSON schema -> what people call it."""
-PLAIN = {bool, dict, float, int, str, types.NoneType}
+PLAIN = {bool, dict, float, int, str, NoneType}
 """Kinds of values that are checked where a dataclass or a function declares them."""
-ARGUMENTS = re.compile(r"^(\w+(?:, ?\w+)*)(?: ?\(.*?\))?:(?:\s+|$)(.*)", re.DOTALL)
-UNKNOWN_KEYS, WRONG_KEYS, WRONG_VALUE = "unknown_keys", "wrong_keys", "wrong_value"
-"""Types of faults: of a mapping's keys, and of a value, whose message names its key."""
-FINAL = {UNKNOWN_KEYS, WRONG_KEYS, WRONG_VALUE, "value_error"}
-"""Types of faults whose messages are for people."""
+MISSING = (dataclasses.MISSING, inspect.Parameter.empty)
+"""In place of a default."""
+UNKNOWN = ("extra_forbidden", "invalid_key")
+"""What pydantic calls the fault of a key that is not known."""
+NAMES_FOR_CHECKERS = {"torch": SimpleNamespace(dtype=Any)}
+"""In annotations of Transformers, but imported for type checkers only."""
+ARGUMENT = re.compile(r"^(\w+(?:, ?\w+)*)(?: ?\(.*?\))?:(?:\s+|$)(.*)", re.DOTALL)
 
 
 class RecipeError(ValueError):
-    """A recipe that cannot be read or run; the message names the key and the way out."""
+    """A recipe that cannot be read or run; the message names the key and the way out.
 
-
-class UnknownKeyError(RecipeError):
-    """A mapping has keys that are not known.
-
-    Attributes:
-        where: which mapping it is.
-        keys: all of them.
+    Args:
+        message: what is wrong, and what to do.
+        where: the keys that lead to it, and before them perhaps the file.
+        unknown: the keys there that are not known.
     """
 
-    def __init__(self, where: str, keys: list[str], message: str):
-        super().__init__(message)
-        self.where, self.keys = where, keys
+    def __init__(self, message: str, where: tuple[str, ...] = (), unknown: tuple[str, ...] = ()):
+        super().__init__(": ".join([*where, message]))
+        self.message, self.where, self.unknown = message, where, unknown
+
+
+def placed(error: Exception, *where: object) -> RecipeError:
+    """Return an error as a recipe's, with the keys that lead to the place of its own keys."""
+    place = tuple(map(str, where))
+    if isinstance(error, RecipeError):
+        return RecipeError(error.message, (*place, *error.where), error.unknown)
+    return RecipeError(str(error), place)
 
 
 @contextmanager
@@ -93,119 +85,96 @@ def section(name: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, OSError, RuntimeError, StrictDataclassError) as error:
-        raise RecipeError(f"{name}: {error}") from error
+        raise placed(error, name) from error
 
 
 class Keys(BaseModel):
-    """A mapping with these keys and no others; what is wrong with it is said in plain words.
-
-    Attributes:
-        is_for: what the keys of this class are for, where its kin have others.
-    """
+    """A mapping with these keys and no others."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, arbitrary_types_allowed=True, protected_namespaces=()
     )
-    is_for: ClassVar[str] = ""
 
     @classmethod
-    def kin(cls) -> "tuple[type[Keys], ...]":
-        """Return the classes of which one stands in the same place, this one among them."""
-        return (cls,)
-
-    @classmethod
-    def read(cls, content: Any, source: str) -> Self:
+    def read(cls, content: Any, *where: str) -> Self:
         """Check a mapping.
 
         Args:
             content: the mapping.
-            source: the file or the key that it stands in, for errors.
+            where: the file and the keys that lead to it, for errors.
 
         Raises:
-            UnknownKeyError: some keys are not known; the message has the nearest one of the first.
-            RecipeError: a key is missing or is for something else, or a value is wrong.
+            RecipeError: a key is not known, and which one is near, or missing, or a value is wrong.
         """
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-        kind, path = fault["type"], [source, *map(str, fault["loc"])]
-        place = ": ".join(path[:-1] if kind == WRONG_VALUE else path)
-        message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
-        if kind == UNKNOWN_KEYS:
-            raise UnknownKeyError(place, fault["ctx"]["keys"], message)
-        raise RecipeError(message)
+            raise placed(_cause(error.errors(include_url=False)[0]), *where) from None
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _check_keys(cls, content: Any) -> Any:
-        """Name the first key that is unknown, or missing, or one of kin's that says something."""
-        if not isinstance(content, dict):
-            return content
-        owners = {key: kind for kind in reversed(cls.kin()) for key in kind.model_fields}
-        if unknown := [key for key in content if key not in owners]:
-            raise _fault(
-                UNKNOWN_KEYS, f"unknown key {unknown[0]!r}; {_hint(unknown[0], owners)}", unknown
-            )
-        for key, field in cls.model_fields.items():
-            if field.is_required() and key not in content:
-                description = f": {field.description}" if field.description else ""
-                raise _fault(WRONG_KEYS, f"the key {key!r} is missing{description}")
-        foreign = [key for key in content if key not in cls.model_fields]
-        for key in filter(content.get, foreign):
-            raise _fault(WRONG_KEYS, f"{key!r} is for {_declaring(owners[key], key).is_for}")
-        return {key: value for key, value in content.items() if key not in foreign}
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _check_value(
-        cls, value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
-    ) -> Any:
-        """Say what a value has to be."""
+    def _in_words(cls, content: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return validate(value)
+            return validate(content)
         except ValidationError as error:
-            faults = error.errors(include_url=False)
-            if any(fault["type"] in FINAL for fault in faults):
+            if not isinstance(content, dict):
                 raise
-        key = str(info.field_name)
+            raise cls._first_fault(error, content) from None
+
+    @classmethod
+    def _first_fault(cls, error: ValidationError, content: dict[str, Any]) -> RecipeError:
+        """Return what is wrong: with a key, or else with the first value that is."""
+        faults = error.errors(include_url=False)
+        if unknown := [str(fault["loc"][0]) for fault in faults if fault["type"] in UNKNOWN]:
+            hint = _hint(unknown[0], cls.model_fields)
+            return RecipeError(f"unknown key {unknown[0]!r}; {hint}", unknown=tuple(unknown))
+        lacking = [fault["loc"] for fault in faults if fault["type"] == "missing"]
+        if own := [place[0] for place in lacking if len(place) == 1]:  # else a tuple is too short
+            return cls.missing(str(own[0]))
+        fault = next((fault for fault in faults if fault["type"] == "value_error"), faults[0])
+        place = fault["loc"]
+        if fault["type"] == "value_error":  # of a union, pydantic names the alternative too
+            parts = [part for part in place[1:] if isinstance(part, int)]
+            return placed(_cause(fault), *place[:1], *parts)
+        key = str(place[0])
         expected = in_words(json_schema(cls)["properties"][key])
-        if faults[0]["type"] == "greater_than_equal":
-            expected = f"at least {faults[0]['ctx']['ge']}"
-        raise _fault(WRONG_VALUE, f"{key!r} must be {expected}, not {value!r}")
+        if fault["type"] == "greater_than_equal":
+            expected = f"at least {fault['ctx']['ge']}"
+        return RecipeError(f"{key!r} must be {expected}, not {content[key]!r}")
+
+    @classmethod
+    def missing(cls, key: str) -> RecipeError:
+        """Return the error of a mapping that lacks a key."""
+        description = " ".join((cls.model_fields[key].description or "").split())
+        return RecipeError(
+            f"the key {key!r} is missing" + (f": {description}" if description else "")
+        )
 
 
-@dataclass(frozen=True)
-class KeysOf:
-    """Annotation of a mapping that is checked, and kept as it is written.
+def _cause(fault: Any) -> Exception:
+    """Return the error that a validator raised."""
+    error: Exception = fault.get("ctx", {}).get("error") or ValueError(fault["msg"])
+    return error
 
-    Attributes:
-        model: returns its keys; it is called when a mapping is checked.
+
+def as_written(kind: Any, or_empty: bool = False) -> GetPydanticSchema:
+    """Return the annotation of a value that is checked as another type, and kept as it is written.
+
+    Args:
+        kind: the type, with a [`Keys`] in it.
         or_empty: an empty mapping says nothing, and is not checked.
     """
 
-    model: Callable[[], type[Keys]]
-    or_empty: bool = False
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        own_schema = handler(schema)
-        kinds = [
-            json_schema(self.model()) if kind.get("type") == "object" else kind
-            for kind in own_schema.get("anyOf", [own_schema])
-        ]
-        return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
-
-    def _checked(self, value: Any) -> Any:
-        if isinstance(value, dict) and (value or not self.or_empty):
-            self.model().model_validate(value)
+    def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        if value != {} or not or_empty:
+            validate(value)
         return value
+
+    return GetPydanticSchema(
+        lambda _, handler: core_schema.no_info_wrap_validator_function(
+            check, handler(kind), serialization=core_schema.simple_ser_schema("any")
+        )
+    )
 
 
 def meaning(text: str, least: int | None = None) -> dict[str, Any]:
@@ -238,23 +207,11 @@ def model_of(
     return create_model(declared.__name__, __base__=base, **settings)
 
 
-def check_settings(
-    settings: Mapping[str, Any],
-    declared: Callable[..., Any],
-    place: str,
-) -> None:
-    """Check settings against those that a dataclass or a function declares.
-
-    Raises:
-        RecipeError: see [`Keys.read`].
-    """
-    model_of(declared).read(settings, place)
-
-
 def json_schema(model: type[Keys]) -> dict[str, Any]:
-    """Return a JSON schema without references and titles."""
+    """Return a JSON schema without references."""
     schema = model.model_json_schema(schema_generator=_Schemas)
-    return _inlined(schema, schema.get("$defs", {}))
+    inlined: dict[str, Any] = _inlined(schema, schema.get("$defs", {}))
+    return inlined
 
 
 class _Schemas(GenerateJsonSchema):
@@ -274,16 +231,12 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return [_inlined(part, definitions) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    inlined = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "title")}
-    inlined = {
-        key: {name: _inlined(part, definitions) for name, part in value.items()}
-        if key == "properties"
-        else _inlined(value, definitions)
-        for key, value in inlined.items()
+    referred = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
+    return {
+        key: _inlined(value, definitions)
+        for key, value in {**referred, **schema}.items()
+        if key not in ("$ref", "$defs")
     }
-    if "$ref" in schema:
-        inlined = _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions) | inlined
-    return inlined
 
 
 def in_words(schema: Mapping[str, Any]) -> str:
@@ -305,25 +258,15 @@ def in_words(schema: Mapping[str, Any]) -> str:
     return " or ".join(dict.fromkeys(words)) or WORDS.get(schema.get("type", ""), "any value")
 
 
-def _fault(kind: str, message: str, keys: list[str] | None = None) -> PydanticCustomError:
-    return PydanticCustomError(kind, "{message}", {"message": message, "keys": keys})
-
-
 def _hint(key: Any, keys: Iterable[str]) -> str:
     names = sorted(keys)
     near = difflib.get_close_matches(str(key), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
 
 
-def _declaring(model: type[Keys], key: str) -> type[Keys]:
-    """Return the class that declares a key which a model has."""
-    kinds = (kind for kind in reversed(model.__mro__) if issubclass(kind, Keys))
-    return next(kind for kind in kinds if key in kind.model_fields)
-
-
 def _kind(hint: Any, checks_values: bool) -> Any:
     """Return what pydantic makes of an annotation: plain kinds are checked, others described."""
-    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     parts = tuple(
         dict if dataclasses.is_dataclass(part) or is_typeddict(part) else part for part in parts
     )
@@ -335,53 +278,25 @@ def _kind(hint: Any, checks_values: bool) -> Any:
     return Annotated[Union[parts], SkipValidation()]  # noqa: UP007
 
 
-def _declared(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, FieldInfo]]:
+def _declared(declared: Any) -> Iterator[tuple[str, Any, FieldInfo]]:
     """Yield name, annotation and field of each setting."""
+    entries: list[tuple[str, Any, Mapping[str, Any]]]
     if dataclasses.is_dataclass(declared):
-        return _of_fields(declared)
-    return _of_arguments(declared)
-
-
-def _of_fields(declared: Any) -> Iterator[tuple[str, Any, FieldInfo]]:
-    hints = _hints(declared)
-    meanings: dict[str, str] = {}
-    for kind in reversed(declared.__mro__):  # a subclass describes what it adds
-        meanings |= _meanings(kind.__doc__)
-    for entry in filter(lambda entry: entry.init, dataclasses.fields(declared)):
-        is_made = entry.default_factory is not dataclasses.MISSING
-        default = entry.default_factory() if is_made else entry.default  # type: ignore[operator]
-        text = entry.metadata.get("help") or meanings.get(entry.name, "")
-        least = entry.metadata.get("least")
-        yield entry.name, hints.get(entry.name, Any), _field(default, text, least)
-
-
-def _of_arguments(declared: Callable[..., Any]) -> Iterator[tuple[str, Any, FieldInfo]]:
-    function = declared.__init__ if isinstance(declared, type) else declared  # type: ignore[misc]
-    hints, meanings = _hints(function), _meanings(declared.__doc__)
-    for name, parameter in inspect.signature(declared).parameters.items():
-        is_required = parameter.default is parameter.empty
-        default = dataclasses.MISSING if is_required else parameter.default
-        yield name, hints.get(name, Any), _field(default, meanings.get(name, ""))
-
-
-def _field(default: Any, description: str, least: int | None = None) -> Any:
-    arguments = {} if default is dataclasses.MISSING else {"default": default}
-    return Field(description=description or None, ge=least, **arguments)
-
-
-def _hints(declared: Any) -> dict[str, Any]:
-    try:
-        return get_type_hints(declared)
-    except NameError:  # a name that is imported for type checkers only
-        entries = dataclasses.fields(declared) if dataclasses.is_dataclass(declared) else ()
-        return {entry.name: entry.type for entry in entries if _is_whole(entry.type)}
-
-
-def _is_whole(hint: Any) -> bool:
-    """Return whether an annotation holds no name that is not looked up yet."""
-    if get_origin(hint) is Literal:
-        return True
-    return not isinstance(hint, str | ForwardRef) and all(map(_is_whole, get_args(hint)))
+        hints = get_type_hints(declared, localns=NAMES_FOR_CHECKERS)
+        fields = [field for field in dataclasses.fields(declared) if field.init]
+        entries = [(field.name, field, field.metadata) for field in fields]
+    else:
+        is_class = isinstance(declared, type)
+        hints = get_type_hints(vars(declared)["__init__"] if is_class else declared)
+        entries = [(name, one, {}) for name, one in inspect.signature(declared).parameters.items()]
+    kinds = getattr(declared, "__mro__", (declared,))
+    meanings = {k: v for kind in reversed(kinds) for k, v in _meanings(kind.__doc__).items()}
+    for name, entry, metadata in entries:
+        make = getattr(entry, "default_factory", MISSING[0])
+        default = entry.default if make in MISSING else make()
+        given = {} if default in MISSING else {"default": default}
+        text = metadata.get("help") or meanings.get(name)
+        yield name, hints.get(name, Any), Field(description=text, ge=metadata.get("least"), **given)
 
 
 def _meanings(docstring: str | None) -> dict[str, str]:
@@ -390,20 +305,19 @@ def _meanings(docstring: str | None) -> dict[str, str]:
     entries = re.split(r"\n\S", arguments)[0]
     meanings: dict[str, str] = {}
     for block in re.split(r"\n(?=    \S)", entries):
-        if match := ARGUMENTS.match(" ".join(block.split())):
+        if match := ARGUMENT.match(" ".join(block.split())):
             meanings |= dict.fromkeys(re.split(r", ?", match[1]), match[2])
     return meanings
 
 
 __all__ = [
     "Keys",
-    "KeysOf",
     "RecipeError",
-    "UnknownKeyError",
-    "check_settings",
+    "as_written",
     "in_words",
     "json_schema",
     "meaning",
     "model_of",
+    "placed",
     "section",
 ]

@@ -260,7 +260,7 @@ def _look(
     renamed = None
     if isinstance(examples.train, Dataset):
         renamed = renamings(examples.train, (row["problem"] for row in rows), examples.finder)
-    tokenizer = examples.new_tokenizer(recipe.tokenizer)  # type: ignore[attr-defined]
+    tokenizer = examples.new_tokenizer(recipe.tokenizer)
     facts = TrainingFacts.beside(str(model))
     return look_at_tests(rows, examples.finder, tokenizer, facts, renamed)
 

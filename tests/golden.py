@@ -16,7 +16,7 @@ import torch
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 
 FOLDER = Path(__file__).parent / "golden"
@@ -84,7 +84,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def released() -> list[str]:
     """Names of the released models that answer with text."""
     recipes = {name: read_recipe(path / RECIPE_FILE) for name, path in released_models().items()}
-    return [name for name, recipe in recipes.items() if not isinstance(recipe, RowsRecipe)]
+    return [name for name, recipe in recipes.items() if recipe.aim.answers]
 
 
 @torch.no_grad()

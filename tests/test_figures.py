@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,7 +83,7 @@ def test_tables_of_cards_are_parts_of_those_of_the_files_that_they_name(path):
     (table,) = (found[1] for found in FENCE.finditer(text))
     command = shlex.split(OUT.search(text)[1])
     said = written(ROOT / command[command.index("--out") + 1])
-    if isinstance(read_recipe(path.parent / RECIPE_FILE), RowsRecipe):
+    if not read_recipe(path.parent / RECIPE_FILE).aim.answers:
         assert table.rstrip() == said.rstrip()
         return
     whole, rows = rows_of(said), rows_of(table)

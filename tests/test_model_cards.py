@@ -16,7 +16,7 @@ from hf_alpha.first_look import unknown_words
 from hf_alpha.generation import generate_ids
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import parts
-from hf_alpha.recipe import RECIPE_FILE, RowsRecipe, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.release import LOG_FILE
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
@@ -35,7 +35,7 @@ RESULTS = {
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = [*released_models().values()]
-FOLDERS = [path for path in RELEASED if not isinstance(read_recipe(path / RECIPE_FILE), RowsRecipe)]
+FOLDERS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).aim.answers]
 """Of models that answer with text; the others tell classes."""
 TELLING = [path for path in RELEASED if path not in FOLDERS]
 

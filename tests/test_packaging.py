@@ -146,7 +146,7 @@ def made(installed: Installed) -> Path:
 
 
 def test_quickstart_runs_from_the_wheel(made: Path):
-    for name in ("modeling_alpha.py", "tokenization_alpha.py"):
+    for name in ("modeling_alpha.py", "tokenization_text.py"):
         assert (made / name).read_bytes() == (ROOT / "hf_alpha" / "modeling" / name).read_bytes()
 
 
@@ -157,18 +157,17 @@ def test_folders_of_the_wheel_need_no_package(installed: Installed, made: Path):
     script = (
         "import sys; sys.modules['hf_alpha'] = None\n"
         "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n"
-        f"for folder in {str(made)!r}, {str(released.parent)!r}:\n"
+        "formulas, texts = ['request & !grant', '&a!b'], ['swap x y : F x y', 'swap a b : G b a']\n"
+        f"for folder, asked in ({str(made)!r}, texts), ({str(released.parent)!r}, formulas):\n"
         "    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)\n"
         "    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)\n"
-        "    batch = tokenizer(['request & !grant', '&a!b'], return_tensors='pt', padding=True)\n"
+        "    batch = tokenizer(asked, return_tensors='pt', padding=True)\n"
         "    out = model.generate(**batch, num_beams=3)\n"
         "    print(type(model), tokenizer.batch_decode(out, names=batch.names))"
     )
     lines = run(installed.python, "-c", script, cwd=installed.cwd).splitlines()
-    assert len(lines) == 2
-    for line in lines:
-        assert "AlphaForConditionalGeneration" in line
-        assert "request" in line or "grant" in line
+    assert len(lines) == 2 and all("AlphaForConditionalGeneration" in line for line in lines)
+    assert "request" in lines[1] or "grant" in lines[1]
 
 
 def test_every_dependency_is_pinned():

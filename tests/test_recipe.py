@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 
 from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.recipe import (
-    Drawn,
-    FormulaRecipe,
-    Generated,
-    Pairs,
-    PairsRecipe,
+    Data,
+    Recipe,
     RecipeError,
-    Rows,
-    RowsRecipe,
     describe_settings,
     differences,
     parse_recipe,
     read_recipe,
+    recipe_beside,
     recipe_schema,
     write_recipe,
 )
@@ -153,6 +149,11 @@ def test_an_unknown_key_that_another_recipe_brings_is_said_to_stand_there(tmp_pa
         read_recipe(tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text(own % ", d_model: null, encoder_layers: null")
     assert read_recipe(tmp_path / "own.yaml").model.keys() == {"model_type", "symbol_encoding"}
+    write(tmp_path, plain=OWN + "extends: root")
+    with pytest.raises(
+        RecipeError, match=r"plain.yaml: model: unknown key 'd_modell'; did you mean"
+    ):
+        read_recipe(tmp_path / "plain.yaml", ["model.d_modell=3"])  # no file says that
 
 
 def test_overrides_are_yaml(tmp_path):
@@ -171,7 +172,7 @@ def test_overrides_are_yaml(tmp_path):
     assert recipe.model["dropout"] == 0.1
     assert recipe.model["cross_attention"] == ["aggregated"]
     assert recipe.data.max_train_samples is None and recipe.checkpoint is None
-    assert recipe.data.validation is None
+    assert not recipe.data.validation
 
 
 def test_missing_parts_and_files_are_named(tmp_path):
@@ -230,9 +231,9 @@ def test_a_recipe_changes_what_it_extends(tmp_path):
     write(tmp_path, base=BASE, child=child)
     write(tmp_path / "more", grandchild=grandchild, same=f"extends: {tmp_path}/child.yaml")
     found = read_recipe(tmp_path / "child.yaml", ["training.seed=2"])
-    assert found == FormulaRecipe(
+    assert found == Recipe(
         task="propositional",
-        data=Generated(path="data", generate={"num_samples": 9, "seed": 4}),
+        data=Data(path="data", generate={"num_samples": 9, "seed": 4}),
         model={"d_model": 8, "cross_attention": ["aggregated"]},
         training={
             "output_dir": "runs/child",
@@ -324,6 +325,7 @@ training: {output_dir: out}
             "data: 'pair' is for an objective that does not answer: name one",
         ),
         ("data={path: x}", "'symbols' is for your own pairs: 'data' has no 'train'"),
+        ("objective={name: [class]}", r"objective: no objective \['class'\]; known: answer"),
     ],
 )
 def test_recipes_of_own_pairs(tmp_path, change, message):
@@ -352,19 +354,24 @@ def test_a_task_that_draws_reads_no_pairs(tmp_path):
 def test_what_is_trained_makes_the_kind_of_a_recipe(tmp_path):
     training, rows = {"output_dir": "out"}, {"train": "rows.jsonl"}
     draw = {"num_samples": 5, "sizes": [3, 4], "num_symbols": 2}
-    for said, kinds in [
-        ({"data": {"path": "x"}}, (FormulaRecipe, Generated)),
-        ({"data": {"draw": draw}, "objective": "answer"}, (FormulaRecipe, Drawn)),
-        ({"data": rows, "symbols": {"x": "[a-z]"}}, (PairsRecipe, Pairs)),
-        ({"data": rows, "objective": "class", "model": {"model_type": "bert"}}, (RowsRecipe, Rows)),
+    for said, kind in [
+        ({"data": {"path": "x"}}, "generated"),
+        ({"data": {"draw": draw}, "objective": "answer"}, "drawn"),
+        ({"data": rows, "symbols": {"x": "[a-z]"}}, "pairs"),
+        ({"data": rows, "objective": "class", "model": {"model_type": "bert"}}, "rows"),
         # What says nothing may stand where it is not known.
         ({"data": {"path": "x", "draw": {}, "train": None}, "check": None, "symbols": {}},
-         (FormulaRecipe, Generated)),
+         "generated"),
     ]:  # fmt: skip
-        recipe = parse_recipe({"task": "text", "training": training, **said})
-        assert (type(recipe), type(recipe.data)) == kinds
+        assert parse_recipe({"task": "text", "training": training, **said}).kind == kind
     with pytest.raises(RecipeError, match="data: the key 'train' is missing: your own pairs of te"):
         parse_recipe({"task": "text", "training": training, "data": {}, "objective": "class"})
+
+
+def test_a_recipe_of_others_stays_of_its_kind_without_its_places(tmp_path):
+    write(tmp_path, recipe=OWN.replace("pairs.jsonl", "../pairs.jsonl"))
+    recipe = recipe_beside(str(tmp_path))
+    assert (recipe.kind, recipe.data.train) == ("pairs", "")
 
 
 def test_zeros_are_written(tmp_path):
@@ -411,8 +418,8 @@ def test_what_is_said_of_a_text_reaches_its_task(tmp_path):
 @pytest.mark.parametrize("name", PINNED)
 def test_shipped_recipes_say_in_full_what_they_always_said(name):
     recipe = read_recipe(name)
-    assert isinstance(recipe, FormulaRecipe)
-    said = recipe.model_dump()
+    assert not recipe.has_own_data
+    said = recipe.settings()
     # Later keys, which none of them uses.
     later = said["data"].pop("validation"), said.pop("objective"), said.pop("optimizer")
     assert later == (None, "answer", "") and said["data"].pop("more", None) is None

@@ -37,7 +37,7 @@ from hf_alpha.evaluation.compare import EvaluatedModel, compare
 from hf_alpha.evaluation.covariance import alpha_covariance
 from hf_alpha.evaluation.evaluate import evaluate, read_samples
 from hf_alpha.loading import CheckpointError, load_checkpoint
-from hf_alpha.recipe import FormulaRecipe, RecipeError, RowsRecipe, read_recipe
+from hf_alpha.recipe import RecipeError, read_recipe
 from hf_alpha.release import release
 from hf_alpha.resources import resource_path
 from hf_alpha.solving import solve
@@ -106,11 +106,9 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
     name = f"{path.parent.name}/{path.stem}"
     recipe = read_recipe(name, [f"training.output_dir={tmp_path}"])
     assert recipe == read_recipe(path, [f"training.output_dir={tmp_path}"])
-    assert path.parent.name == recipe.task or isinstance(recipe, RowsRecipe)
+    assert path.parent.name == recipe.task or recipe.kind == "rows"
     prepare_arguments(recipe)
-    if recipe.checkpoint is not None or not isinstance(
-        recipe, FormulaRecipe
-    ):  # needs a model, or data
+    if recipe.checkpoint is not None or recipe.has_own_data:  # needs a model, or data
         return
     with torch.device("meta"):
         model, tokenizer = prepare_model(recipe)

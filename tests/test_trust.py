@@ -27,8 +27,7 @@ from hf_alpha.cli import COMMANDS
 from hf_alpha.folders import OutsideError
 from hf_alpha.loading import load_checkpoint, load_config, load_host, load_tokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.recipe import named_code, parse_recipe, recipe_of
-from hf_alpha.recipe.schema import DATA, RECIPES
+from hf_alpha.recipe import Data, Recipe, named_code, parse_recipe, recipe_of
 from hf_alpha.transduction import Transducer
 from hf_alpha.trust import UntrustedCodeError, refused_code, remember_recipe, trusting
 
@@ -329,7 +328,7 @@ def test_all_that_can_name_code_is_known():
     """The keys that say so in a recipe, and the commands that take a model."""
     said = {
         name
-        for kind in (*RECIPES, *DATA)
+        for kind in (Recipe, Data)
         for name, field in kind.model_fields.items()
         if "package.module" in field.description or "function" in field.description
     }
@@ -374,7 +373,7 @@ def test_every_model_is_loaded_without_asking():
         for line in path.read_text().splitlines()
         if calls.search(line) and "trust_remote_code=" not in line
     }
-    assert places == {"conversion.py", "score_card.py"}  # in texts that they write
+    assert places == {"score_card.py"}  # in a text that it writes
 
 
 def test_checks_of_the_package_itself_need_no_trust(tmp_path):

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hf_alpha.recipe import Generated, read_recipe
+from hf_alpha.recipe import read_recipe
 from hf_alpha.resources import resource_path
 from hf_alpha.train import train
 
@@ -26,7 +26,7 @@ NUMBERS = ("loss", "grad_norm")
 def measure(task: str, folder: Path) -> list[dict[str, float]]:
     """Train for a few steps in a folder; loss and gradient norm of each."""
     overrides = [*OVERRIDES, f"training.output_dir={folder}/run"]
-    if isinstance(read_recipe(f"{task}/debug").data, Generated):
+    if read_recipe(f"{task}/debug").data.path:
         overrides += [f"data.path={folder}/data", "data.generate.num_samples=160"]
     history = train(read_recipe(f"{task}/debug", overrides)).state.log_history
     return [{name: entry[name] for name in NUMBERS} for entry in history if "grad_norm" in entry]

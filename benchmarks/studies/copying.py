@@ -6,7 +6,6 @@ from typing import Any
 from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.report import Rates, Record
-from hf_alpha.recipe import Drawn
 from hf_alpha.tasks import get_task
 
 from . import measures
@@ -99,9 +98,7 @@ def _most(size: Size) -> int:
 
 def _drawn(size: Size, name: str) -> dict[str, Any]:
     """How the training data of a recipe is drawn."""
-    data = size.recipe(f"{TASK}/{name}").data
-    assert isinstance(data, Drawn)
-    return data.draw
+    return size.recipe(f"{TASK}/{name}").data.draw
 
 
 def _parts(records: list[Record], num_symbols: int, longest: int) -> dict[str, list[Record]]:

@@ -12,7 +12,6 @@ from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
 from hf_alpha.processes import choose_device
-from hf_alpha.recipe import Generated
 from hf_alpha.tasks import get_task
 
 from . import encodings, measures
@@ -125,7 +124,7 @@ class Draws(Table):
 def _validation(name: str, size: Size, runs: Path) -> list[dict[str, Any]]:
     """Problems for the median rule: validation data, or drawn where the training data is drawn."""
     recipe = size.recipe(f"{name}/learned")
-    if isinstance(recipe.data, Generated):
+    if recipe.data.path:
         rows = load(generated(recipe), "validation")
         return list(rows.select(range(min(VALIDATION, len(rows)))))
     out = runs / "problems" / f"{name}-validation"

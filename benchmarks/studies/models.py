@@ -13,7 +13,7 @@ from hf_alpha.data.dataset_card import SETTINGS
 from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.folders import alone, read_json, write_text
-from hf_alpha.recipe import RECIPE_FILE, Generated, Recipe, differences, leaves, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
 from .renamed import rename_training_data
@@ -102,7 +102,7 @@ class Model:
         """What makes the model what it is, without any place."""
         values = {
             key: value
-            for key, value in leaves(self.recipe_at(size, seed, Path()).model_dump())
+            for key, value in leaves(self.recipe_at(size, seed, Path()).settings())
             if key not in PLACES and value not in ("null", '""')
         }
         values = {**SAID_ONCE, **values, "data": self.data}
@@ -254,7 +254,6 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
     Raises:
         ValueError: it is there, and was made from other data.
     """
-    assert isinstance(renamed.data, Generated)
     path, copy = Path(generated(normal)), Path(renamed.data.path)
     if not copy.is_dir():
         rename_training_data(path, copy, normal.task)
@@ -268,7 +267,6 @@ def _make_renamed(normal: Recipe, renamed: Recipe) -> None:
 def generated(recipe: Recipe) -> str:
     """The folder of a recipe's data, generated if it is not there."""
     data = recipe.data
-    assert isinstance(data, Generated)
     generate(recipe.task, data.path, num_workers=data.num_workers, **data.generate)
     return data.path
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from hf_alpha.data.generate import generate
 from hf_alpha.data.read import load
-from hf_alpha.recipe import RECIPE_FILE, Generated, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 
@@ -131,7 +131,6 @@ class Published(Table):
 def trained_on(folder: Path) -> str:
     """How many names and tokens were in the last training of a released model, by its recipe."""
     data = read_recipe(folder / RECIPE_FILE).data
-    assert isinstance(data, Generated)
     return f"at most {data.generate['num_symbols']} names, {data.generate['sizes'][1]} tokens"
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from hf_alpha.data.keys import key_in, split_of
 from hf_alpha.evaluation.report import OUTCOMES, OUTSIDE, Rates, Record
-from hf_alpha.recipe import Generated
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.base import EQUIVALENCES
@@ -129,7 +128,6 @@ def patterns() -> tuple[dict[str, str], ...]:
 def _may_be_trained(some: Iterable[dict[str, str]], size: Size) -> int:
     """How many patterns may be in the training data: its tokens, its names and its split."""
     task, data = get_task(TASK), size.recipe(f"{TASK}/learned").data
-    assert isinstance(data, Generated)
     generation = data.generate
     (smallest, largest), names = generation["sizes"], generation["num_symbols"]
     equivalence = generation.get("equivalence", EQUIVALENCES[0])

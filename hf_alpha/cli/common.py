@@ -14,7 +14,7 @@ from hf_alpha.plain_text import printable
 from hf_alpha.solving import Line
 
 if TYPE_CHECKING:
-    from hf_alpha.recipe import OwnRecipe
+    from hf_alpha.recipe import Recipe
 
 
 def say(text: str, err: bool = False) -> None:
@@ -147,7 +147,7 @@ def _no_unicode(text: str) -> str | None:
     return None
 
 
-def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
     """Return rows of the user's own pairs: those of `data`, or else the recipe's test."""
     from hf_alpha.data.own import own_rows, read_own
 
@@ -157,7 +157,7 @@ def own_test_rows(recipe: "OwnRecipe", data: str | None, split: str | None) -> l
     return own_rows(pairs, solved)
 
 
-def test_data(recipe: "OwnRecipe", data: str | None) -> Any:
+def test_data(recipe: "Recipe", data: str | None) -> Any:
     """Return where test data is: `data`, or else the recipe's `data.test`."""
     from hf_alpha.folders import may_be_on_hub
 

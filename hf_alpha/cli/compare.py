@@ -45,11 +45,11 @@ def compare(
     All have the same optimiser steps. The table says whether each run has learned rows like those
     of training, too: what has not cannot generalise either.
     """
-    from hf_alpha.recipe import PairsRecipe, read_recipe
+    from hf_alpha.recipe import read_recipe
     from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
 
     settings = read_recipe(recipe, overrides)
-    if not isinstance(settings, PairsRecipe):
+    if settings.kind != "pairs":
         raise ValueError(f"{recipe} is no recipe for pairs of your own, named as 'data.train'")
     names = [name.strip() for name in encodings.split(",") if name.strip()]
     table, _ = compare_encodings(

@@ -141,13 +141,13 @@ def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> 
     Raises:
         ValueError: no model has symbols, or a recipe for pairs of texts.
     """
-    from hf_alpha.recipe import OwnRecipe, recipe_for, recipe_of
+    from hf_alpha.recipe import recipe_for, recipe_of
 
     if with_symbols:
         told = [model for model in with_symbols if recipe_of(model) is not None]
         return recipe_for([*told, *with_symbols][0], task)
     recipe = recipe_of(models[0])
-    if not isinstance(recipe, OwnRecipe):
+    if recipe is None or not recipe.has_own_data:
         raise ValueError(
             f"{models[0]} has no symbols, and no recipe says what its problems are: name a "
             "converted model beside it (hf-alpha convert), or ask it by prompts with "
@@ -167,6 +167,7 @@ def _evaluate_objective(
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
     from hf_alpha.evaluation.objectives import evaluate_objective, rows_recipe
+    from hf_alpha.objectives import make_objective
     from hf_alpha.score_card import write_score_card
 
     recipe = rows_recipe(models)
@@ -177,10 +178,11 @@ def _evaluate_objective(
         device=device,
     )  # fmt: skip
     if card.card:
-        rows = recipe.aim.read(recipe.data, data, "test", problems.split)
+        objective = make_objective(recipe.objective)
+        rows = objective.read(recipe.data, data, "test", problems.split)
         for name, model in by_name.items():
             write_score_card(
-                Path(model), recipe.aim, scores[name], rows, recipe.data, by=by, **card.facts
+                Path(model), objective, scores[name], rows, recipe.data, by=by, **card.facts
             )
     say(f"{table}\nmetrics and predictions are in {folder}")
 

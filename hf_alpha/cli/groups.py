@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from hf_alpha.evaluation.heatmap import Region
-    from hf_alpha.recipe import OwnRecipe, Recipe
+    from hf_alpha.recipe import Recipe
     from hf_alpha.tasks import Task
 
 
@@ -107,7 +107,7 @@ class Problems:
             self.hardness, self._excluded(), progress=progress,
         )  # fmt: skip
 
-    def _of_own(self, recipe: "OwnRecipe") -> list[dict[str, Any]]:
+    def _of_own(self, recipe: "Recipe") -> list[dict[str, Any]]:
         """Return the chosen rows of the user's own pairs."""
         if self.hard or self.exclude:
             option = "--hard" if self.hard else "--exclude"
@@ -137,13 +137,13 @@ class Problems:
         return choose_rows(rows, numbers, sizes, self.samples, self.seed)
 
 
-def _own_recipe(recipe: "Recipe | None") -> "OwnRecipe | None":
+def _own_recipe(recipe: "Recipe | None") -> "Recipe | None":
     """Return the recipe if it is for the user's own pairs, else None."""
-    from hf_alpha.recipe import OwnRecipe
     from hf_alpha.tasks import DrawnTask
 
-    is_own = isinstance(recipe, OwnRecipe) and not isinstance(recipe.solved, DrawnTask)
-    return recipe if is_own else None  # type: ignore[return-value]
+    if recipe is None or not recipe.has_own_data or isinstance(recipe.solved, DrawnTask):
+        return None
+    return recipe
 
 
 def report_folder(models: list[str], data: str | None, *choices: object) -> Path:

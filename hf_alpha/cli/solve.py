@@ -240,9 +240,8 @@ def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, A
 
     def read(row: dict[str, Any], number: int) -> str:
         from hf_alpha.data.pairs import problem_of
-        from hf_alpha.recipe import OwnRecipe
 
-        column = recipe.data.source if isinstance(recipe, OwnRecipe) else PROBLEM
+        column = recipe.data.source if recipe and recipe.has_own_data else PROBLEM
         if (finder := getattr(recipe and recipe.solved, "finder", None)) is not None:
             return problem_of(row, column, finder, str(file), number)
         if not isinstance(text := row.get(column), str):

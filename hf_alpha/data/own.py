@@ -32,7 +32,7 @@ FEW = 100_000
 
 
 class Columns(Protocol):
-    """How the user's own data is read; see `hf_alpha.recipe.OwnRecipe`."""
+    """How the user's own data is read; see `hf_alpha.recipe.Data`."""
 
     source: str
     target: str
@@ -40,7 +40,7 @@ class Columns(Protocol):
 
 
 class OwnSettings(Columns, Protocol):
-    """What a recipe says of the user's own pairs; see `hf_alpha.recipe.Pairs`."""
+    """What a recipe says of the user's own pairs; see `hf_alpha.recipe.Data`."""
 
     train: Any
     validation: Any
@@ -292,7 +292,7 @@ def look_first(
 
 def _renamed(settings: Any, rows: Sequence[Mapping[str, Any]], finder: NameFinder) -> int | None:
     """Return how many rows are renamings of training's; None where its data is not here."""
-    place = getattr(settings, "train", None)
+    place = settings.train
     if not place or not Path(place["path"] if isinstance(place, Mapping) else place).exists():
         return None
     train = read_own(settings, place, finder, "train")

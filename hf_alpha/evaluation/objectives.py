@@ -8,11 +8,12 @@ import torch
 
 from hf_alpha.folders import alone_in, write_text
 from hf_alpha.loading import auto_class, load_config
+from hf_alpha.objectives import make_objective
 from hf_alpha.objectives.evaluate import Scores, evaluate_checkpoint, table
-from hf_alpha.recipe import RowsRecipe, recipe_of
+from hf_alpha.recipe import Recipe, recipe_of
 
 
-def rows_recipe(models: Sequence[str]) -> RowsRecipe:
+def rows_recipe(models: Sequence[str]) -> Recipe:
     """Return the recipe that models are measured by: the first one's.
 
     Args:
@@ -22,7 +23,7 @@ def rows_recipe(models: Sequence[str]) -> RowsRecipe:
         ValueError: it has none for rows, or another model is of another kind.
     """
     recipe = recipe_of(models[0])
-    if not isinstance(recipe, RowsRecipe):
+    if recipe is None or recipe.kind != "rows":
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
     first, *other_kinds = (auto_class(load_config(model)).__name__ for model in models)
     for model, kind in zip(models[1:], other_kinds, strict=True):
@@ -36,7 +37,7 @@ def rows_recipe(models: Sequence[str]) -> RowsRecipe:
 @alone_in("out")
 def evaluate_objective(
     models: Mapping[str, str],
-    recipe: RowsRecipe,
+    recipe: Recipe,
     data: Any,
     out: Path,
     *,
@@ -63,10 +64,10 @@ def evaluate_objective(
     Raises:
         ValueError: a model or the data cannot be read, or another process writes in `out`.
     """
-    scores = {}
+    objective, scores = make_objective(recipe.objective), {}
     for name, model in models.items():
         scores[name] = evaluate_checkpoint(
-            model, recipe.aim, recipe.data, data, split=split, by=by, batch_size=batch_size,
+            model, objective, recipe.data, data, split=split, by=by, batch_size=batch_size,
             device=device,
         )  # fmt: skip
         parts = [part for part in Path(name).parts if part not in ("/", "..")]

@@ -35,10 +35,10 @@ def make_objective(choice: str | Mapping[str, Any]) -> RowsObjective:
     """
     settings = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = settings.pop("name", None)
-    if name not in OBJECTIVES:
+    if not isinstance(name, str) or name not in OBJECTIVES:
         raise ValueError(f"no objective {name!r}; known: {', '.join([ANSWER, *OBJECTIVES])}")
     objective_class = OBJECTIVES[name]
-    model_of(objective_class).model_validate(settings)
+    model_of(objective_class).read(settings)
     return objective_class(**settings)
 
 

@@ -144,7 +144,7 @@ def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Proble
     """Return a task's tokenised training and validation problems, generated first if need be.
 
     Args:
-        recipe: a [`FormulaRecipe`].
+        recipe: for problems of a task.
         tokenizer: that of the model.
 
     Raises:
@@ -156,40 +156,41 @@ def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Proble
 
 def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
     data = recipe.data
-    if draw := getattr(data, "draw", None):
+    if data.draw:
         with section("data: draw"):
-            drawn_problems = DrawnProblems(recipe.task, tokenizer, **draw)
+            drawn_problems = DrawnProblems(recipe.task, tokenizer, **data.draw)
         drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
         return drawn_problems
     with section("data"):
-        parts = [_generated(recipe, folder, "train") for folder in (data, *(data.more or ()))]
+        folders = [(folder.path, folder.generate) for folder in (data, *(data.more or ()))]
+        parts = [_generated(recipe, *folder, "train") for folder in folders]
         rows = concatenate_datasets(parts) if data.more else parts[0]
         return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
 
 
 def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
     data, max_samples = recipe.data, recipe.data.max_eval_samples
-    if data.validation is not None:
+    if data.validation:
+        path, generation = data.validation["path"], data.validation.get("generate", {})
         with section("data: validation"):
-            rows = _generated(recipe, data.validation, "validation")
+            rows = _generated(recipe, path, generation, "validation")
             return _tokenized(rows, max_samples, tokenizer, recipe)
-    if draw := getattr(data, "draw", None):
+    if data.draw:
         with section("data: draw"):
-            settings = {**draw, "num_samples": max_samples}
+            settings = {**data.draw, "num_samples": max_samples}
             return DrawnProblems(recipe.task, tokenizer, split="validation", **settings)
     with section("data"):
         return _tokenized(load(data.path, "validation"), max_samples, tokenizer, recipe)
 
 
-def _generated(recipe: Any, folder: Any, split: str) -> Dataset:
+def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -> Dataset:
     """Return a split of a dataset, which is generated first if the recipe says how.
 
     That returns at once where the same data has been made, and refuses where other data has.
     """
-    if folder.generate:
-        workers = recipe.data.num_workers
-        generate(recipe.solved, folder.path, num_workers=workers, **folder.generate)
-    return load(folder.path, split)
+    if generation:
+        generate(recipe.solved, path, num_workers=recipe.data.num_workers, **generation)
+    return load(path, split)
 
 
 def _tokenized(

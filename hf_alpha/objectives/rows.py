@@ -29,7 +29,7 @@ class RowSource(Protocol):
 
 
 class DataSource(RowSource, Protocol):
-    """What a recipe says of data; see `hf_alpha.recipe.Rows`."""
+    """What a recipe says of data; see `hf_alpha.recipe.Data`."""
 
     train: Any
     validation: Any

@@ -3,23 +3,11 @@
 This package reads, checks, compares and writes them; `hf_alpha.train` runs them.
 """
 
-from hf_alpha.settings import RecipeError, UnknownKeyError
+from hf_alpha.settings import RecipeError
 
 from .beside_model import named_code, recipe_beside, recipe_for, recipe_of, rules_of, writes_answers
 from .describe import describe_settings, recipe_schema
-from .schema import (
-    DEFAULT_MODEL_TYPE,
-    Drawn,
-    Folder,
-    FormulaRecipe,
-    Generated,
-    OwnRecipe,
-    Pairs,
-    PairsRecipe,
-    Recipe,
-    Rows,
-    RowsRecipe,
-)
+from .schema import DEFAULT_MODEL_TYPE, Data, Recipe
 from .yaml import (
     HUB_TOKEN,
     RECIPE_FILE,
@@ -35,18 +23,9 @@ __all__ = [
     "DEFAULT_MODEL_TYPE",
     "HUB_TOKEN",
     "RECIPE_FILE",
-    "Drawn",
-    "Folder",
-    "FormulaRecipe",
-    "Generated",
-    "OwnRecipe",
-    "Pairs",
-    "PairsRecipe",
+    "Data",
     "Recipe",
     "RecipeError",
-    "Rows",
-    "RowsRecipe",
-    "UnknownKeyError",
     "check_shareable",
     "describe_settings",
     "differences",

@@ -15,13 +15,23 @@ from hf_alpha.tasks import DrawnTask, get_task
 from hf_alpha.tasks.registry import built_in_tasks, task_names
 from hf_alpha.trust import UntrustedCodeError, is_own, is_trusted, refused_code
 
-from .schema import FormulaRecipe, Pairs, PairsRecipe, Recipe
+from .schema import Data, Recipe
 from .yaml import RECIPE_FILE, read_recipe
+
+SOMEWHERE = ""
+"""In place of `data.train`: the data is the user's own, but nothing says where it is."""
 
 
 def named_code(recipe: Recipe) -> dict[str, str]:
     """Return all code that a recipe names: key -> `module:name`."""
-    names = recipe.code()
+    rules = [(name, rule) for name, rule in recipe.symbols.items() if isinstance(rule, dict)]
+    names = {
+        "task": recipe.task,
+        **{f"symbols.{name}.function": rule.get("function") for name, rule in rules},
+        "check": recipe.check,
+        **{f"measures.{name}": path for name, path in recipe.measures.items()},
+        "data.format": recipe.data.format,
+    }
     return {key: name for key, name in names.items() if isinstance(name, str) and ":" in name}
 
 
@@ -64,14 +74,13 @@ def _confined(recipe: Recipe, folder: Path) -> Recipe:
         recipe: by others.
         folder: where it lies, in full: then nothing in it is a name on the Hub.
     """
-    places = {key: _within(folder, getattr(recipe.data, key)) for key in _places(recipe)}
+    keys = ("path", "more", "train", "validation", "test")
+    places = {key: _within(folder, getattr(recipe.data, key)) for key in keys}
+    if recipe.has_own_data and places["train"] is None:
+        places["train"] = SOMEWHERE
     return recipe.model_copy(
         update={"checkpoint": None, "data": recipe.data.model_copy(update=places)}
     )
-
-
-def _places(recipe: Recipe) -> set[str]:
-    return {"path", "more", "train", "validation", "test"} & {*type(recipe.data).model_fields}
 
 
 def _within(folder: Path, place: Any) -> Any:
@@ -136,7 +145,7 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
             "another model"
         )
     if isinstance(solved, DrawnTask):
-        return FormulaRecipe.model_construct(task=str(task))
+        return Recipe.model_construct(task=str(task), data=Data())
     return recipe.model_copy(update={"task": str(task)})
 
 
@@ -145,10 +154,8 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     _, tokenizer = load_parts(model)
     if isinstance(tokenizer, TextTokenizer):
         own_task = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
-        rules = rules_of(tokenizer, model)
-        return PairsRecipe.model_construct(
-            task=own_task, data=Pairs.model_construct(), symbols=rules
-        )
+        data = Data.model_construct(train=SOMEWHERE)
+        return Recipe.model_construct(task=own_task, data=data, symbols=rules_of(tokenizer, model))
     if tokenizer.grammar is not None:
         tasks = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (
@@ -160,7 +167,7 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
             f"{model} has no {RECIPE_FILE}, and its tokenizer does not say which task it is for: "
             f"name it by --task: {', '.join(task_names())}"
         )
-    return FormulaRecipe.model_construct(task=task)
+    return Recipe.model_construct(task=task, data=Data())
 
 
 def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:

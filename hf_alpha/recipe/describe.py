@@ -9,9 +9,9 @@ from transformers import CONFIG_MAPPING
 
 from hf_alpha.auto import MODEL_TYPES
 from hf_alpha.objectives import ANSWER, OBJECTIVES
-from hf_alpha.settings import in_words, json_schema, model_of
+from hf_alpha.settings import Keys, in_words, json_schema, model_of
 
-from .schema import DATA, RECIPES, Formulas, Own, model_keys
+from .schema import Recipe, model_keys
 
 Schema = dict[str, Any]
 EXTENDS = {
@@ -70,55 +70,41 @@ def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
 
 def recipe_schema() -> Schema:
     """Return the JSON schema of a recipe's file, before those that it extends are merged in."""
-    recipe, models = _recipe(), _models()["properties"]
-    alternatives = [{"required": ["extends"]}, {"required": recipe["required"]}]
-    recipe["properties"]["objective"]["anyOf"] = [{"type": "string"}, _objectives()]
+    recipe, models = _recipe(), _models()
+    properties = recipe["properties"]
+    properties["objective"]["anyOf"] = [{"type": "string"}, _objectives()]
     schema = _partial(recipe)
-    names = {"properties": {key: {} for key in models}, "additionalProperties": False}
+    names = {"properties": {key: {} for key in models["properties"]}, "additionalProperties": False}
     schema["properties"]["model"] |= {
-        "properties": _partial({"properties": models})["properties"],
+        "properties": _partial(models)["properties"],
         "anyOf": [NULL, {"type": "object", **names}, ANOTHER_MODEL],
     }
+    alternatives = [{"required": ["extends"]}, {"required": recipe["required"]}]
     draft = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": draft, **schema, "anyOf": alternatives}
 
 
 def _recipe() -> Schema:
-    """Return the schema with all that recipes of any kind may say."""
-    recipe = _merged(json_schema(kind) for kind in RECIPES)
-    data = _merged(json_schema(kind) for kind in DATA)
-    validations = [json_schema(kind)["properties"]["validation"] for kind in (Formulas, Own)]
-    data["properties"]["validation"] = {
-        "anyOf": [kind for schema in validations for kind in schema["anyOf"]],
-        "description": " ".join(schema["description"] for schema in validations),
-    }
-    description = recipe["properties"]["data"]["description"]
-    recipe["properties"] |= {"data": {"description": description, **data}}
+    recipe = json_schema(Recipe)
     return {**recipe, "properties": {"extends": EXTENDS, **recipe["properties"]}}
 
 
 def _objectives() -> Schema:
-    objectives = _merged(json_schema(model_of(objective)) for objective in OBJECTIVES.values())
+    objectives = _merged(model_of(objective) for objective in OBJECTIVES.values())
     return {**objectives, "properties": {"name": NAME, **objectives["properties"]}}
 
 
 def _models() -> Schema:
-    return _merged(json_schema(model_keys(CONFIG_MAPPING[kind])) for kind in MODEL_TYPES)
+    return _merged(model_keys(CONFIG_MAPPING[kind]) for kind in MODEL_TYPES)
 
 
-def _merged(schemas: Iterable[Schema]) -> Schema:
-    """Return a schema with the keys of all; it requires what every one of them requires."""
-    every = list(schemas)
+def _merged(models: Iterable[type[Keys]]) -> Schema:
+    """Return a schema with the keys of all, none of which is required."""
     properties: Schema = {}
-    for schema in every:
-        properties |= {k: v for k, v in schema["properties"].items() if k not in properties}
-    required = set.intersection(*(set(schema.get("required", ())) for schema in every))
-    return {
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": False,
-        "required": [key for key in properties if key in required],
-    }
+    for model in models:
+        schemas = json_schema(model)["properties"]
+        properties |= {key: value for key, value in schemas.items() if key not in properties}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _partial(schema: Schema) -> Schema:
@@ -132,13 +118,10 @@ def _partial(schema: Schema) -> Schema:
 
 
 def _or_null(schema: Schema) -> Schema:
-    if not {"type", "enum", "anyOf"} & schema.keys():
-        return schema  # which takes anything
-    if "type" in schema and "enum" not in schema:
+    if "type" in schema:
         return {**schema, "type": [schema["type"], "null"]}
-    kinds = schema.get("anyOf", [{"enum": schema.get("enum")}])
-    others = {key: value for key, value in schema.items() if key not in ("enum", "type")}
-    return {**others, "anyOf": [*(kind for kind in kinds if kind != NULL), NULL]}
+    kinds = schema.get("anyOf", [NULL])  # without kinds, it takes anything
+    return schema if NULL in kinds else {**schema, "anyOf": [*kinds, NULL]}
 
 
 __all__ = ["describe_settings", "recipe_schema"]

@@ -1,17 +1,13 @@
-"""What a recipe may say: a type for each kind of recipe, and one for each kind of data.
+"""What a recipe may say: one class for recipes, one for their data.
 
-| recipe | data | what is trained |
-|---|---|---|
-| [`FormulaRecipe`] | [`Generated`] or [`Drawn`] | a model that answers problems of a task |
-| [`PairsRecipe`] | [`Pairs`] | a model that answers the user's own texts |
-| [`RowsRecipe`] | [`Rows`] | a model that does not answer: another objective, of the user's rows |
+What is trained follows from it, see [`Recipe.kind`], and some keys are for some kinds only.
 """
 
-from abc import abstractmethod
-from functools import partial
-from typing import Annotated, Any, ClassVar, Self, TypeAlias
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArguments
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
@@ -23,11 +19,10 @@ from hf_alpha.objectives import (
     AnswerPairs,
     AnswerProblems,
     Objective,
-    RowsObjective,
     make_objective,
 )
 from hf_alpha.objectives.formats import FORMATS
-from hf_alpha.settings import Keys, KeysOf, RecipeError, model_of
+from hf_alpha.settings import Keys, RecipeError, as_written, json_schema, model_of, section
 from hf_alpha.tasks import Task, get_task
 
 DEFAULT_MODEL_TYPE = "alpha"
@@ -41,30 +36,46 @@ FROM_TOKENIZER = {
 """Field of a model's configuration -> the key that it follows from."""
 FROM_RECIPE = ("task", "out_dir", "num_workers", "progress", "tokenizer", "split")
 """Arguments of what makes data that other keys say."""
-SECRETS = tuple(
-    key for key in model_of(Seq2SeqTrainingArguments).model_fields if key.endswith("token")
-)
-"""Settings of training that stand in no file."""
-NO_ANSWERS = (
-    f"an objective that does not answer: name one of {', '.join(OBJECTIVES)} as 'objective'"
-)
-OWN_ANSWERS = (
-    "your own pairs that are answered: with 'train' in 'data', and with no other 'objective'"
-)
+
+Kind = Literal["generated", "drawn", "pairs", "rows"]
+OWN: tuple[Kind, ...] = ("pairs", "rows")
+"""Kinds whose data is the user's own."""
+USES: dict[str, tuple[str, str]] = {
+    "problems of a task: how many names your own pairs have, a 'count' in 'symbols' says": (
+        "generated drawn", "num_symbols",
+    ),
+    "a dataset in a folder: give one of 'path', 'draw' and 'train' ('train' for objectives that do "
+    "not answer)": ("generated", "path generate more"),
+    "problems that are drawn: give one of 'path', 'draw' and 'train'": ("drawn", "draw"),
+    "your own pairs: 'data' has no 'train'": (
+        "pairs rows", "symbols tokenizer train source target test encoding",
+    ),
+    "your own pairs that are answered: with 'train' in 'data', and with no other 'objective'": (
+        "pairs", "check measures ignore_whitespace drop_bad streaming max_answer_samples",
+    ),
+    f"an objective that does not answer: name one of {', '.join(OBJECTIVES)} as 'objective'": (
+        "rows", "transducer pair format where",
+    ),
+}  # fmt: skip
+"""What keys are for -> the kinds of recipes that have them, and the keys; others are for all."""
 
 
-class ModelKeys(Keys):
+@cache
+def foreign(kind: Kind) -> dict[str, str]:
+    """Return the keys that are not for a kind of recipes -> what they are for."""
+    return {
+        key: use
+        for use, (kinds, keys) in USES.items()
+        for key in keys.split()
+        if kind not in kinds.split()
+    }
+
+
+class ModelKeys(Keys, use_attribute_docstrings=True):
     """What a model's configuration has beside its fields."""
 
-    model_type: str = Field(DEFAULT_MODEL_TYPE, description="type of the model")
-
-
-class Place(Keys):
-    """Where data of the user is."""
-
-    path: str = Field(description="a file, a folder of files, or a dataset on the Hub")
-    config: str | None = Field(None, description="config of a dataset on the Hub, with `train`")
-    split: str | None = Field(None, description="split of a dataset on the Hub, with `train`")
+    model_type: str = DEFAULT_MODEL_TYPE
+    """type of the model"""
 
 
 def model_keys(config_class: Any) -> type[Keys]:
@@ -72,202 +83,166 @@ def model_keys(config_class: Any) -> type[Keys]:
     return model_of(config_class, tuple(FROM_TOKENIZER), checks_values=False, base=ModelKeys)
 
 
-generation_keys = partial(model_of, generate, FROM_RECIPE)
-drawing_keys = partial(model_of, DrawnProblems, FROM_RECIPE)
-training_keys = partial(model_of, Seq2SeqTrainingArguments, SECRETS, ("output_dir",))
-
-
-def _check_share(validation: Any) -> Any:
-    if isinstance(validation, int | float) and not 0 < validation < 1:
-        raise ValueError(f"give a share between 0 and 1, or a file, not {validation}")
-    return validation
-
-
-Generation: TypeAlias = Annotated[dict[str, Any], KeysOf(generation_keys, or_empty=True)]
-Where: TypeAlias = Annotated[str | dict[str, Any], KeysOf(lambda: Place)]
-Held: TypeAlias = Annotated[
-    float | str | dict[str, Any], KeysOf(lambda: Place, or_empty=True), AfterValidator(_check_share)
+SECRETS = [key for key in model_of(Seq2SeqTrainingArguments).model_fields if key.endswith("token")]
+"""Settings of training that stand in no file."""
+TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
+DRAWING = model_of(DrawnProblems, FROM_RECIPE)
+Generation: TypeAlias = Annotated[
+    dict[str, Any], as_written(model_of(generate, FROM_RECIPE), or_empty=True)
 ]
 
 
-class Data(Keys):
-    """What is said of any data."""
-
-    max_train_samples: int | None = Field(
-        None, ge=1, description="use only the first so many (the papers' `reduced`: 80,000)"
-    )
-    max_eval_samples: int = Field(
-        2000, ge=1, description="validation samples for the loss during training"
-    )
-    num_workers: int = Field(1, ge=1, description="processes that generate and tokenise")
-
-    @classmethod
-    def kin(cls) -> tuple[type[Keys], ...]:
-        return DATA
-
-
-class Folder(Keys):
+class Folder(Keys, use_attribute_docstrings=True):
     """A dataset in a folder, which is generated if it is not there."""
 
-    is_for: ClassVar[str] = "a dataset in a folder: give one of 'path', 'draw' and 'train'"
-
-    path: str = Field(
-        description="folder of a dataset; made by `generate` when absent (or else say `draw`, or "
-        "`train`)"
-    )
-    generate: Generation = Field({}, description="how the dataset is generated")
+    path: str
+    """folder of a dataset"""
+    generate: Generation = Field(default={})
+    """how the dataset is generated"""
 
 
-class Formulas(Data):
-    """Problems of a task."""
+class Place(Keys, use_attribute_docstrings=True):
+    """Where data of the user is."""
 
-    validation: Folder | None = Field(
-        None,
-        description=(
-            "`path`, and `generate` or not, of another dataset whose validation problems give the "
-            "loss during training: with more names than training has, say, to choose a checkpoint "
-            "by (`training.load_best_model_at_end`)."
-        ),
-    )
-
-    @field_validator("validation", mode="before")
-    @classmethod
-    def _none_if_empty(cls, validation: Any) -> Any:
-        return None if validation == {} else validation
+    path: str
+    """a file, a folder of files, or a dataset on the Hub"""
+    config: str | None = None
+    """config of a dataset on the Hub, with `train`"""
+    split: str | None = None
+    """split of a dataset on the Hub, with `train`"""
 
 
-class Generated(Formulas, Folder):
-    """A dataset in a folder, which is generated if it is not there."""
-
-    more: list[Folder] | None = Field(
-        None,
-        description=(
-            "`path`, and `generate` or not, of further datasets whose training problems are added"
-        ),
-    )
+Where: TypeAlias = Annotated[str | dict[str, Any] | None, as_written(str | Place | None)]
+Held: TypeAlias = Annotated[
+    float | str | dict[str, Any] | None,
+    WithJsonSchema(
+        {"anyOf": [{"type": "number"}, {"type": "string"}, *map(json_schema, (Folder, Place))]}
+    ),
+]
 
 
-class Drawn(Formulas):
-    """Problems that are drawn when they are needed."""
+class Data(Keys, use_attribute_docstrings=True):
+    """Where the data comes from: a folder, or problems that are drawn, or the user's own rows."""
 
-    is_for: ClassVar[str] = "problems that are drawn: give one of 'path', 'draw' and 'train'"
-
-    draw: Annotated[dict[str, Any], KeysOf(drawing_keys)] = Field(
-        description=(
-            "in place of a folder: problems are drawn when they are needed, those for validation "
-            "from other seeds"
-        )
-    )
-
-
-class Own(Data):
-    """The user's own data."""
-
-    is_for: ClassVar[str] = "your own pairs: the key 'train' is missing"
-
-    train: Where = Field(
-        description=(
-            "your own pairs of texts: a file (jsonl, csv, tsv, parquet), a folder of such files, a "
-            "dataset on the Hub (owner/name), or a mapping with `path`, and `config` and `split`"
-        )
-    )
-    source: str = Field("source", description="column of what is asked, with `train`")
-    target: str = Field(
-        "target",
-        description="column of the right answer, of the class or of the tags, with `train`",
-    )
-    test: Where | None = Field(
-        None, description="what `hf-alpha evaluate` takes by default, with `train`"
-    )
-    encoding: str | None = Field(None, description="of your files, where it is not UTF-8")
-    validation: Held = Field({}, description="With `train`: a share of it, or pairs as there")
-
-
-class Pairs(Own):
-    """The user's own pairs, which are answered."""
-
-    is_for: ClassVar[str] = OWN_ANSWERS
-
-    drop_bad: bool = Field(
-        False,
-        description="leave out pairs that cannot be learned, and count them, with `train`",
-    )
-    streaming: bool = Field(
-        False, description="read `train` while training, for what does not fit on the disk"
-    )
-    max_answer_samples: int = Field(
-        64,
-        ge=0,
-        description=(
-            "validation samples that are answered, with `train`, whenever there is a validation "
-            "loss; the share of right answers is `eval_correct`"
-        ),
-    )
-
-
-class Rows(Own):
-    """The user's own rows, which are not answered."""
-
-    is_for: ClassVar[str] = NO_ANSWERS
-
-    pair: str | None = Field(None, description="class: column of the second text, if there is one")
+    path: str = ""
+    """folder of a dataset; made by `generate` when absent (or else say `draw`, or `train`)"""
+    generate: Generation = Field(default={})
+    """how the dataset is generated"""
+    more: list[Folder] | None = None
+    """`path`, and `generate` or not, of further datasets whose training problems are added"""
+    draw: Annotated[dict[str, Any], as_written(DRAWING, or_empty=True)] = Field(default={})
+    """in place of a folder: problems are drawn when they are needed, those for validation from
+    other seeds"""
+    train: Where = None
+    """your own pairs of texts: a file (jsonl, csv, tsv, parquet), a folder of such files, a dataset
+    on the Hub (owner/name), or a mapping with `path`, and `config` and `split`"""
+    source: str = "source"
+    """column of what is asked, with `train`"""
+    target: str = "target"
+    """column of the right answer, of the class or of the tags, with `train`"""
+    validation: Held = None
+    """`path`, and `generate` or not, of another dataset whose validation problems give the loss
+    during training: with more names than training has, say, to choose a checkpoint by
+    (`training.load_best_model_at_end`). With `train`: a share of it, or pairs as there"""
+    test: Where = None
+    """what `hf-alpha evaluate` takes by default, with `train`"""
+    encoding: str | None = None
+    """of your files, where it is not UTF-8"""
+    drop_bad: bool = False
+    """leave out pairs that cannot be learned, and count them, with `train`"""
+    streaming: bool = False
+    """read `train` while training, for what does not fit on the disk"""
+    max_answer_samples: int = Field(default=64, ge=0)
+    """validation samples that are answered, with `train`, whenever there is a validation loss; the
+    share of right answers is `eval_correct`"""
+    pair: str | None = None
+    """class: column of the second text, if there is one"""
     format: str | None = Field(
-        None,
+        default=None,
         description=(
             f"how files are written, where they have no such columns: {', '.join(FORMATS)}, or "
             "package.module:function of your own, from a path to rows"
         ),
     )
-    where: dict[str, Any] = Field(
-        {},
-        description=(
-            "column -> value, or list of values: other rows are left out; of objectives that do "
-            "not answer"
-        ),
-    )
+    where: dict[str, Any] = Field(default={})
+    """column -> value, or list of values: other rows are left out; of objectives that do not
+    answer"""
+    max_train_samples: int | None = Field(default=None, ge=1)
+    """use only the first so many (the papers' `reduced`: 80,000)"""
+    max_eval_samples: int = Field(default=2000, ge=1)
+    """validation samples for the loss during training"""
+    num_workers: int = Field(default=1, ge=1)
+    """processes that generate and tokenise"""
 
 
-DATA = (Generated, Drawn, Pairs, Rows)
+class Recipe(Keys, use_attribute_docstrings=True):
+    """One trained model: its data, what it is trained for, and how."""
 
-
-class Recipe(Keys):
-    """One trained model: what all kinds of recipes say."""
-
-    task: str = Field(description="name of the task")
-    data: Generated | Drawn | Pairs | Rows = Field(description="where the data comes from")
-    training: Annotated[dict[str, Any], KeysOf(training_keys)] = Field(
-        description="fields of `Seq2SeqTrainingArguments`; `output_dir` is required"
-    )
+    task: str
+    """name of the task"""
     objective: str | dict[str, Any] = Field(
-        ANSWER,
+        default=ANSWER,
         description=(
             f"what the model is trained for: {ANSWER}, or without answers in text "
             f"{', '.join(OBJECTIVES)}; or a mapping with `name` and settings of that objective"
         ),
     )
-    checkpoint: str | None = Field(
-        None, description="folder or Hub name of a model to go on from, in place of `model`"
-    )
-    model: dict[str, Any] = Field(
-        {},
-        validate_default=True,
-        description=(
-            "`model_type` and fields of its configuration, for a new model; vocabulary fields "
-            "come from the tokenizer"
-        ),
-    )
-    optimizer: str | dict[str, Any] = Field(
-        "",
-        description=(
-            "in place of `training.optim`, fused_lamb or fused_adam (as Apex has them), or one of "
-            "the package pytorch_optimizer; or a mapping with `name` and its arguments. Learning "
-            "rate, betas and epsilon are those of `training`"
-        ),
-    )
+    data: Data
+    """where the data comes from"""
+    training: Annotated[dict[str, Any], as_written(TRAINING)]
+    """fields of `Seq2SeqTrainingArguments`; `output_dir` is required"""
+    num_symbols: int | None = Field(default=None, ge=1)
+    """symbols of each class in the vocabulary; by default the tokenizer's 10"""
+    symbols: dict[str, Any] = Field(default={})
+    """with `data.train`: class -> rule by which names are found in your texts: a regular
+    expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` and
+    `function`, and `count` and `reserved`; without one, no word is a name"""
+    tokenizer: str = "words"
+    """with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast
+    tokenizer; of objectives that do not answer also wordpiece:8000"""
+    check: str | None = None
+    """package.module:function of your own: from source, answer and target to yes or no, or a
+    verdict; without it an answer is right if it is the target"""
+    measures: dict[str, str] = Field(default={})
+    """name -> package.module:function of your own, from the lists `predictions` and `references` to
+    a number or a mapping of numbers (or an object with such a `compute`, as those of the package
+    evaluate), which stand below the table of an evaluation"""
+    ignore_whitespace: bool = False
+    """answers that differ in whitespace only are the same"""
+    transducer: str | dict[str, Any] = ""
+    """of objectives that do not answer: what finds segments in the texts: the folder of a saved
+    transducer, or a mapping with `lexicon`, `rules` and other settings of one"""
+    checkpoint: str | None = None
+    """folder or Hub name of a model to go on from, in place of `model`"""
+    model: dict[str, Any] = Field(default={}, validate_default=True)
+    """`model_type` and fields of its configuration, for a new model; vocabulary fields come from
+    the tokenizer"""
+    optimizer: str | dict[str, Any] = ""
+    """in place of `training.optim`, fused_lamb or fused_adam (as Apex has them), or one of the
+    package pytorch_optimizer; or a mapping with `name` and its arguments. Learning rate, betas and
+    epsilon are those of `training`"""
 
-    @classmethod
-    def kin(cls) -> tuple[type[Keys], ...]:
-        return RECIPES
+    @property
+    def kind(self) -> Kind:
+        """What is trained, and on what.
+
+        - generated, drawn: a model that answers problems of a task.
+        - pairs: a model that answers the user's own texts.
+        - rows: a model that does not answer: another objective, of the user's rows.
+        """
+        return kind_of(self.objective, vars(self.data))
+
+    @property
+    def has_own_data(self) -> bool:
+        """Whether the data is the user's own, not problems of a task."""
+        return self.kind in OWN
+
+    @property
+    def aim(self) -> Objective:
+        """The objective, with its settings."""
+        if self.kind == "rows":
+            return make_objective(self.objective)
+        return AnswerPairs() if self.kind == "pairs" else AnswerProblems()
 
     @property
     def solved(self) -> Task:
@@ -276,16 +251,18 @@ class Recipe(Keys):
         Raises:
             RecipeError: there is no such task, or it has no such settings.
         """
-        settings = {key: value for key, value in self._of_task().items() if value}
+        keys = ("symbols", "check", "measures", "ignore_whitespace")
+        settings = {key: getattr(self, key) for key in keys if getattr(self, key)}
         try:
-            return get_task(self.task).configured(**settings)
+            task: Task = get_task(self.task).configured(**settings)
         except ValueError as error:
             raise RecipeError(f"{error}") from error
-
-    @property
-    @abstractmethod
-    def aim(self) -> Objective:
-        """The objective, with its settings."""
+        if self.kind == "pairs" and not hasattr(task, "finder"):
+            raise RecipeError(
+                f"task {self.task!r} draws its problems and reads no pairs of yours: leave out "
+                "'data.train', or write task: text"
+            )
+        return task
 
     @property
     def seed(self) -> int:
@@ -293,24 +270,52 @@ class Recipe(Keys):
         seed: int = self.training.get("seed", 42)
         return seed
 
-    def code(self) -> dict[str, Any]:
-        """Return key -> what may name code there, as `module:name`."""
-        return {"task": self.task}
-
     def sources(self) -> list[str | None]:
         """Return the folders and Hub names whose files are loaded for training."""
-        return [self.checkpoint]
+        return [self.checkpoint, self.tokenizer]
 
-    def _of_task(self) -> dict[str, Any]:
-        """Return what the recipe says of its task."""
-        return {}
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that recipes of this kind have, and their values."""
+        others = dict.fromkeys(foreign(self.kind), True)
+        return self.model_dump(exclude={**others, "data": {*others}}, warnings=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_kind(cls, content: Any) -> Any:
+        """Refuse keys of another kind that say something, and leave out those that do not."""
+        data = content.get("data") if isinstance(content, dict) else None
+        if not isinstance(data, dict):
+            return content
+        others = foreign(kind_of(content.get("objective"), data))
+        content = _without(content, others)
+        with section("data"):
+            return {**content, "data": _without(data, others)}
 
     @field_validator("objective")
     @classmethod
     def _check_objective(cls, objective: str | dict[str, Any]) -> str | dict[str, Any]:
-        if objective not in (ANSWER, {"name": ANSWER}):
+        if objective in (ANSWER, {"name": ANSWER}):
+            return ANSWER
+        if not isinstance(objective, str) and objective.get("name") == ANSWER:
             raise ValueError(f"{ANSWER!r} has no settings")
-        return ANSWER
+        make_objective(objective)
+        return objective
+
+    @field_validator("data")
+    @classmethod
+    def _check_data(cls, data: Data, info: ValidationInfo) -> Data:
+        """Check that there is some, and that data for validation is named as that for training."""
+        is_own = kind_of(info.data.get("objective"), vars(data)) in OWN
+        needed, held = "train" if is_own else "path", data.validation
+        if not (data.draw or getattr(data, needed)):
+            raise Data.missing(needed)
+        if held and isinstance(held, dict):
+            (Place if is_own else Folder).read(held, "validation")
+        elif held not in (None, {}) and not is_own:
+            raise ValueError(f"'validation' must be a mapping, not {held!r}")
+        elif isinstance(held, float | int) and not 0 < held < 1:
+            raise ValueError(f"validation: give a share between 0 and 1, or a file, not {held}")
+        return data
 
     @field_validator("model")
     @classmethod
@@ -321,227 +326,61 @@ class Recipe(Keys):
         if "objective" not in info.data:
             return model  # the objective is wrong, which is said already
         if info.data.get("checkpoint") is None:
-            config_class = cls._config_class(model.get("model_type", DEFAULT_MODEL_TYPE), info.data)
-            model_keys(config_class).model_validate(model)
+            model_type = model.get("model_type", DEFAULT_MODEL_TYPE)
+            model_keys(_trained_config(model_type, info.data["objective"])).read(model)
         elif model:
             raise ValueError("give either 'checkpoint' or 'model', not both")
         return model
 
-    @classmethod
-    def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
-        """Return the configuration class of a type of model that can be trained.
-
-        Args:
-            model_type: the type.
-            values: by the recipe: key -> value.
-        """
-        config_class: Any = config_class_of(model_type)
-        if config_class is None or "symbol_classes" not in model_of(config_class).model_fields:
-            raise ValueError(
-                f"no model with symbols is of 'model_type' {model_type!r}; known: "
-                f"{', '.join(SYMBOL_MODEL_TYPES)}"
-            )
-        return config_class
-
-
-def config_class_of(model_type: Any) -> type[PreTrainedConfig] | None:
-    """Return the configuration of a type of model; None if there is no such type."""
-    is_known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
-    return CONFIG_MAPPING[model_type] if is_known else None
-
-
-class FormulaRecipe(Recipe):
-    """A model that answers problems of a task, which are generated or drawn."""
-
-    is_for: ClassVar[str] = (
-        "problems of a task: how many names your own pairs have, a 'count' in 'symbols' says"
-    )
-
-    data: Generated | Drawn = Field(description="where the data comes from")
-    num_symbols: int | None = Field(
-        None,
-        ge=1,
-        description="symbols of each class in the vocabulary; by default the tokenizer's 10",
-    )
-
-    @property
-    def aim(self) -> AnswerProblems:
-        return AnswerProblems()
-
-    @field_validator("data", mode="before")
-    @classmethod
-    def _choose(cls, data: Any) -> Any:
-        """Validate the one kind that `draw` selects: a union would report the faults of both."""
-        if not isinstance(data, dict):
-            return data
-        return (Drawn if data.get("draw") else Generated).model_validate(data)
-
-
-class OwnRecipe(Recipe):
-    """A model of the user's own data."""
-
-    is_for: ClassVar[str] = "your own pairs: 'data' has no 'train'"
-
-    data: Pairs | Rows = Field(description="where the data comes from")
-    symbols: dict[str, Any] = Field(
-        {},
-        description=(
-            "with `data.train`: class -> rule by which names are found in your texts: a regular "
-            "expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` "
-            "and `function`, and `count` and `reserved`; without one, no word is a name"
-        ),
-    )
-    tokenizer: str = Field(
-        "words",
-        description=(
-            "with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast "
-            "tokenizer; of objectives that do not answer also wordpiece:8000"
-        ),
-    )
-
-    def code(self) -> dict[str, Any]:
-        functions = {
-            f"symbols.{name}.function": rule.get("function")
-            for name, rule in self.symbols.items()
-            if isinstance(rule, dict)
-        }
-        return super().code() | functions
-
-    def sources(self) -> list[str | None]:
-        return [*super().sources(), self.tokenizer]
-
-    def _of_task(self) -> dict[str, Any]:
-        return {"symbols": self.symbols}
-
-
-class PairsRecipe(OwnRecipe):
-    """A model that answers the user's own texts."""
-
-    is_for: ClassVar[str] = OWN_ANSWERS
-
-    data: Pairs = Field(description="where the data comes from")
-    check: str | None = Field(
-        None,
-        description=(
-            "package.module:function of your own: from source, answer and target to yes or no, or "
-            "a verdict; without it an answer is right if it is the target"
-        ),
-    )
-    measures: dict[str, str] = Field(
-        {},
-        description=(
-            "name -> package.module:function of your own, from the lists `predictions` and "
-            "`references` to a number or a mapping of numbers (or an object with such a `compute`, "
-            "as those of the package evaluate), which stand below the table of an evaluation"
-        ),
-    )
-    ignore_whitespace: bool = Field(
-        False, description="answers that differ in whitespace only are the same"
-    )
-
-    @property
-    def aim(self) -> AnswerPairs:
-        return AnswerPairs()
-
-    @property
-    def solved(self) -> Task:
-        task = super().solved
-        if not hasattr(task, "finder"):
-            raise RecipeError(
-                f"task {self.task!r} draws its problems and reads no pairs of yours: leave out "
-                "'data.train', or write task: text"
-            )
-        return task
-
-    def code(self) -> dict[str, Any]:
-        measures = {f"measures.{name}": path for name, path in self.measures.items()}
-        return super().code() | {"check": self.check} | measures
-
-    def _of_task(self) -> dict[str, Any]:
-        text_settings = {
-            key: getattr(self, key) for key in ("check", "measures", "ignore_whitespace")
-        }
-        return super()._of_task() | text_settings
-
-
-class RowsRecipe(OwnRecipe):
-    """A model that does not answer with text: another objective."""
-
-    is_for: ClassVar[str] = NO_ANSWERS
-
-    data: Rows = Field(description="where the data comes from")
-    transducer: str | dict[str, Any] = Field(
-        "",
-        description=(
-            "of objectives that do not answer: what finds segments in the texts: the folder of a "
-            "saved transducer, or a mapping with `lexicon`, `rules` and other settings of one"
-        ),
-    )
-
-    @property
-    def aim(self) -> RowsObjective:
-        return make_objective(self.objective)
-
-    def code(self) -> dict[str, Any]:
-        return super().code() | {"data.format": self.data.format}
-
-    @field_validator("objective")
-    @classmethod
-    def _check_objective(cls, objective: str | dict[str, Any]) -> str | dict[str, Any]:
-        make_objective(objective)
-        return objective
-
-    @classmethod
-    def _config_class(cls, model_type: Any, values: dict[str, Any]) -> type[PreTrainedConfig]:
-        config_class, objective = config_class_of(model_type), make_objective(values["objective"])
-        if config_class is None or config_class not in objective.auto._model_mapping:
-            raise ValueError(
-                f"no 'model_type' {model_type!r} is trained by the objective {objective.name!r}: "
-                f"name one that {objective.trains} knows"
-            )
-        return config_class
-
     @model_validator(mode="after")
     def _check_transducer(self) -> Self:
-        if self.transducer and not self.aim.takes_segments:
+        if self.transducer and not make_objective(self.objective).takes_segments:
             raise ValueError(f"the objective {self.aim.name!r} does not take a 'transducer'")
         if self.transducer and self.symbols:
             raise ValueError("give either 'symbols' or a 'transducer', not both")
         return self
 
 
-RECIPES = (FormulaRecipe, PairsRecipe, RowsRecipe)
+def _without(content: dict[str, Any], others: dict[str, str]) -> dict[str, Any]:
+    for key in filter(content.get, others):
+        raise RecipeError(f"{key!r} is for {others[key]}")
+    return {key: value for key, value in content.items() if key not in others}
 
 
-def kind_of(content: dict[str, Any]) -> type[Recipe]:
-    """Return the kind of recipe that a file's content is."""
-    objective, data = content.get("objective") or ANSWER, content.get("data")
+def _trained_config(model_type: Any, objective: str | dict[str, Any]) -> type[PreTrainedConfig]:
+    """Return the configuration of a type of model that an objective trains."""
+    is_known = isinstance(model_type, str) and model_type in CONFIG_MAPPING
+    config_class: Any = CONFIG_MAPPING[model_type] if is_known else None
+    if objective == ANSWER:
+        if config_class and "symbol_classes" in model_of(config_class).model_fields:
+            return config_class
+        raise ValueError(
+            f"no model with symbols is of 'model_type' {model_type!r}; known: "
+            f"{', '.join(SYMBOL_MODEL_TYPES)}"
+        )
+    aim = make_objective(objective)
+    if config_class in aim.auto._model_mapping:
+        return config_class
+    raise ValueError(
+        f"no 'model_type' {model_type!r} is trained by the objective {aim.name!r}: "
+        f"name one that {aim.trains} knows"
+    )
+
+
+def kind_of(objective: Any, data: Mapping[str, Any]) -> Kind:
+    """Return what kind of recipe has such an objective and such data."""
     name = objective.get("name") if isinstance(objective, dict) else objective
-    if name != ANSWER:
-        return RowsRecipe
-    return PairsRecipe if isinstance(data, dict) and data.get("train") else FormulaRecipe
+    if (name or ANSWER) != ANSWER:
+        return "rows"
+    if data.get("train") is not None:
+        return "pairs"
+    return "drawn" if data.get("draw") else "generated"
 
 
 __all__ = [
-    "DATA",
     "DEFAULT_MODEL_TYPE",
-    "RECIPES",
-    "SECRETS",
-    "Drawn",
-    "Folder",
-    "FormulaRecipe",
-    "Formulas",
-    "Generated",
-    "Own",
-    "OwnRecipe",
-    "Pairs",
-    "PairsRecipe",
+    "Data",
+    "Kind",
     "Recipe",
-    "Rows",
-    "RowsRecipe",
-    "drawing_keys",
-    "generation_keys",
-    "kind_of",
     "model_keys",
-    "training_keys",
 ]

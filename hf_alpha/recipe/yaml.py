@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,13 @@ from hf_alpha.folders import inside, replacing
 from hf_alpha.objectives import ANSWER
 from hf_alpha.plain_yaml import parse_yaml, read_yaml, write_yaml
 from hf_alpha.resources import recipe_file
-from hf_alpha.settings import RecipeError, UnknownKeyError
+from hf_alpha.settings import RecipeError
 
-from .schema import Recipe, kind_of
+from .schema import Recipe
 
 RECIPE_FILE = "recipe.yaml"
 HUB_TOKEN = re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}")
 """What a token of the Hub looks like, wherever it stands."""
-LAST = ("model", "optimizer", "checkpoint")
-"""Keys that close a recipe: what is trained, behind what it is trained on."""
 
 
 def read_recipe(
@@ -37,22 +36,28 @@ def read_recipe(
             extend each other in a circle.
     """
     file = _find(path)
-    content, origins = _flattened(file, (), within)
-    changes: dict[str, Any] = {}
+    parts = _with_parents(file, (), within)
+    content = deepcopy(parts[-1][1])  # what each file says is asked again if there is a fault
+    for _, changes in reversed(parts[:-1]):
+        if isinstance(content.get("training"), dict):
+            content["training"].pop("output_dir", None)  # two runs do not share a folder
+        _replace_model(content, changes)
+        content = _merged(content, changes)
+    changed: dict[str, Any] = {}
     for override in overrides or []:
         _override(content, override)
-        _override(changes, override)
-    _replace_model(content, changes)
+        _override(changed, override)
+    _replace_model(content, changed)
     try:
         return parse_recipe(content, str(file))
-    except UnknownKeyError as error:
-        raise _with_origin(error, file, origins) from error
+    except RecipeError as error:
+        raise _with_origin(error, parts) from error
 
 
 def parse_recipe(content: dict[str, Any], place: str = "recipe") -> Recipe:
-    """Check a recipe's keys and values, and find its kind; see [`read_recipe`]."""
+    """Check a recipe's keys and values; see [`read_recipe`]."""
     _check_private(content, place)
-    return kind_of(content).read(content, place)
+    return Recipe.read(content, place)
 
 
 def _find(path: str | Path) -> Path:
@@ -62,53 +67,54 @@ def _find(path: str | Path) -> Path:
         raise RecipeError(f"{error}") from error
 
 
-def _with_origin(error: UnknownKeyError, file: Path, origins: Mapping[str, Path]) -> RecipeError:
-    """Return the error; for a key from an extended recipe, one that names that recipe."""
-    section = [part for part in error.where.removeprefix(str(file)).split(": ") if part]
-    places = {key: origins.get(".".join([*section, str(key)]), file) for key in error.keys}
-    key, place = next(iter(places.items()))
-    if place == file:
+def _with_origin(error: RecipeError, parts: list[tuple[Path, dict[str, Any]]]) -> RecipeError:
+    """Return the error; for an unknown key from an extended recipe, one that names that recipe."""
+    section = error.where[1:]
+    origins = {key: _origin(".".join([*section, key]), parts) for key in error.unknown}
+    key, origin = next(iter(origins.items()), ("", parts[0][0]))
+    if origin == parts[0][0]:
         return error
-    nulls = ", ".join(f"{key}: null" for key, place in places.items() if place != file)
-    model = ", or name a 'checkpoint' in place of the model" if section == ["model"] else ""
+    nulls = ", ".join(f"{key}: null" for key, place in origins.items() if place != parts[0][0])
+    model = ", or name a 'checkpoint' in place of the model" if section == ("model",) else ""
     return RecipeError(
-        f"{error.where}: unknown key {key!r}, taken over from {place}: leave out what does not fit "
-        f"by {{{nulls}}}{model}"
+        f"unknown key {key!r}, taken over from {origin}: leave out what does not fit by "
+        f"{{{nulls}}}{model}",
+        error.where,
     )
 
 
-def _flattened(
+def _origin(key: str, parts: list[tuple[Path, dict[str, Any]]]) -> Path:
+    """Return the file in which a dotted key stands, the last one to say it."""
+    for file, content in parts:
+        if any(name == key or name.startswith(f"{key}.") for name, _ in leaves(content)):
+            return file
+    return parts[0][0]  # an override
+
+
+def _with_parents(
     file: Path, children: tuple[Path, ...], within: Path | None
-) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Return a recipe's content with everything that it takes over from others.
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the files of a recipe and of those that it extends, in turn, and what each says.
 
     Args:
         file: of the recipe.
         children: the recipes that extend it, the first one first.
         within: see `read_recipe`.
-
-    Returns:
-        The content, and dotted key -> the file in which it stands, the last one to say it.
     """
     chain = (*children, file.resolve())
     if chain[-1] in children:
         raise RecipeError(f"recipes extend each other in a circle: {_shown(chain)}")
     content = _read(file)
     parent = content.pop("extends", None)
-    origins = dict.fromkeys(_dotted(content), file)
     if parent is None:
-        return content, origins
+        return [(file, content)]
     if not isinstance(parent, str):
         raise RecipeError(f"{_shown(chain)}: 'extends' must be the name of one recipe")
     try:
         parent_file = _find_parent(parent, file.parent, within)
     except RecipeError as error:
         raise RecipeError(f"{_shown(chain)} -> {parent!r}: {error}") from error
-    base, before = _flattened(parent_file, chain, within)
-    if isinstance(base.get("training"), dict):
-        base["training"].pop("output_dir", None)  # two runs do not share a folder
-    _replace_model(base, content)
-    return _merged(base, content), before | origins
+    return [(file, content), *_with_parents(parent_file, chain, within)]
 
 
 def _replace_model(content: dict[str, Any], changes: Mapping[str, Any]) -> None:
@@ -130,14 +136,6 @@ def _find_parent(name: str, folder: Path, within: Path | None) -> Path:
     if within is not None:
         raise RecipeError(f"there is no such recipe in {within}")
     return _find(name)
-
-
-def _dotted(content: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted keys of all values and mappings."""
-    for key, value in content.items():
-        yield f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from _dotted(value, f"{prefix}{key}.")
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +211,7 @@ def differences(old: Recipe, new: Recipe) -> dict[str, tuple[str, str]]:
 
     A different output folder is not reported.
     """
-    before, after = (dict(leaves(recipe.model_dump(warnings=False))) for recipe in (old, new))
+    before, after = (dict(leaves(recipe.settings())) for recipe in (old, new))
     return {
         key: (before.get(key, "null"), after.get(key, "null"))
         for key in {**before, **after}
@@ -241,13 +239,12 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     Raises:
         RecipeError: there is a secret in it; nothing is written.
     """
-    settings = recipe.model_dump(warnings=False)
+    settings = recipe.settings()
     _check_private(settings, "recipe")
     content = _without_silent({**settings, "data": _without_silent(settings["data"])})
     if recipe.checkpoint is not None and "tokenizer" not in recipe.model_fields_set:
         content.pop("tokenizer", None)  # the checkpoint has one
     content = {key: value for key, value in content.items() if value not in (ANSWER, "")}
-    content = dict(sorted(content.items(), key=lambda item: item[0] in LAST))
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:

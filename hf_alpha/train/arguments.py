@@ -24,7 +24,7 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         # Heads leave some weights of a body without gradients.
         "ddp_find_unused_parameters": not objective.answers,
     }
-    if getattr(recipe.data, "streaming", False):  # else processes would get parts of one batch
+    if recipe.data.streaming:  # else processes would get parts of one batch
         defaults["accelerator_config"] = {"dispatch_batches": False}
     with section("training"):
         objective.check_training(recipe.training)

@@ -9,7 +9,7 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 from hf_alpha.loading import load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Examples
-from hf_alpha.recipe import DEFAULT_MODEL_TYPE, OwnRecipe, Recipe, RecipeError, rules_of
+from hf_alpha.recipe import DEFAULT_MODEL_TYPE, Recipe, RecipeError, rules_of
 from hf_alpha.settings import model_of, section
 
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
@@ -73,7 +73,7 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
-    if not isinstance(recipe, OwnRecipe) or len(recipe.symbols) > 1 or recipe.checkpoint is None:
+    if not recipe.has_own_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
         return recipe
     answers = recipe.aim.answers
     _, tokenizer = load_parts(recipe.checkpoint, answers=answers)
@@ -92,7 +92,7 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
     return recipe.model_copy(update={"symbols": rules})
 
 
-def _with_class_of(tokenizer: Any, recipe: OwnRecipe, say: Callable[[str], object]) -> Recipe:
+def _with_class_of(tokenizer: Any, recipe: Recipe, say: Callable[[str], object]) -> Recipe:
     """Return a recipe whose one class is called as the only one of a tokenizer: all names."""
     classes = list(tokenizer.finder.rules) if isinstance(tokenizer, TextTokenizer) else []
     ((recipe_class, rule),) = recipe.symbols.items()

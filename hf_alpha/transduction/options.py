@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from hf_alpha.settings import check_settings
+from hf_alpha.settings import model_of
 from hf_alpha.transduction.units import unit_finder
 
 MATCHES = ("all", "longest")
@@ -23,7 +23,7 @@ class Options:
     max_units: int = 16
 
     def __post_init__(self) -> None:
-        check_settings(asdict(self), Options, "transducer")
+        model_of(Options).read(asdict(self), "transducer")
         unit_finder(self.unit)
         if self.match not in MATCHES:
             raise ValueError(f"match={self.match!r}: choose all or longest")

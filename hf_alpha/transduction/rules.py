@@ -7,7 +7,7 @@ from typing import Any
 
 from hf_alpha.folders import check_file
 from hf_alpha.plain_yaml import read_yaml
-from hf_alpha.settings import check_settings
+from hf_alpha.settings import model_of
 
 
 class RuleError(ValueError):
@@ -61,7 +61,7 @@ def rules_of(content: Any, place: str) -> list[Rule]:
         at = f"{place}: rule {number}"
         if not isinstance(entry, dict) or not entry.keys() >= {"pattern", "label"}:
             raise ValueError(f"{at} has no 'pattern' and 'label': {entry!r}")
-        check_settings(entry, Rule, at)
+        model_of(Rule).read(entry, at)
     return [Rule(**entry) for entry in content]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.folders import alone, read_json, replacing, write_text
-from hf_alpha.settings import check_settings
+from hf_alpha.settings import model_of
 from hf_alpha.transduction.cascade import Cascade
 from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
@@ -182,7 +182,7 @@ class Transducer:
         record = read_json(path, "rules", "labels", "sha256")
         labels, sha256 = record.pop("labels"), record.pop("sha256")
         rules = rules_of(record.pop("rules"), f"{path}")
-        check_settings(record, Options, f"{path}")
+        model_of(Options).read(record, f"{path}")
         content = lexicon.read_bytes()
         if sha256 != hashlib.sha256(content).hexdigest():
             raise ValueError(
@@ -212,7 +212,7 @@ class Transducer:
         """
         options = dict(settings)
         lexicon, rules = options.pop("lexicon", None), options.pop("rules", None)
-        check_settings(options, cls.compile, "transducer")
+        model_of(cls.compile).read(options, "transducer")
         place = "transducer: rules"
         if isinstance(rules, str | PathLike):
             place, rules = f"{rules}", read_rules(rules)
@@ -233,7 +233,7 @@ def _lexicon_of(sources: Any) -> Lexicon | None:
         settings: dict[str, Any] = (
             dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
         )
-        check_settings(settings, Lexicon.from_file, "transducer: lexicon")
+        model_of(Lexicon.from_file).read(settings, "transducer: lexicon")
         lexicon |= Lexicon.from_file(**settings)
     return lexicon
 

@@ -12,7 +12,7 @@ from hf_alpha.data.own import OwnPairs, drop_bad, own_rows, read_own
 from hf_alpha.first_look import LACKING, TOO_MANY
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.recipe import Pairs
+from hf_alpha.recipe import Data
 from hf_alpha.tasks.text import TextTask
 from hf_alpha.tasks.text.swapping import SYMBOLS, swapping_pairs
 
@@ -32,7 +32,7 @@ def write(path: Path, rows) -> str:
 def test_held_out_up_to_renaming_and_looked_at(tmp_path):
     train = write(tmp_path / "train.jsonl", swapping_pairs(400))
     lines: list[str] = []
-    settings = Pairs(train=train, validation=0.25)
+    settings = Data(train=train, validation=0.25)
     pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lines.append)
     task = TextTask(SYMBOLS)
     sides = [
@@ -47,7 +47,7 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
     again = write(tmp_path / "again.jsonl", [{"source": "swap a b : F a b", "target": "F b a"}] * 3)
     both = write(tmp_path / "both.jsonl", [{"source": "swap x y : G x y", "target": "G y x"}])
     lines.clear()
-    OwnPairs(Pairs(train=both, validation=again), NameFinder(SYMBOLS), say=lines.append).look(
+    OwnPairs(Data(train=both, validation=again), NameFinder(SYMBOLS), say=lines.append).look(
         tokenizer
     )
     assert lines[1] == "validation: 3 of its pairs are renamings of training pairs"
@@ -56,12 +56,12 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
 def test_pairs_that_cannot_be_learned(tmp_path):
     rows = [*swapping_pairs(30), {"source": "swap x y : F x y", "target": "F y z"}]
     train = write(tmp_path / "train.jsonl", rows)
-    pairs = OwnPairs(Pairs(train=train), NameFinder(SYMBOLS), say=lambda _: None)
+    pairs = OwnPairs(Data(train=train), NameFinder(SYMBOLS), say=lambda _: None)
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
     with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*--drop-bad"):
         pairs.look(tokenizer)
     lines: list[str] = []
-    kept = OwnPairs(Pairs(train=train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
+    kept = OwnPairs(Data(train=train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
     assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
 
 
@@ -93,7 +93,7 @@ def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_
     new = " ".join(f"v{i}" for i in range(12))
     rows = [{"source": "swap x y : F x y", "target": f"F y x {new}"}] * 3
     train, lines = write(tmp_path / "train.jsonl", rows), []
-    pairs = OwnPairs(Pairs(train=train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
+    pairs = OwnPairs(Data(train=train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
     rules = {name: {**rule, "count": None} for name, rule in SYMBOLS.items()}
     pairs.finder = NameFinder(rules)
     tokenizer = TextTokenizer.from_texts(pairs.texts, rules)
@@ -113,12 +113,12 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
     host = PreTrainedTokenizerFast(tokenizer_object=lower, unk_token="[UNK]")
     tokenizer = TextTokenizer.from_tokenizer(host, rules)
     lines: list[str] = []
-    OwnPairs(Pairs(train=train), NameFinder(rules), say=lines.append).look(tokenizer)
+    OwnPairs(Data(train=train), NameFinder(rules), say=lines.append).look(tokenizer)
     assert lines[1].startswith(
         "6 of the first 12 targets do not come back from the tokenizer: 'F y'"
     )
     capital = write(tmp_path / "capital.jsonl", rows[:2])
-    pairs = OwnPairs(Pairs(train=capital), NameFinder(rules), say=lines.append)
+    pairs = OwnPairs(Data(train=capital), NameFinder(rules), say=lines.append)
     with pytest.raises(ValueError, match="2 of the first 2 targets do not come back"):
         pairs.look(tokenizer)
 
@@ -126,7 +126,7 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
 def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     train = write(tmp_path / "train.jsonl", STORIES)
     finder = NameFinder(PEOPLE)
-    pairs = OwnPairs(Pairs(train=train), finder, say=lambda _: None)
+    pairs = OwnPairs(Data(train=train), finder, say=lambda _: None)
     texts = list(pairs.texts)
     assert texts == list(pairs.texts)  # it is read more than once
     assert all(isinstance(text, MarkedText) for text in texts)
@@ -136,7 +136,7 @@ def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     tokenizer = TextTokenizer.from_texts(pairs.texts, PEOPLE)
     words = {*tokenizer.get_vocab()}
     assert {"met", "."} <= words and words.isdisjoint({"Ann", "Bob", "Ray", "Di"})
-    rows = own_rows(read_own(Pairs(train=train), train, finder, "test"), TextTask(PEOPLE))
+    rows = own_rows(read_own(Data(train=train), train, finder, "test"), TextTask(PEOPLE))
     assert [row["num_symbols"] for row in rows] == [2, 2, 2] and rows[1]["size"] == 4
     batch = tokenizer([row["problem"] for row in rows], text_target=["Bob", "Di Ray", "Al"])
     assert tokenizer.batch_decode(batch["labels"], names=batch.names) == ["Bob", "Di Ray", "Al"]
@@ -144,9 +144,9 @@ def test_names_of_a_column_are_names_in_targets_too(tmp_path):
 
 def test_streams_are_read_as_they_come(tmp_path):
     train = write(tmp_path / "train.jsonl", swapping_pairs(50))
-    settings = Pairs(train=train, validation=0.3, streaming=True)
+    settings = Data(train=train, validation=0.3, streaming=True)
     pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
     streamed = [row["problem"] for row in pairs.train], [row["problem"] for row in pairs.validation]
-    settings = Pairs(train=train, validation=0.3)
+    settings = Data(train=train, validation=0.3)
     stored = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
     assert streamed == (list(stored.train["problem"]), list(stored.validation["problem"]))

@@ -11,10 +11,10 @@ from hf_alpha.data.read import load
 from hf_alpha.folders import OutsideError
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.objectives.rows import read_rows
-from hf_alpha.recipe import Rows
+from hf_alpha.recipe import Data
 
 FINDER = NameFinder({"name": "[a-z]"})
-SETTINGS = Rows(train="", source="problem", target="answer")
+SETTINGS = Data(train="", source="problem", target="answer")
 READERS = {
     "problems": load,
     "pairs": lambda path: read_pairs(path, source="problem", target="answer", finder=FINDER),

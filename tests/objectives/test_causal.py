@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from hf_alpha.cli import app
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.causal import Causal
-from hf_alpha.recipe import RecipeError, Rows
+from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 
 LLAMA = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 64,
@@ -180,7 +180,7 @@ def test_a_model_that_is_no_decoder_is_refused_when_the_recipe_is_read(tmp_path)
 
 def test_a_pair_may_have_max_length_tokens_and_no_more():
     rows = Dataset.from_dict({"source": ["a b"], "target": ["c a"]})
-    tokenizer, source = train_tokenizer(["a b c"]), Rows(train="rows.jsonl")
+    tokenizer, source = train_tokenizer(["a b c"]), Data(train="rows.jsonl")
     (found,) = Causal(40, pairs=True).features(rows, source, tokenizer, None)
     length = len(found["input_ids"])
     (again,) = Causal(length, pairs=True).features(rows, source, tokenizer, None)
@@ -193,7 +193,7 @@ def test_all_sequences_of_a_text_count():
     """With one of them in place of all, loss and perplexity would be another text's."""
     features = Dataset.from_dict({"row": [0, 0, 2, 0]})
     counted = np.array([[1.0, 3, 1], [2.0, 3, 0], [0.5, 1, 0], [4.0, 2, 2]])
-    rows, source = Dataset.from_dict({"source": ["long", "", "short"]}), Rows(train="rows.jsonl")
+    rows, source = Dataset.from_dict({"source": ["long", "", "short"]}), Data(train="rows.jsonl")
     records = Causal(4).records(counted, None, rows, features, source, None)
     assert records == [
         {"loss": 7.0, "tokens": 8, "wrong": 3},
@@ -207,7 +207,7 @@ def test_all_sequences_of_a_text_count():
 def test_a_long_text_goes_on_and_every_token_is_learned_once():
     rows = Dataset.from_dict({"source": ["a b c d e", "a", "  "]})
     tokenizer = train_tokenizer(["a b c"])
-    source = Rows(train="rows.jsonl")
+    source = Data(train="rows.jsonl")
     found = Causal(4).features(rows, source, tokenizer, None)
     whole = [tokenizer(text)["input_ids"] + [tokenizer.eos_token_id] for text in rows["source"][:2]]
     learned = [

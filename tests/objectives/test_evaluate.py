@@ -10,7 +10,7 @@ from hf_alpha.cli import app
 from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.evaluate import evaluate_model
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.recipe import Rows
+from hf_alpha.recipe import Data
 from hf_alpha.train import train
 
 
@@ -62,7 +62,7 @@ def test_groups_of_a_class_that_the_data_declares(tmp_path):
     rows = Dataset.from_list(
         [{"source": row["story"], "target": kinds.str2int(row["kind"])} for row in relations(12)]
     ).cast_column("target", kinds)
-    aim, settings = Classes(), Rows(train="rows.jsonl")
+    aim, settings = Classes(), Data(train="rows.jsonl")
     config = BertConfig(
         **{k: v for k, v in BERT.items() if k != "model_type"},
         vocab_size=99,

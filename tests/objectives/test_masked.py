@@ -24,7 +24,7 @@ from hf_alpha.objectives.lamb import FusedLamb
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.recipe import RecipeError, Rows
+from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -42,7 +42,7 @@ def documents(count: int, seed: int = 0) -> list[str]:
 
 TEXTS = documents(40)
 TOKENIZER = make_tokenizer("words", TEXTS)
-DATA = Rows(train="rows.jsonl", source="text")
+DATA = Data(train="rows.jsonl", source="text")
 
 
 def sequences(aim: Masked, texts=TEXTS, seed=0, data=DATA) -> Dataset:
@@ -121,7 +121,7 @@ def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch
     monkeypatch.setattr("hf_alpha.objectives.masked.PART", 10)
     aim = Masked(24)
     alone = sequences(aim)
-    many = sequences(aim, data=Rows(train="rows.jsonl", source="text", num_workers=3))
+    many = sequences(aim, data=Data(train="rows.jsonl", source="text", num_workers=3))
     assert alone[:] == many[:] and len(set(alone["place"])) == len(alone)
     monkeypatch.undo()
     lines = [line for text in TEXTS for line in [*text.split(". "), "", None]]
@@ -137,7 +137,7 @@ def test_documents_of_lines_are_held_out_whole(tmp_path_factory, seed, gaps):
     for text, gap in zip(TEXTS, gaps, strict=True):
         lines += [*text.replace(". ", ".\n").split("\n"), *[["", " ", None][gap % 3]] * gap]
     file = write_rows(tmp_path_factory.mktemp("d") / "l.jsonl", [{"text": x} for x in lines])
-    data = Rows(source="text", train=file, validation=0.3)
+    data = Data(source="text", train=file, validation=0.3)
     sides = Masked(documents="blank_lines").read_both(data, seed, None)
     found = [
         [" ".join(part.split("\n")).strip() for part in re.split("\n{2,}", side) if part.strip()]

@@ -18,7 +18,7 @@ from hf_alpha.objectives import squad
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.spans import Spans
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.recipe import RecipeError, Rows
+from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 
 AS_DRAWN = [Phase.explicit, Phase.generate]
@@ -58,7 +58,7 @@ def test_the_right_scores_give_the_right_answers(told, length, stride):
     """Whatever the windows: the scores of the positions that are trained for decode to answers."""
     asked = [question(i, n, first, size) for i, (n, first, size) in enumerate(told)]
     rows = Dataset.from_list([*asked, *ASKED])
-    aim, data = Spans(length, stride), Rows(train="rows.jsonl")
+    aim, data = Spans(length, stride), Data(train="rows.jsonl")
     made = aim.features(rows, data, TOKENIZER, None, training=False)
     assert max(map(len, made["input_ids"])) <= length
     trained = aim.features(rows, data, TOKENIZER, None)
@@ -133,7 +133,7 @@ def with_names(told, first: int, size: int, names: list[str]) -> dict:
 def test_answers_are_written_with_the_names_of_their_row(kind, told, first, size, names, length):
     """In all windows; renaming changes nothing that is learned, and renames the answers."""
     tokenizer = make_tokenizer(kind, MADE_OF, SYMBOLS)
-    aim, data = Spans(length, stride=36, max_question_length=14), Rows(train="rows.jsonl")
+    aim, data = Spans(length, stride=36, max_question_length=14), Data(train="rows.jsonl")
     found = []
     for some in (names[:3], names[3:]):
         row = with_names(told, first, size, some)
@@ -163,7 +163,7 @@ def test_a_question_that_is_cut_keeps_its_names():
     tokenizer = make_tokenizer("words", MADE_OF, SYMBOLS)
     row = Dataset.from_list([with_names([("{}", 2), ("the", 0)], 0, 1, NAMES[:3])])
     made = Spans(48, 8, max_question_length=3).features(
-        row, Rows(train="rows.jsonl"), tokenizer, None
+        row, Data(train="rows.jsonl"), tokenizer, None
     )
     first, other = made[0]["stream_ids"]
     tokens = tokenizer.convert_ids_to_tokens(made[0]["input_ids"])
@@ -175,7 +175,7 @@ def test_questions_of_a_text_and_of_its_renamings_stay_together():
     told = [[("{}", 0), ("met", 0), ("{}", 1)], [("{}", 0), ("met", 0), ("{}", 0)]]
     rows = [with_names(told[i // 3], i, 1, NAMES[i:] + NAMES[:i]) for i in range(6)]
     one, *same, two, _, three = Spans().keys(
-        Dataset.from_list(rows), Rows(train="rows.jsonl"), find_names(SYMBOLS)
+        Dataset.from_list(rows), Data(train="rows.jsonl"), find_names(SYMBOLS)
     )
     assert {one, *same} == {one} != {two} == {three}
 

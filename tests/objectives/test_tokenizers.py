@@ -17,7 +17,7 @@ from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
 from hf_alpha.objectives.tokens import Tokens
-from hf_alpha.recipe import RecipeError, Rows, read_recipe
+from hf_alpha.recipe import Data, RecipeError, read_recipe
 from hf_alpha.release import release
 from hf_alpha.train import train
 from hf_alpha.transduction import Transducer
@@ -151,14 +151,14 @@ def test_rows_without_segments_may_come_first(tmp_path):
     texts = ["it is"] * 1000 + ["it is Ann"]
     rows = Dataset.from_dict({"source": texts, "target": ["a", "b"] * 500 + ["a"]})
     aim, config = Classes(), BertConfig(id2label={0: "a", 1: "b"}, label2id={"a": 0, "b": 1})
-    made = aim.features(rows, Rows(train="rows.jsonl"), tokenizer, config)
+    made = aim.features(rows, Data(train="rows.jsonl"), tokenizer, config)
     assert made[1000]["segment_starts"] == [3] and made[999]["segment_starts"] == []
     tagged = {
         "source": [text.split() for text in texts],
         "target": [["a"] * len(t.split()) for t in texts],
     }
     made = Tokens(spans=False).features(
-        Dataset.from_dict(tagged), Rows(train="rows.jsonl"), tokenizer, config
+        Dataset.from_dict(tagged), Data(train="rows.jsonl"), tokenizer, config
     )
     assert made[1000]["segment_starts"] == [3] and made[999]["segment_starts"] == []
 

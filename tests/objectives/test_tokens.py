@@ -22,7 +22,7 @@ from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.objectives.tokens import Tokens, first_tokens, span_scores, spans_of
-from hf_alpha.recipe import RecipeError, Rows
+from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 
 WNUT = str(Path(__file__).parents[1] / "data_files" / "wnut17.conll")
@@ -77,7 +77,7 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     """Whatever is padded where and cut: a model that knows all tags says all that it sees."""
     rows = read_format("conll", WNUT)[: data.draw(st.integers(1, 30))]
     aim = Tokens(max_length=data.draw(st.sampled_from([4, 9, 128])))
-    told, source = Dataset.from_list(rows), Rows(train="rows.jsonl", source="source")
+    told, source = Dataset.from_list(rows), Data(train="rows.jsonl", source="source")
     tokenizer = make_tokenizer("wordpiece:300", [" ".join(row["source"]) for row in rows])
     tokenizer.padding_side = side
     sizes = {key: value for key, value in BERT.items() if key != "model_type"}
@@ -147,7 +147,7 @@ def with_names(told, names: list[str]) -> dict:
 @given(NAMED_TEXTS, st.permutations(NAMES), st.sampled_from([5, 64]))
 def test_a_name_is_one_token_and_no_renaming_changes_features(kind, told, names, length):
     """A word that is a name has one token, with its tag, whatever the name and its neighbours."""
-    source, aim = Rows(train="rows.jsonl"), Tokens(length)
+    source, aim = Data(train="rows.jsonl"), Tokens(length)
     rows = [Dataset.from_list([with_names(told, some)]) for some in (names[:3], names[3:])]
     seen = [MarkedText(" ".join(with_names(told, ["a", "b", "c"])["source"]), [])]
     tokenizer = make_tokenizer(kind, [*seen, MarkedText("a", [(0, 1, "person")])], SYMBOLS)
@@ -170,7 +170,7 @@ NO_NAMES = {"source": [["a", "b"]], "target": [["O", "B"]]}
 def test_each_word_of_a_name_has_its_tag():
     row = {"source": ["in", "New", "York", "City-wide"], "n": ["New York City"]}
     (text,) = Tokens().texts_of(
-        row, 0, Rows(train="rows.jsonl"), find_names({"place": {"column": "n"}})
+        row, 0, Data(train="rows.jsonl"), find_names({"place": {"column": "n"}})
     )
     assert [text[start:stop] for start, stop, _ in text.spans] == ["New", "York", "City"]
 
@@ -227,7 +227,7 @@ def test_tags_of_names_are_learned_resumed_and_evaluated(tmp_path, monkeypatch, 
 def test_tags_that_data_declares_are_named_and_other_tags_than_of_spans_have_an_accuracy():
     kind = Features({"words": List(Value("string")), "pos": List(ClassLabel(names=["V", "N"]))})
     rows = Dataset.from_dict({"words": [["dogs", "bark"]], "pos": [[1, 0]]}, features=kind)
-    aim, source = Tokens(spans=False), Rows(train="rows.jsonl", source="words", target="pos")
+    aim, source = Tokens(spans=False), Data(train="rows.jsonl", source="words", target="pos")
     aim.check_rows(rows, source)
     found = aim.config_settings([rows], source)
     assert found["label2id"] == {"V": 0, "N": 1}
@@ -268,7 +268,7 @@ def test_in_evaluation_a_tag_that_the_model_does_not_know_is_not_found(tmp_path,
 def test_rows_that_cannot_be_learned_are_named(row, message):
     rows = [{"source": ["a", "b"], "target": ["B", "I"], **row}]
     with pytest.raises(ValueError, match=re.escape(message)):
-        Tokens().check_rows(Dataset.from_list(rows), Rows(train="rows.jsonl"))
+        Tokens().check_rows(Dataset.from_list(rows), Data(train="rows.jsonl"))
 
 
 def test_settings_that_do_not_fit_are_named(tmp_path):
