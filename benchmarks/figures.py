@@ -30,7 +30,7 @@ COPIED = (
     *(f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")),
     *("encodings-together", "encodings-ltl", "extrapolation-relational", "extrapolation-streams"),
     *("adacos", "adacos-no-f-bn", "adacos-encodings"),
-    *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond"),
+    *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)

@@ -13,6 +13,8 @@ from hf_alpha.auto import register_when_imported
 # For type checkers; `X as X` says that it is public.
 if TYPE_CHECKING:
     from hf_alpha.adapters import adapter_settings as adapter_settings
+    from hf_alpha.canonical import CanonicalModel as CanonicalModel
+    from hf_alpha.canonical import CanonicalNames as CanonicalNames
     from hf_alpha.convert import to_dual_part as to_dual_part
     from hf_alpha.convert import to_geometric as to_geometric
     from hf_alpha.convert import to_relational as to_relational
@@ -106,6 +108,8 @@ _MODULES = {
     "AlphaModel": "hf_alpha.modeling.modeling_alpha",
     "AlphaTokenizer": "hf_alpha.modeling.tokenization_alpha",
     "AlphaTrainer": "hf_alpha.train",
+    "CanonicalModel": "hf_alpha.canonical",
+    "CanonicalNames": "hf_alpha.canonical",
     "FolnetConfig": "hf_alpha.modeling.configuration_folnet",
     "FolnetForCausalLM": "hf_alpha.modeling.modeling_folnet",
     "FolnetForConditionalGeneration": "hf_alpha.modeling.modeling_folnet",

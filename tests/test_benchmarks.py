@@ -1,3 +1,4 @@
+import ast
 import gzip
 import importlib
 import importlib.util
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
+from hf_alpha import CanonicalNames
 from hf_alpha.data.read import load as load_data
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
@@ -1075,6 +1077,21 @@ def test_glue_has_a_row_for_each_model_and_minute(capsys, tmp_path):
     table = capsys.readouterr().out
     assert all(f"| {name} | 0 min, 0 steps |" in table for name in ("FOLNet", "BERT"))
     assert "| most frequent |" in table and "cola, matthews" in table
+
+
+def test_pairs_for_real_models_differ_in_names_alone():
+    """The four kinds of names are one text to canonical spelling; wider functions are inlined."""
+    real_models = load("real_models")
+    train, tests = real_models.inline_pairs()
+    assert len(train) >= 20_000 and not {*train} & {*tests["names of training"]}
+    names = CanonicalNames({"name": real_models.RULE})
+    *same, wide = tests.values()
+    for pairs in zip(*same, strict=True):
+        assert len({real_models.spelled(names, pair) for pair in pairs}) == 1
+    for source, target in wide:
+        command, code = source.removesuffix("\nanswer\n").split("\n", 1)
+        tree = real_models.inline.Inline(command.split()[1]).visit(ast.parse(code))
+        assert ast.unparse(tree) == target
 
 
 def test_pairs_of_relations_have_one_answer_in_every_family():

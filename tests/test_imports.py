@@ -33,7 +33,7 @@ LAYERS = [
     {"adapters", "code_links", "first_look", "own_code", "plain_yaml", "trust"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
-    {"data"},
+    {"canonical", "data"},
     {"objectives"},
     {"convert", "recipe"},
     {"answer"},

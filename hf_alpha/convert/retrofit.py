@@ -52,10 +52,12 @@ from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
+from hf_alpha.modeling.host_relations import DecoderRelations
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
 from hf_alpha.modeling.names_in_text import NameRule
-from hf_alpha.modeling.symbol_encodings import encoding_class
+from hf_alpha.modeling.relations import START
+from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -70,6 +72,11 @@ UNWRAP = (
     "Give the model alone, with its adapters merged (merge_and_unload() of a PeftModel) and "
     "without what torch.compile or others put around it"
 )
+
+RELATION_SCALE = 100.0
+"""So rates of 1e-4 and more move the bias of a gate by whole numbers in some hundred steps."""
+POINTER = 5.0
+"""Score of a symbol to which all heads of a decoder's pointer go, at first."""
 
 Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
@@ -199,6 +206,8 @@ def _symbol_model(
         )
         retrofit = kind(settings, model)
     _begin_new_symbols(retrofit)
+    if isinstance(retrofit.relations, DecoderRelations):
+        _begin_relations(retrofit.relations, retrofit.config.random_scale[1])
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
     training = model.training
@@ -221,6 +230,25 @@ def _begin_new_symbols(model: RetrofitModel) -> None:
         if config.encoding.rows_per_class is not None:
             rows = config.class_rows[name]
         model.new_symbols.weight[number] = head.weight[rows].mean(0)
+
+
+@torch.no_grad()
+def _begin_relations(relations: DecoderRelations, row_length: float) -> None:
+    """Have a decoder's relations begin with what a pretrained one makes use of untrained.
+
+    Heads of the first layers see where the same name stands, heads of later ones what followed it,
+    and the pointer goes to the names that followed it. Tried on SmolLM2 (docs/LOG.md).
+
+    Args:
+        relations: of the model.
+        row_length: mean length of rows of the head, by which the pointer's scores are multiplied.
+    """
+    scale, layers, memory = relations.scale, len(relations.gate_bias), relations.memory
+    relations.gate_bias[: max(layers // 10, 1), :, 0] = START / scale
+    relations.gate_bias[layers * 6 // 10 : layers * 8 // 10, :, 1] = START / scale
+    memory.gates.bias.view(2, -1).copy_(torch.tensor([[0.0], [2 * START / scale]]))
+    memory.query_proj.weight.mul_(0.3)  # of random directions, which should count for less
+    memory.strength.fill_(POINTER / (len(memory.strength) * row_length * scale))
 
 
 def _without_rule(tokenizer: Any) -> str:
@@ -431,12 +459,27 @@ def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
     try:
         if config.symbol_tokens is not None:
             return _over_tokens(tokenizer, config.symbol_tokens)
-        symbol_tokenizer = TextTokenizer.from_tokenizer(tokenizer, config.rules)
+        symbol_tokenizer = _over_texts(tokenizer, config.rules)
         # With the names that rules list: a model that learns none forgets them.
         symbol_tokenizer.name_symbols()
         return symbol_tokenizer
     except ValueError as error:
         raise ConversionError(str(error)) from error
+
+
+def _over_texts(tokenizer: Any, rules: Mapping[str, Any]) -> TextTokenizer:
+    """Return the tokenizer with new symbols on top.
+
+    Where it has a token for a space alone, no other token tells how a name touches what it follows:
+    `<join>` would be one that the model knows nothing of.
+    """
+    kept = TextTokenizer.from_tokenizer(tokenizer, rules, spacing="kept")
+    name = kept.convert_ids_to_tokens(kept.symbol_ids[0])
+    sample = f"({name}, {name})\n{name} {name}"
+    ids = kept(sample, add_special_tokens=False)["input_ids"]
+    if kept.decode(ids) == sample and kept.unk_token_id not in ids:
+        return kept
+    return TextTokenizer.from_tokenizer(tokenizer, rules)
 
 
 def _over_tokens(tokenizer: Any, tokens: Tokens) -> TextTokenizer:
@@ -634,6 +677,9 @@ class _Rows:
         }
         if encoding_class(self.config.encoding).rows_per_class == 1:
             settings["random_scale"] = row_length(self.host, self.base)
+        decodes = not self.host.config.is_encoder_decoder
+        if decodes and issubclass(encoding_class(self.config.encoding), RelationalEncoding):
+            settings["relation_scale"] = RELATION_SCALE
         return settings
 
     def apply(self) -> None:

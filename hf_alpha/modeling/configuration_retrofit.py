@@ -51,6 +51,8 @@ class RetrofitConfig(SymbolModelConfig):
             row; by default half of the width, at most 32.
         random_scale: length of random parts in the input and before the head, each finite and above
             0; without `normalize_parts` they are multiplied by it. What `relational` adds is too.
+        relation_scale: of numbers that stand alone in `relational`, of a decoder alone, such as the
+            bias of a gate: they are stored as parts of it, so that rates for matrices move them.
         aggregated_attention: sides, `"encoder"` or `"decoder"`, behind whose layers streams attend
             to the aggregated view of all of them.
         aggregated_attention_heads: of those blocks; by default as many as the backbone has.
@@ -71,11 +73,16 @@ class RetrofitConfig(SymbolModelConfig):
         "dropout",
         "attention_dropout",
     )
-    positive: ClassVar[tuple[str, ...]] = (*SymbolModelConfig.positive, "rope_theta")
+    positive: ClassVar[tuple[str, ...]] = (
+        *SymbolModelConfig.positive,
+        "rope_theta",
+        "relation_scale",
+    )
 
     backbone_config: dict | PreTrainedConfig | None = None
     class_rows: dict[str, list[int]] = field(default_factory=dict)
     random_scale: list[float | int] = field(default_factory=lambda: [1.0, 1.0])
+    relation_scale: float | int = 1.0
     aggregated_attention: list[str] = field(default_factory=list)
     aggregated_attention_heads: int | None = None
     rope_theta: float = 10000.0

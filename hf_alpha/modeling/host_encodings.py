@@ -243,7 +243,8 @@ class DecoderRelational(HostRelational):
         # DeepSeek's values have another width than its queries.
         widths = (getattr(config, name, None) for name in ("qk_head_dim", "head_dim"))
         head_dim = next(filter(None, widths), width // heads)
-        return DecoderRelations(width, self.model.num_slots, heads, head_dim)
+        scale = self.config.relation_scale
+        return DecoderRelations(width, self.model.num_slots, heads, head_dim, scale)
 
     def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         return self._added.memory.enter(streams) * self.config.random_scale[0]

@@ -97,16 +97,20 @@ class DecoderRelations(nn.Module):
         num_layers: of the decoder.
         num_heads: H.
         head_dim: K.
+        scale: of numbers that stand alone, which are stored as parts of it.
     """
 
     NUM_RELATIONS = 2
 
-    def __init__(self, width: int, num_layers: int, num_heads: int, head_dim: int):
+    def __init__(
+        self, width: int, num_layers: int, num_heads: int, head_dim: int, scale: float = 1.0
+    ):
         super().__init__()
+        self.scale = scale
         shape = (num_layers, num_heads)
         self.gates = nn.Parameter(torch.zeros(*shape, head_dim, self.NUM_RELATIONS))
         self.gate_bias = nn.Parameter(torch.zeros(*shape, self.NUM_RELATIONS))
-        self.memory = TextMemory(width, num_heads, silent=True)
+        self.memory = TextMemory(width, num_heads, silent=True, scale=scale)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -117,7 +121,7 @@ class DecoderRelations(nn.Module):
     def relations(self, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told."""
         assert streams.within is not None
-        return LayerRelations(streams.within, self.gates, self.gate_bias)
+        return LayerRelations(streams.within, self.gates, self.gate_bias * self.scale)
 
 
 __all__ = ["DecoderRelations", "HostRelations", "silent"]

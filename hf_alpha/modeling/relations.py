@@ -41,6 +41,7 @@ class RelationGates(nn.Linear):
             heads first.
         start: what half of the heads begin with for a relation; the rest begins with 0.
         halves: which half, of the first relations; others begin with 0 everywhere.
+        scale: of the bias, which is stored as a part of it.
     """
 
     def __init__(
@@ -50,11 +51,17 @@ class RelationGates(nn.Linear):
         num_relations: int,
         start: float = START,
         halves: tuple[int, ...] = (0,),
+        scale: float = 1.0,
     ):
         super().__init__(width, num_heads * num_relations)
         self.num_heads = num_heads
         self.start = start
         self.halves = halves
+        self.scale = scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Returns the gates for states (..., D)."""
+        return F.linear(x, self.weight, self.bias * self.scale)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -63,7 +70,8 @@ class RelationGates(nn.Linear):
         start = torch.zeros_like(self.bias).view(-1, self.num_heads)
         middle = self.num_heads // 2
         for relation, half in enumerate(self.halves):
-            start[relation, slice(middle, None) if half else slice(middle)] = self.start
+            part = slice(middle, None) if half else slice(middle)
+            start[relation, part] = self.start / self.scale
         init.copy_(self.bias, start.flatten())
 
 
@@ -341,17 +349,19 @@ class TextMemory(nn.Module):
         width: D.
         num_heads: H.
         silent: begin with no effect.
+        scale: of numbers that stand alone, which are stored as parts of it.
     """
 
-    def __init__(self, width: int, num_heads: int, silent: bool = False):
+    def __init__(self, width: int, num_heads: int, silent: bool = False, scale: float = 1.0):
         super().__init__()
         self.silent = silent
+        self.scale = scale
         self.head_dim = max(width // num_heads, 1)
         self.first = nn.Parameter(torch.zeros(width))
         self.norm = nn.LayerNorm(width)
         self.query_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
         self.key_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
-        self.gates = RelationGates(width, num_heads, 2, halves=(0, 1))
+        self.gates = RelationGates(width, num_heads, 2, halves=(0, 1), scale=scale)
         self.strength = nn.Parameter(torch.zeros(num_heads))
 
     @torch.no_grad()
@@ -362,7 +372,7 @@ class TextMemory(nn.Module):
             init.zeros_(self.first)
         else:
             init.normal_(self.first, std=width**-0.5)
-        init.constant_(self.strength, 0.0 if self.silent else STRENGTH)
+        init.constant_(self.strength, 0.0 if self.silent else STRENGTH / self.scale)
         init.normal_(self.query_proj.weight, std=width**-0.5)
         init.normal_(self.key_proj.weight, std=width**-0.5)
 
@@ -409,7 +419,7 @@ class TextMemory(nn.Module):
         weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
         there_BMS = one_hot(source_BM, streams.ids.shape[1], weights_BHTM.dtype)
         # Heads first: one product for each position, of its weights of all heads.
-        weights_BTM = torch.einsum("h,bhtm->btm", self.strength, weights_BHTM)
+        weights_BTM = torch.einsum("h,bhtm->btm", self.strength * self.scale, weights_BHTM)
         return weights_BTM @ there_BMS
 
 

@@ -337,6 +337,7 @@ class TextTokenizer(PreparesTexts):
         tokenizer: Any,
         symbols: Mapping[str, Any],
         texts: Iterable[str] | None = None,
+        spacing: str | None = None,
         **kwargs: Any,
     ) -> "TextTokenizer":
         """Put symbols on top of a fast tokenizer; its own ids do not change.
@@ -345,6 +346,7 @@ class TextTokenizer(PreparesTexts):
             tokenizer: a fast tokenizer, or its folder or Hub name.
             symbols: class -> rule, as for `from_texts`.
             texts: data to look at for how many symbols are needed and how spaces are kept.
+            spacing: how they are kept, else.
             **kwargs: what `PreTrainedTokenizerFast` takes.
 
         Raises:
@@ -355,7 +357,7 @@ class TextTokenizer(PreparesTexts):
         data_names = (
             NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
         )
-        spacing = "before" if data_names is None else data_names.spacing
+        spacing = spacing or ("before" if data_names is None else data_names.spacing)
         return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
 
     @classmethod

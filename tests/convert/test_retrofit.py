@@ -100,6 +100,40 @@ def test_old_rows_stay_and_new_ones_lie_behind_them_or_where_none_is_used(name, 
         torch.testing.assert_close(table(model, size), mean)
 
 
+def test_relations_of_a_decoder_begin_with_what_helps_before_training(tmp_path):
+    """Behind a name, the one that followed it before is likelier than others; rates move gates."""
+    _, _, model, tokenizer = converted("llama", make=byte_level, encoding="relational")
+    assert tokenizer.spacing == "kept" and "<join>" not in tokenizer.get_vocab()
+    batch = tokenizer("x y z x", return_tensors="pt")
+    used = {"input_ids": batch["input_ids"]}
+    names = batch["stream_ids"][0].tolist()
+    with torch.no_grad():
+        scores = model.eval()(**used).logits[0, -1]
+        assert scores[names[1]] > max(scores[names[0]], scores[names[2]])
+        model.save_pretrained(tmp_path)
+        loaded = type(model).from_pretrained(tmp_path).eval()
+        assert torch.equal(loaded(**used).logits, model(**used).logits)
+    bias = model.relations.gate_bias
+    before = bias.detach() * model.config.relation_scale
+    assert before.unique().tolist() == [0, 2]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model(**used, labels=used["input_ids"]).loss.backward()
+    optimizer.step()
+    moved = (bias.detach() * model.config.relation_scale - before).abs()
+    assert 0.05 < moved.max() < 0.2
+
+
+@pytest.mark.parametrize(("make", "spacing"), [(byte_level, "kept"), (unigram, "before")])
+def test_spaces_beside_names_are_the_hosts_own_where_it_has_one_alone(make, spacing):
+    """Elsewhere `<join>` says that there is none."""
+    tokenizer = converted("gpt2", make=make)[-1]
+    assert tokenizer.spacing == spacing
+    text = "alice sees x(y, z)"
+    encoded = tokenizer(text)
+    back = tokenizer.decode(encoded["input_ids"], names=encoded.names, skip_special_tokens=True)
+    assert back == text
+
+
 def test_a_vocabulary_of_a_few_tokens_may_be_summed_in_another_order():
     """A product with 5 columns need not be, bit for bit, that part of one with 25."""
     for name in ("t5", "bart"):
