@@ -24,7 +24,6 @@ import measure
 import propositional
 import retrofit
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.tasks.text import anf, proofs
 
 COPIED = (
     *(f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")),
@@ -413,8 +412,8 @@ FRONT = {
 }
 """The released models that README.md names: what their answer is."""
 SIZES = {
-    "anf-relational": f"{anf.MOST_OPERATIONS} operations",
-    "proofs-relational": f"{max(steps for _, steps in proofs.FILES.train)} steps",
+    "anf-relational": f"{beyond.anf.MOST_OPERATIONS} operations",
+    "proofs-relational": f"{max(steps for _, steps in beyond.proofs.FILES.train)} steps",
 }
 """What is said of the size of training problems where it is not tokens that count."""
 RELEASED = FRONT | {

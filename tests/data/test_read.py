@@ -109,7 +109,9 @@ def test_damaged_and_empty_files_are_named(tmp_path):
     (tmp_path / "disk" / "dataset_dict.json").write_text("[]")
     for name in [*contents, "folder", "disk"]:
         with pytest.raises(
-            ValueError, match=rf"{name}(, line 1)?:? (cannot be read: .|holds no|is no|byte)"
+            ValueError,
+            match=rf"{name}(/dataset_dict\.json is damaged: it|(, line 1)?:?) "
+            r"(cannot be read: .|holds no|is no|byte)",
         ):
             load(tmp_path / name)
     Dataset.from_dict({"problem": ["a", None], "answer": ["", ""]}).to_parquet(

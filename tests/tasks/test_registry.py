@@ -86,8 +86,7 @@ def test_nothing_outside_its_folder_names_a_task():
                 found.append((path.name, line, text))
     places = [(name, text) for name, _, text in found]
     # An extra is called like the task that it is for.
-    extras = [("space.py", "ltl"), ("environment.py", "ltl")]
-    assert places == [*extras, ("registry.py", DEFAULT_TASK)], found
+    assert places == [("environment.py", "ltl"), ("registry.py", DEFAULT_TASK)], found
     assert names.search("hf_alpha.tasks.ltl") and names.search("PropositionalTask") is None
 
 
