@@ -314,7 +314,7 @@ def test_own_pairs_are_trained_and_answered_on_the_way(own_task):
     lines: list[str] = []
     trainer = train(read_recipe("own.yaml", QUIET), say=lines.append)
     assert lines[0].splitlines()[0].split() == ["pairs", "60"]
-    assert "variable   2 /" in lines[0] and "function   1 /" in lines[0]
+    assert "variable  2 /" in lines[0] and "function  1 /" in lines[0]
     logged = [row for row in trainer.state.log_history if "eval_loss" in row]
     assert [row["step"] for row in logged] == [2, 4]
     assert all(row["eval_edit_distance"] > 0 and 0 <= row["eval_correct"] <= 1 for row in logged)

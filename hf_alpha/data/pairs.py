@@ -223,15 +223,16 @@ def _why_one_side_is_empty(positions: np.ndarray, is_held: np.ndarray, share: fl
 
 def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> int:
     """Return how many rows of `validation` have a problem of `train`, up to renaming."""
-    return renamings(train, (problem for problem, _ in pairs_of(validation, "validation")), finder)
+    texts = (text for batch in batches(validation, "validation") for text in problems(batch))
+    return renamings(train, texts, finder)
 
 
 def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> int:
     """Return how many texts are problems of `train`, up to renaming."""
     counts = Counter(pair_key(text, finder) for text in texts)
     common = 0
-    for problem, _ in pairs_of(train, "overlap"):
-        common += counts.pop(pair_key(problem, finder), 0)
+    for batch in batches(train, "overlap"):
+        common += sum(counts.pop(pair_key(problem, finder), 0) for problem in problems(batch))
     return common
 
 

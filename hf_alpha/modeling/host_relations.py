@@ -13,7 +13,7 @@ from torch import nn
 from transformers import initialization as init
 
 from .host_attention import LayerRelations, StackRelations
-from .relations import RelationGates, TextMemory, by_source
+from .relations import RelationGates, TextMemory, by_source, scaled
 from .streams import Streams
 
 
@@ -121,7 +121,7 @@ class DecoderRelations(nn.Module):
     def relations(self, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told."""
         assert streams.within is not None
-        return LayerRelations(streams.within, self.gates, self.gate_bias * self.scale)
+        return LayerRelations(streams.within, self.gates, scaled(self.gate_bias, self.scale))
 
 
 __all__ = ["DecoderRelations", "HostRelations", "silent"]

@@ -29,6 +29,11 @@ START = 2.0  # score of the same symbol, in the half of the heads that begin wit
 STRENGTH = 1.0  # of each head of a decoder's pointer, at first
 
 
+def scaled(x: torch.Tensor, scale: float) -> torch.Tensor:
+    """Returns numbers that stand alone, which are stored as parts of a scale."""
+    return x if scale == 1 else x * scale
+
+
 class RelationGates(nn.Linear):
     """How much each head of an attention block adds to its scores where a relation holds.
 
@@ -61,7 +66,7 @@ class RelationGates(nn.Linear):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Returns the gates for states (..., D)."""
-        return F.linear(x, self.weight, self.bias * self.scale)
+        return F.linear(x, self.weight, scaled(self.bias, self.scale))
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -419,7 +424,7 @@ class TextMemory(nn.Module):
         weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
         there_BMS = one_hot(source_BM, streams.ids.shape[1], weights_BHTM.dtype)
         # Heads first: one product for each position, of its weights of all heads.
-        weights_BTM = torch.einsum("h,bhtm->btm", self.strength * self.scale, weights_BHTM)
+        weights_BTM = torch.einsum("h,bhtm->btm", scaled(self.strength, self.scale), weights_BHTM)
         return weights_BTM @ there_BMS
 
 
@@ -528,5 +533,6 @@ __all__ = [
     "num_slots",
     "occurrences",
     "one_hot",
+    "scaled",
     "written_symbols",
 ]
