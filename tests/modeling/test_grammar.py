@@ -378,7 +378,7 @@ def built(spot, tokens: list[str]):
 def test_spot_reads_what_is_written_and_the_other_way_round(case, names: list[str]) -> None:
     spot = pytest.importorskip("spot")
     _, shape = case
-    assume(all(name == name.strip() for name in names))  # Spot leaves out spaces at their ends
+    assume(not any(name.isspace() for name in names))  # to Spot `" "` is `""`
     tokens = [token if token not in "=^" else "&" for token in shape]
     tokens = LTL.parse(in_quotes(LTL, tokens, names), "prefix")
     formula = built(spot, tokens)
