@@ -151,9 +151,11 @@ DECODER = {
 GPT2 = {**IDS, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
 OPT = {**IDS, "hidden_size": 16, "ffn_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
        "max_position_embeddings": 64, "word_embed_proj_dim": 16}  # fmt: skip
-DEEPSEEK = {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4,
-            "v_head_dim": 8, "n_routed_experts": 2, "num_experts_per_tok": 1, "n_group": 1,
-            "topk_group": 1, "moe_intermediate_size": 8, "first_k_dense_replace": 1}  # fmt: skip
+DEEPSEEK = {"num_key_value_heads": 2, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4,
+            "qk_nope_head_dim": 4, "v_head_dim": 8, "n_routed_experts": 2, "num_experts_per_tok": 1,
+            "n_group": 1, "topk_group": 1, "moe_intermediate_size": 8,
+            "first_k_dense_replace": 1}  # fmt: skip
+"""Its attention makes a key for each head."""
 
 
 def of(model_type: str, **settings: Any) -> Callable[[], Any]:
@@ -249,7 +251,7 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "Granite": of("granite", **DECODER),
     "SmolLM3": of("smollm3", **DECODER),
     "gpt-oss": of("gpt_oss", **DECODER, head_dim=8, num_local_experts=4),
-    "DeepSeek-V3": of("deepseek_v3", **DECODER, **DEEPSEEK),
+    "DeepSeek-V3": of("deepseek_v3", **DECODER | DEEPSEEK),
     "BERT as a decoder": of("bert", **BERT, is_decoder=True),
     "Mamba": of("mamba", **IDS, hidden_size=16, num_hidden_layers=2),
 }  # fmt: skip

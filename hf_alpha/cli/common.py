@@ -29,6 +29,8 @@ def quiet_bars() -> None:
     """
     if not sys.stderr.isatty():
         os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+        if datasets := sys.modules.get("datasets"):  # it has read its environment already
+            datasets.disable_progress_bars()
     from transformers.utils import logging
 
     logging.disable_progress_bar()

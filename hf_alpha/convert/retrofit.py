@@ -7,6 +7,7 @@ common is checked on every conversion, by `proof`.
 
 import copy
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -55,7 +56,7 @@ from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.host_relations import DecoderRelations
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
-from hf_alpha.modeling.names_in_text import NameRule
+from hf_alpha.modeling.names_in_text import MarkedText, NameRule
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
@@ -474,10 +475,11 @@ def _over_texts(tokenizer: Any, rules: Mapping[str, Any]) -> TextTokenizer:
     `<join>` would be one that the model knows nothing of.
     """
     kept = TextTokenizer.from_tokenizer(tokenizer, rules, spacing="kept")
-    name = kept.convert_ids_to_tokens(kept.symbol_ids[0])
-    sample = f"({name}, {name})\n{name} {name}"
-    ids = kept(sample, add_special_tokens=False)["input_ids"]
-    if kept.decode(ids) == sample and kept.unk_token_id not in ids:
+    sample, kind = "(name, name)\nname name", next(iter(kept.symbol_classes))
+    spans = [(*found.span(), kind) for found in re.finditer("name", sample)]
+    ids = kept(MarkedText(sample, spans), add_special_tokens=False)["input_ids"]
+    written = sample.replace("name", kept.convert_ids_to_tokens(kept.symbol_ids[0]))
+    if kept.decode(ids) == written and kept.unk_token_id not in ids:
         return kept
     return TextTokenizer.from_tokenizer(tokenizer, rules)
 
