@@ -34,7 +34,7 @@ from transformers import (
     WhisperForConditionalGeneration,
 )
 
-from hf_alpha import SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
+from hf_alpha import MarkedText, SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import table_rows
 from hf_alpha.convert.retrofit import convert_host
@@ -132,6 +132,19 @@ def test_spaces_beside_names_are_the_hosts_own_where_it_has_one_alone(make, spac
     encoded = tokenizer(text)
     back = tokenizer.decode(encoded["input_ids"], names=encoded.names, skip_special_tokens=True)
     assert back == text
+
+
+def test_names_that_a_column_lists_are_no_hindrance():
+    """No text says which they are, and a conversion looks at one of its own."""
+    plain = byte_level()
+    rules = {"name": {"column": "names", "count": 4}}
+    _, tokenizer = get_symbol_model(
+        host_for(plain, "gpt2"), plain, SymbolConfig("relational", symbols=rules)
+    )
+    text = MarkedText("(alice, bob)", [(1, 6, "name"), (8, 11, "name")])
+    encoded = tokenizer(text)
+    assert len({*encoded["input_ids"]} & {*tokenizer.symbol_ids}) == 2
+    assert tokenizer.decode(encoded["input_ids"], names=encoded.names) == text
 
 
 def test_a_vocabulary_of_a_few_tokens_may_be_summed_in_another_order():
