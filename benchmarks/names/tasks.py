@@ -6,7 +6,6 @@ drawn again from the settings that the row repeats, so that rows are plain data.
 
 import random
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -236,21 +235,6 @@ MEASURES = (
     *("changed", "right_to_wrong", "wrong_to_right", "alpha_covariance", "no_answer"),
 )
 """Each is the function of its name."""
-OUTCOMES = ("same, right", "changed, still right", "mended", "same, wrong", "changed, still wrong",
-            "broken")  # fmt: skip
-"""What a naming does to the reference's answer; each naming does one of them."""
-
-
-def outcomes(asked: Sequence[Asked]) -> dict[str, float]:
-    """Return the share of each outcome over all namings but the references; they add up to 1."""
-    counts: Counter[str] = Counter()
-    for one, reference in _pairs(asked):
-        if one[4] != reference[4]:
-            counts["mended" if one[4] else "broken"] += 1
-        else:
-            kept = "same" if one[3] == reference[3] else "changed, still"
-            counts[f"{kept}{',' if kept == 'same' else ''} {'right' if one[4] else 'wrong'}"] += 1
-    return {outcome: counts[outcome] / max(1, counts.total()) for outcome in OUTCOMES}
 
 
 def _right(asked: Sequence[Asked], kind: Kind) -> float:
@@ -274,5 +258,5 @@ def _pairs(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Asked]]:
 
 
 def _share(asked: Sequence[Asked], is_so: Callable[[Asked, Asked], bool]) -> float:
-    outcomes = [is_so(*pair) for pair in _pairs(asked)]
-    return sum(outcomes) / len(outcomes) if outcomes else 0.0
+    changes = [is_so(*pair) for pair in _pairs(asked)]
+    return sum(changes) / len(changes) if changes else 0.0
