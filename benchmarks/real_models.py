@@ -4,11 +4,12 @@
     python benchmarks/real_models.py FOLDER --seeds 0,1,2 --out real-models
 
 SmolLM2-135M-Instruct (Apache-2.0) learns to inline a variable of a Python function, from the pairs
-of `examples/tasks/inline.py`. Tests have 4 to 6 names as training has, or 6 to 12.
+of `examples/tasks/inline.py`. Tests have 4 to 6 names as training has, or more, up to 100.
 All weights are trained, with products in bfloat16, on pairs as each remedy writes them:
 
 - plain: as they are. random: names drawn from the words of canonical spelling, row by row.
-- canonical: names written as words of the host by first occurrence, and back.
+- canonical: names written as words of the host by first occurrence, and back. wider: likewise,
+  and every fourth pair has 7 to 20 names.
 - averaged: the model of random, asked in three random spellings; the answer that most give.
 - relational, streams, dual_part, learned: converted by `hf_alpha.get_symbol_model`.
 
@@ -45,12 +46,14 @@ import inline  # type: ignore[import-not-found]
 Pair = tuple[str, str]
 IDENTIFIER = "[A-Za-z_][A-Za-z_0-9]*"
 NO_NAMES = ["def", "return", "if", "inline", "answer"]
-RULE = {"pattern": IDENTIFIER, "reserved": NO_NAMES, "count": 16}
+RULE = {"pattern": IDENTIFIER, "reserved": NO_NAMES, "count": 128}
 POOLS = {
     "unseen words": "speed mass_2 weight cost buffer left idx acc limit price",
     "nonsense": "qzx vlorp xx_9 brimt kk3 zuw tep_q ojj wyx7 hlaf",
     "misleading": "function end then var let const begin void right print",
 }
+COUNTS = 10, 20, 50, 100
+MANY_NAMES = [f"{word}{number}" for word in inline.WORDS for number in ["", *range(1, 10)]]
 DRAWS = 3
 SPELLINGS = {
     "random, asked as it is": "right",
@@ -114,15 +117,14 @@ def renamed(pair: Pair, pool: str) -> Pair:
 
 
 class Widened(ast.NodeTransformer):
-    """Reads a sum of three parameters wherever one was read."""
+    """Reads a sum of parameters wherever one was read."""
 
-    def __init__(self, parameters: Sequence[str]):
-        spare = iter([name for name in inline.NAMES if name not in parameters])
-        self.parts = {name: (next(spare), next(spare)) for name in parameters}
+    def __init__(self, parts: Mapping[str, Sequence[str]]):
+        self.parts = parts
 
     def visit_arguments(self, node: ast.arguments) -> ast.arguments:
         """Add the new parameters."""
-        node.args += [ast.arg(name) for pair in self.parts.values() for name in pair]
+        node.args += [ast.arg(name) for part in self.parts.values() for name in part]
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -133,16 +135,16 @@ class Widened(ast.NodeTransformer):
         return value
 
 
-def with_more_names(pair: Pair) -> Pair:
-    """Return a pair with a sum of three parameters for each one: twice the names of six."""
+def with_more_names(pair: Pair, count: int | None = None) -> Pair:
+    """Return a pair with a sum of parameters for each one: so many names, or a sum of three."""
     command, source = pair[0].removesuffix("\nanswer\n").split("\n", 1)
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
-    others = set(names_of(pair)) - {each.arg for each in function.args.args}
-    parameters = [each.arg for each in function.args.args]
-    widened = Widened([*parameters, *others])
-    widened.parts = {name: widened.parts[name] for name in parameters}
-    texts = [ast.unparse(widened.visit(ast.parse(text))) for text in (source, pair[1])]
+    old, parameters = names_of(pair), [each.arg for each in function.args.args]
+    spare = [name for name in MANY_NAMES if name not in old]
+    more = 2 * len(parameters) if count is None else count - len(old)
+    parts = {name: spare[:more][i :: len(parameters)] for i, name in enumerate(parameters)}
+    texts = [ast.unparse(Widened(parts).visit(ast.parse(text))) for text in (source, pair[1])]
     return f"{command}\n{texts[0]}\nanswer\n", texts[1]
 
 
@@ -156,7 +158,10 @@ def inline_pairs() -> tuple[list[Pair], dict[str, list[Pair]]]:
     train = [pair for pair in map(asked, drawn) if pair not in tests]
     kinds = {"names of training": tests}
     kinds |= {name: [renamed(pair, pool) for pair in tests] for name, pool in POOLS.items()}
-    return train, {**kinds, "6 to 12 names": [*map(with_more_names, tests)]}
+    kinds["6 to 12 names"] = [*map(with_more_names, tests)]
+    for count in COUNTS:
+        kinds[f"{count} names"] = [with_more_names(pair, count) for pair in tests[:20]]
+    return train, kinds
 
 
 # -- remedies -------------------------------------------------------------------------------------
@@ -184,17 +189,27 @@ class Remedy:
     known: dict[Pair, list[tuple[int, int]]] = field(default_factory=dict)
 
 
+def widened(pair: Pair, number: int) -> Pair:
+    """Return every fourth pair with 7 to 20 names."""
+    return pair if number % 4 else with_more_names(pair, random.Random(number).randint(7, 20))
+
+
 def remedy_of(name: str, host: Path) -> Remedy:
     """Return a remedy by its name."""
     model = AutoModelForCausalLM.from_pretrained(host, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(host)
     if name == "plain":
         return Remedy(model, tokenizer)
-    if name in ("canonical", "random"):
+    if name in ("canonical", "wider", "random"):
         names = spellings(tokenizer)
-        if name == "canonical":
-            write = partial(spelled, names)
-            return Remedy(model, tokenizer, lambda pair, _: write(pair), lambda pair: [write(pair)])
+        if name != "random":
+            read = widened if name == "wider" else lambda pair, number: pair
+            return Remedy(
+                model,
+                tokenizer,
+                lambda pair, number: spelled(names, read(pair, number)),
+                lambda pair: [spelled(names, pair)],
+            )
         draws = range(1, DRAWS + 1)
         return Remedy(
             model,
@@ -267,13 +282,15 @@ def misses(remedy: Remedy, pairs: Sequence[Pair]) -> list[list[tuple[int, int]]]
     """
     known = remedy.known
     unknown = [pair for pair in dict.fromkeys(pairs) if pair not in known]
-    for start in range(0, len(unknown), 12):
-        rows = batch(remedy.tokenizer, unknown[start : start + 12])
+    # Logits of the longest texts, of thousands of letters, take gigabytes.
+    size = min(12, 12_000 // max((len("".join(pair)) for pair in unknown), default=1))
+    for start in range(0, len(unknown), size):
+        rows = batch(remedy.tokenizer, unknown[start : start + size])
         labels_BT = rows.pop("labels")[:, 1:]
         with torch.autocast("cpu", torch.bfloat16):
             predicted_BT = remedy.model(**rows).logits[:, :-1].argmax(-1)
         for pair, labels_T, predicted_T in zip(
-            unknown[start : start + 12], labels_BT, predicted_BT, strict=True
+            unknown[start : start + size], labels_BT, predicted_BT, strict=True
         ):
             asked_T = labels_T != -100
             labels, predicted = labels_T[asked_T].tolist(), predicted_T[asked_T].tolist()
@@ -305,7 +322,7 @@ def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, float]:
     return found
 
 
-def run(name: str, host: Path, steps: int, seed: int) -> dict[str, Any]:
+def run(host: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
     """Train a remedy and test it."""
     torch.manual_seed(seed)
     train, tests = inline_pairs()
@@ -335,7 +352,10 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         for shown, key in ways.items():
             cells = [shown, steps, str(len(runs))]
             for kind in kinds:
-                tests = [run["tests"][kind] for run in runs]
+                tests = [run["tests"][kind] for run in runs if kind in run["tests"]]
+                if not tests:
+                    cells.append("-")
+                    continue
                 share = measure.share_and_spread([test[key] / test["of"] for test in tests])
                 tokens = sum(test["tokens"] for test in tests) / len(tests)
                 cells.append(share + (f" ({100 * tokens:.1f})" if key == "right" else ""))
@@ -344,30 +364,49 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return measure.table(("remedy", "steps", "seeds", *kinds, "minutes"), lines)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is asked for, and print the table of all that is there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def options(description: str, remedies: str, steps: str) -> argparse.ArgumentParser:
+    """Return the options that a benchmark of remedies has, with these defaults."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folder", type=Path, help="where the wheel was downloaded to")
-    parser.add_argument("--remedies", default="plain,random,canonical,relational")
-    parser.add_argument("--steps", default="60")
+    parser.add_argument("--remedies", default=remedies)
+    parser.add_argument("--steps", default=steps)
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--table", action="store_true", help="of what is done, and run nothing")
     parser.add_argument("--threads", type=int, default=1)
     measure.add_out(parser)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def results_of(
+    args: argparse.Namespace, kind: str, run: Callable[[str, int, int], dict[str, Any]]
+) -> dict[str, list[Any]]:
+    """Return what was measured of each remedy and number of steps; run what is missing."""
     torch.set_num_threads(args.threads)
     results: dict[str, list[Any]] = {}
     for steps, name, seed in product(
         *(x.split(",") for x in (args.steps, args.remedies, args.seeds))
     ):
-        file = args.folder / f"inline-{name}-{steps}-{seed}.json"
+        file = args.folder / f"{kind}-{name}-{steps}-{seed}.json"
         if not file.exists() and not args.table:
-            result = run(name, smollm2(args.folder), int(steps), int(seed))
+            result = run(name, int(steps), int(seed))
             file.write_text(json.dumps(result) + "\n", encoding="utf-8")
         if file.exists():
             results.setdefault(f"{name} {steps}", []).append(json.loads(file.read_text()))
-    argv = [each for each in argv or sys.argv[1:] if each != "--table"]
-    measure.finish(table(results), results, args.out, argv)
+    return results
+
+
+def finish(text: str, results: Mapping[str, Any], out: str | None, argv: Sequence[str]) -> None:
+    """Print a table, and write it with the command that makes all of it."""
+    measure.finish(text, results, out, [each for each in argv if each != "--table"])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is asked for, and print the table of all that is there."""
+    args = options(__doc__.split("\n")[0], "plain,random,canonical,relational", "60").parse_args(
+        argv
+    )
+    results = results_of(args, "inline", partial(run, smollm2(args.folder)))
+    finish(table(results), results, args.out, argv or sys.argv[1:])
 
 
 if __name__ == "__main__":

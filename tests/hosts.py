@@ -224,7 +224,6 @@ MARIAN_APART = {**POSITIONS, **MARIAN_IDS, "share_encoder_decoder_embeddings": F
 # Encoder and decoder number their tokens apart: these are refused.
 HOSTS_OF_TWO_VOCABULARIES: dict[str, Make] = {
     "marian_apart": bart_like(MarianMTModel, MarianConfig, **MARIAN_APART, decoder_vocab_size=44),
-    "marian_apart_equal_sizes": bart_like(MarianMTModel, MarianConfig, **MARIAN_APART),
     "fsmt": fsmt,
 }
 

@@ -197,14 +197,10 @@ def _check_one_vocabulary(
 ) -> None:
     """Check that ids mean the same everywhere: a symbol is one token, read and written.
 
-    Two tables of the same size can be of one vocabulary (T5Gemma) or of two. Then the
-    configuration has a size for each of these (`decoder_vocab_size`), and they differ.
+    Tables of the same size are of one vocabulary (T5Gemma, Marian): the tokenizer has but one.
     """
-    tables = [table.weight for table in inputs.values()]
     sizes = {role: table.weight.shape[0] for role, table in inputs.items()} | {"output": rows}
-    shared = all(table is tables[0] or table.equal(tables[0]) for table in tables)
-    named = [name for name in vars(host.config) if name.endswith("_vocab_size")]
-    if len(set(sizes.values())) > 1 or (named and not shared):
+    if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{role} {size}" for role, size in sizes.items())
         raise ConversionError(
             f"encoder and decoder of {_name(host)} have different vocabularies (rows: {listed}); "

@@ -167,13 +167,14 @@ def test_one_vocabulary_is_needed(name):
     assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
 
 
-def test_two_equal_tables_are_of_one_vocabulary(tmp_path):
-    """Marian's configuration has a size for each side always."""
+def test_two_tables_of_one_size_are_of_one_vocabulary(tmp_path):
+    """Marian's configuration has a size for each side always, and ANNalog a table, too."""
     tokenizer = unigram(end=True)
-    host = make_host("marian_apart_equal_sizes", vocab_size=len(tokenizer), pad_token_id=0)
+    size = len(tokenizer)
+    host = make_host("marian_apart", vocab_size=size, decoder_vocab_size=size, pad_token_id=0)
     encoder, decoder = host.get_encoder().embed_tokens, host.get_decoder().embed_tokens
     assert encoder is not decoder and host.config.decoder_vocab_size == len(tokenizer)
-    encoder.weight.data.copy_(decoder.weight)
+    assert not encoder.weight.equal(decoder.weight)
     model, symbols = get_symbol_model(host, tokenizer, SymbolConfig())
     assert len(encoder.weight) == len(decoder.weight) > len(tokenizer)
     for part in (model, symbols):
