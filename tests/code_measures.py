@@ -1,19 +1,25 @@
 """Count what makes a code base hard to read: `python tests/code_measures.py [CHECKOUT]`.
 
 Of the package's Python: lines, the largest file, functions of more than 60 lines (signature and
-docstring included), raise statements in 1,000 lines, the parameters of the longest command, where a
-group of options counts as one, and the options of the longest command, where none does.
+docstring included), class names that are defined twice or more, raise statements, the parameters of
+the longest command, where a group of options counts as one, and the options of the longest command,
+where none does. Then lines of tests, and words of what a contributor reads first. How often a
+reader goes back to a file is counted by `code_walks.py`.
 """
 
 import ast
 import sys
+from collections import Counter
 from pathlib import Path
 
 LONG = 60
+READ = "CONTRIBUTING.md", "docs/architecture.md"
 
 
-def measures(package: Path) -> dict[str, str]:
+def measures(root: Path) -> dict[str, str]:
     """Return what is counted, as texts."""
+    package = root / "hf_alpha"
+    classes: Counter[str] = Counter()
     sizes: dict[str, int] = {}
     raises, functions = 0, []
     for path in sorted(package.rglob("*.py")):
@@ -22,6 +28,7 @@ def measures(package: Path) -> dict[str, str]:
         sizes[name] = text.count("\n")
         for node in ast.walk(ast.parse(text)):
             raises += isinstance(node, ast.Raise)
+            classes.update([node.name] if isinstance(node, ast.ClassDef) else [])
             if not isinstance(node, ast.FunctionDef):
                 continue
             functions.append((1 + (node.end_lineno or 0) - node.lineno, f"{name}: {node.name}"))
@@ -36,10 +43,21 @@ def measures(package: Path) -> dict[str, str]:
         "largest file": f"{largest}, {sizes[largest]:,} lines",
         "files of more than 800 lines": f"{sum(size > 800 for size in sizes.values())}",
         f"functions of more than {LONG} lines": f"{len(long)}; longest: {max(functions)}",
-        "raise statements in 1,000 lines": f"{1000 * raises / total:.1f} ({raises})",
+        "classes of one name": ", ".join(sorted(n for n, count in classes.items() if count > 1)),
+        "raise statements": f"{raises} ({1000 * raises / total:.1f} in 1,000 lines)",
         "parameters of the longest command": "{} ({})".format(*most_parameters),
         "options of the longest command": "{} ({})".format(*most_options),
+        "lines of tests": f"{sum(len(_lines(path)) for path in (root / 'tests').rglob('*.py')):,}",
+        "words of CONTRIBUTING, architecture": f"{sum(_words(root / name) for name in READ):,}",
     }
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def _words(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").split())
 
 
 def _commands(folder: Path) -> dict[str, tuple[int, int]]:
@@ -76,7 +94,7 @@ def _groups(tree: ast.Module) -> dict[str, int]:
 def main() -> None:
     """Print the measures of a checkout, by default this one."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
-    for name, value in measures(root / "hf_alpha").items():
+    for name, value in measures(root).items():
         print(f"{name:<36} {value}")
 
 
