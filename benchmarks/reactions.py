@@ -40,7 +40,7 @@ from real_models import DRAWS, Pair, finish, options, results_of, tune, wheel
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
 DIGITS = "123456789"
 ROWS, LONGEST = 32, 96  # reactions of a step; tokens of a side
-TRAINING, TESTS = 16_000, 300
+TRAINING, TESTS = 9_000, 300
 TESTED = "digits of RDKit", "permuted"
 SPELLINGS = {
     "plain": {"plain": "right", "canonical": "spelled"},
