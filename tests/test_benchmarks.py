@@ -1098,6 +1098,19 @@ def test_pairs_for_real_models_differ_in_names_alone():
         assert {len(real_models.names_of(pair)) for pair in tests[f"{count} names"]} == {count}
 
 
+def test_reactions_are_the_same_but_for_digits():
+    reactions = load("reactions")
+    pair = "CN1CCC[C@H]1c1cccnc1.Clc1ccc2ccccc2c1", "c1ccc2c(c1)[nH]c%10c2CCCC%10"
+    assert reactions.in_order(pair) == pair
+    renamed = {reactions.permuted(pair, seed) for seed in range(20)}
+    assert len(renamed) > 10 and {reactions.in_order(each) for each in renamed} == {pair}
+    assert "".join(reactions.tokens(pair[1])) == pair[1] and "%10" in reactions.tokens(pair[1])
+    tokenizer = reactions.tokenizer_of(["<unk>", "<pad>", "<sos>", "<eos>", *"Ccn()123", "[nH]"])
+    ids = tokenizer(reactions.spaced("c1c[nH]c2"))["input_ids"]
+    assert ids == tokenizer("c1c[nH]c2")["input_ids"]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "c1c[nH]c2"
+
+
 def test_pairs_of_relations_have_one_answer_in_every_family():
     import kinship_pairs as pairs
 
