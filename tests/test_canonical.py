@@ -448,6 +448,8 @@ def test_rows_of_a_folders_tokenizer():
         tokenizer("bob", text_target="ann")
     batch = tokenizer("c of B", text_target="ann c", allow_absent_symbols=True)
     assert tokenizer.decode(batch["labels"]) == "f c"
+    batch = tokenizer("bob <name_3>")  # which is no symbol, as there are none
+    assert tokenizer.decode(batch["input_ids"], names=batch.names) == "bob <name_3>"
     tokenizer.use_rules({"other": {"column": "people"}})
     with pytest.raises(ValueError, match="give it as MarkedText"):
         tokenizer("bob")

@@ -315,13 +315,13 @@ class CanonicalTokenizer(TextTokenizer):
         check_choice("symbol_renaming", symbol_renaming, RENAMINGS)
         rules = symbols or {}
         classes = list(classes or rules)  # JSON files sort the keys of `symbols`
-        self._spelling = {"words": list(words), "kept": list(kept)}
+        self._options: dict[str, Any] = {"words": list(words), "kept": list(kept)}
         self.symbol_renaming = symbol_renaming
         super().__init__(
             *args,
             symbols={name: rules[name] for name in classes},
             classes=classes,
-            **self._spelling,
+            **self._options,
             symbol_renaming=symbol_renaming,
             **{**kwargs, "spacing": "kept"},
         )
@@ -361,7 +361,7 @@ class CanonicalTokenizer(TextTokenizer):
 
     def settings(self) -> list[Any]:
         """Return all that ids depend on besides the code, as plain data."""
-        return [*super().settings(), self._spelling, self.symbol_renaming]
+        return [*super().settings(), self._options, self.symbol_renaming]
 
     def use_rules(self, symbols: Mapping[str, Any]) -> None:
         """Find names by these rules from now on; no id changes.
@@ -375,7 +375,7 @@ class CanonicalTokenizer(TextTokenizer):
 
     def _rebuild_tables(self) -> None:
         super()._rebuild_tables()
-        self.canonical = CanonicalNames(self.finder, self, **self._spelling)
+        self.canonical = CanonicalNames(self.finder, self, **self._options)
 
     def _table_of(self, names: Names) -> Any:
         return names
@@ -394,7 +394,8 @@ class CanonicalTokenizer(TextTokenizer):
         if self.symbol_renaming == "random":
             seed = crc32("\0".join(map(written, row.pieces)).encode())
             row = self.canonical.spell_row(texts, seed or 1, own)
-        return Row([*map(written, row.pieces)], row.pieces, row.table, row.table)
+        names: Any = row.table
+        return Row([*map(written, row.pieces)], row.pieces, names, names)
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         text = super()._write(ids, skip_special_tokens, None)
