@@ -110,8 +110,9 @@ def convert_to_canonical(
     from hf_alpha.folders import new_folder
     from hf_alpha.generation import fit_tokenizer
     from hf_alpha.loading import ANSWERING, auto_class, load_config, load_host
+    from hf_alpha.progress import without_bars
 
-    with new_folder(Path(out)) as unfinished:
+    with new_folder(Path(out)) as unfinished, without_bars():
         if (kind := auto_class(load_config(source))) not in ANSWERING:
             raise ValueError(f"{source} does not write answers: take a model that does")
         model, host_tokenizer = load_host(source, kind)

@@ -158,9 +158,11 @@ def test_words_that_the_text_has_besides_its_names_are_skipped():
 
 
 def test_more_names_than_words_are_numbered():
-    """The text's own `v2` is skipped."""
+    """The text's own `v2` is skipped, and a reserved one."""
     names = CanonicalNames({"name": r"n\d+"}, words=["b"])
     assert names.spell("n3 n1 v2 n2 n3").text == "b v1 v2 v3 b"
+    names = CanonicalNames({"name": {"pattern": r"[nv]\d", "reserved": ["v1"]}}, words=["b"])
+    assert names.spell("n3 n1").text == "b v2"
 
 
 def test_what_an_answer_names_itself_keeps_clear_of_the_names_of_the_text():
@@ -419,6 +421,7 @@ def test_a_folder_is_trained_measured_asked_and_shown(folder, tmp_path, monkeypa
     done = hf_alpha("evaluate", "run", out.parent / "host", "--data", "pairs.jsonl",
                     "--covariance", 2, "--samples", 2, "--out", "report")  # fmt: skip
     assert done.code == 0 and re.search(r"alpha_covariance  run( +100\.0)+\n", done.out), done.err
+    assert "finds no name" not in done.err
     done = hf_alpha("solve", "--model", "run", "alpha sees bees")
     assert done.code == 0 and "answer" in done.out, done.err
     assert page_choices(["run"])["run"].rename("alpha sees bees").same

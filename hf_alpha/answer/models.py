@@ -314,7 +314,7 @@ def _limited(answerer: Any, limit: Callable[[], int]) -> Any:
 
 def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncoding | None]) -> None:
     """Warn of each rule that finds no name in most problems: its answers can hardly be right."""
-    if not isinstance(tokenizer, TextTokenizer):
+    if not isinstance(tokenizer, TextTokenizer) or not tokenizer.symbol_ranges:
         return
     rows = [set(encoding["stream_ids"]) for encoding in encodings if encoding is not None]
     for kind, rule in tokenizer.finder.rules.items():
