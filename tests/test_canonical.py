@@ -314,15 +314,14 @@ TEXTS = ["alpha sees gamma, not ants", "omega sees kappa, not ants"]
 CHAT = "{% for m in messages %}<{{ m['role'][:3] }}>{{ m['content'] }}\n{% endfor %}"
 LOAD = """
 import json, sys
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 assert "hf_alpha" not in sys.modules
-folders, texts = sys.argv[1:3], sys.argv[3:]
-for folder, auto in zip(folders, (AutoModelForSeq2SeqLM, AutoModelForCausalLM)):
-    model = auto.from_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    batch = tokenizer(texts, padding=True, return_tensors="pt")
-    ids = model.generate(**batch, max_new_tokens=20, do_sample=False)
-    print(json.dumps([type(model).__name__, tokenizer.batch_decode(ids, names=batch.names)]))
+folder, *texts = sys.argv[1:]
+model = AutoModelForCausalLM.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer(texts, padding=True, return_tensors="pt")
+ids = model.generate(**batch, max_new_tokens=20, do_sample=False)
+print(json.dumps([type(model).__name__, *tokenizer.batch_decode(ids, names=batch.names)]))
 """
 
 
@@ -373,16 +372,19 @@ def test_a_folder_is_its_host_with_names_spelled(folder):
     ids = model.generate(**batch, max_new_tokens=40, do_sample=False)
     one, two = tokenizer.batch_decode(ids, names=batch.names)
     assert two == renamed(one) and (kind == "t5" or one.startswith(TEXTS[0]))
+    ask = generating(model, host, max_new_tokens=9, do_sample=False)
+    voting = CanonicalModel(ask, tokenizer.canonical)
+    one, two = (voting.vote(text, spellings=2) for text in TEXTS)
+    assert (two.answer, two.doubt) == (renamed(one.answer), one.doubt)
 
 
 def test_a_folder_is_loaded_where_the_package_is_not(folders, tmp_path):
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    places = folders["t5"], folders["llama"]
-    done = own_process.run("-I", "-c", LOAD, *places, *TEXTS, cwd=tmp_path, env=environment)
+    told = [LOAD, folders["llama"], *TEXTS]
+    done = own_process.run("-I", "-c", *told, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
-    lines = map(json.loads, done.stdout.splitlines()[-2:])
-    for kind, (name, (one, two)) in zip(("T5ForConditional", "LlamaFor"), lines, strict=True):
-        assert name.startswith(kind) and two == renamed(one)
+    name, one, two = json.loads(done.stdout.splitlines()[-1])
+    assert name == "LlamaForCausalLM" and two == renamed(one)
 
 
 def test_pipelines_and_streams_answer_in_the_names_of_the_prompt(folders, capsys):
