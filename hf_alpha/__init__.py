@@ -14,7 +14,6 @@ from hf_alpha.auto import register_when_imported
 if TYPE_CHECKING:
     from hf_alpha.adapters import adapter_settings as adapter_settings
     from hf_alpha.canonical import CanonicalModel as CanonicalModel
-    from hf_alpha.canonical import CanonicalNames as CanonicalNames
     from hf_alpha.convert import to_dual_part as to_dual_part
     from hf_alpha.convert import to_geometric as to_geometric
     from hf_alpha.convert import to_relational as to_relational
@@ -82,6 +81,8 @@ if TYPE_CHECKING:
     from hf_alpha.modeling.symbol_model import SymbolHead as SymbolHead
     from hf_alpha.modeling.symbol_model import SymbolModel as SymbolModel
     from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer
+    from hf_alpha.modeling.tokenization_canonical import CanonicalNames as CanonicalNames
+    from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer as CanonicalTokenizer
     from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer as GeometricTokenizer
     from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
     from hf_alpha.pipelines import NamesTextGenerationPipeline as NamesTextGenerationPipeline
@@ -109,7 +110,8 @@ _MODULES = {
     "AlphaTokenizer": "hf_alpha.modeling.tokenization_alpha",
     "AlphaTrainer": "hf_alpha.train",
     "CanonicalModel": "hf_alpha.canonical",
-    "CanonicalNames": "hf_alpha.canonical",
+    "CanonicalNames": "hf_alpha.modeling.tokenization_canonical",
+    "CanonicalTokenizer": "hf_alpha.modeling.tokenization_canonical",
     "FolnetConfig": "hf_alpha.modeling.configuration_folnet",
     "FolnetForCausalLM": "hf_alpha.modeling.modeling_folnet",
     "FolnetForConditionalGeneration": "hf_alpha.modeling.modeling_folnet",

@@ -66,6 +66,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
 TOKENIZERS = {
+    "CanonicalTokenizer": "tokenization_canonical",
     "GeometricTokenizer": "tokenization_geometric",
     "TextTokenizer": "tokenization_text",
 }

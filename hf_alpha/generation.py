@@ -372,7 +372,9 @@ def extend_vocabulary(
     if getattr(model.config, "new_symbols", False):
         num_symbols = {name: num_symbols.get(name, 0) + NEW_SYMBOLS for name in have}
     missing = {
-        name: count - have[name] for name, count in num_symbols.items() if count > have[name]
+        name: num_symbols[name] - count
+        for name, count in have.items()
+        if num_symbols.get(name, 0) > count
     }
     if missing and not model.config.encoding.no_extension:
         model.extend_symbols(missing)

@@ -23,6 +23,7 @@ from hf_alpha.loading import (
     load_config,
     load_parts,
     load_tokenizer,
+    spells_names,
 )
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import recipe_beside
@@ -79,6 +80,7 @@ def _describe_host(place: str, config: PreTrainedConfig) -> str:
         "parameters": _parameters(config),
         "weights": _weights(place),
         "tokens": f"{len(tokenizer):,}",
+        **({"names": "written as its own words, by its tokenizer"} if spells_names(place) else {}),
         **_conversion(place, config, tokenizer),
         **_origin(place),
     }

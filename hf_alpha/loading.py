@@ -30,6 +30,7 @@ from hf_alpha.folders import (
 )
 from hf_alpha.modeling.host_attention import PREFIX
 from hf_alpha.modeling.symbol_vocabulary import has_tokens
+from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.own_code import import_functions
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
@@ -102,6 +103,8 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         _check_size(config, tokenizer, place)
         check_segments(config, tokenizer, place)
         return config, tokenizer
+    if spells_names(place):
+        return config, load_tokenizer(place)
     if not hasattr(config, "symbol_classes"):
         advice = (
             f"; hf-alpha convert {place} OUT gives it some"
@@ -138,6 +141,12 @@ def load_config(path: str | Path) -> PreTrainedConfig:
     if chosen and not is_trusted(place):
         raise UntrustedCodeError(place, chosen)
     return config
+
+
+def spells_names(place: str | Path) -> bool:
+    """Return whether a folder's tokenizer spells names canonically; its model has no symbols."""
+    settings = _read_json_of(str(place), "tokenizer_config.json")
+    return settings.get("tokenizer_class") == CanonicalTokenizer.__name__
 
 
 def _implementations(settings: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -586,4 +595,5 @@ __all__ = [
     "load_host",
     "load_parts",
     "load_tokenizer",
+    "spells_names",
 ]

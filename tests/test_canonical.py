@@ -1,21 +1,32 @@
 """Names written as words of a model, and back: exact, whatever they are called."""
 
 import json
+import os
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.request import Request, urlopen
 
+import own_process
 import pytest
-import torch
+from commands import hf_alpha, weights_of
+from hosts import make_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tokenizers import SUBWORD, finish, word_level
+from small_tokenizers import SUBWORD, byte_level, finish, unigram, word_level
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, pipeline
+from transformers import AutoTokenizer, ByT5Tokenizer, TextStreamer, pipeline
 
-from hf_alpha import CanonicalModel, CanonicalNames, MarkedText
-from hf_alpha.canonical import LETTERS, generating, host_words
+from hf_alpha import (
+    CanonicalModel,
+    CanonicalNames,
+    CanonicalTokenizer,
+    MarkedText,
+    NamesTextGenerationPipeline,
+    load_checkpoint,
+)
+from hf_alpha.canonical import LETTERS, convert_to_canonical, generating, host_words
+from hf_alpha.demo.choices import page_choices
 
 RULE = {"pattern": "[A-Za-z_][A-Za-z_0-9]*", "reserved": ["def", "return", "and", "not"]}
 TOKEN = r"\w+|\W"
@@ -37,7 +48,7 @@ def digits():
         models.BPE({c: i for i, c in enumerate("~v0123456789")}, [], unk_token="~")
     )
     tokenizer.decoder = decoders.Fuse()
-    return finish(tokenizer, False, unk_token="~")
+    return finish(tokenizer, False, unk_token="~", eos_token="~")
 
 
 TOKENIZERS = [*SUBWORD, characters, digits, lambda: word_level(words=LETTERS)]
@@ -55,9 +66,14 @@ def written(template, names):
 @pytest.mark.parametrize("make", TOKENIZERS)
 def test_a_renamed_text_is_the_same_to_the_model_and_its_answer_is_renamed(make):
     """Answers to learn come back as they were; in others, names of their own stay apart."""
-    names = CanonicalNames({"name": RULE}, tokenizer=make())
+    host = make()
+    names = CanonicalNames({"name": RULE}, tokenizer=host)
+    by_itself = {
+        way: CanonicalTokenizer.from_tokenizer(host, {"name": RULE}, symbol_renaming=way)
+        for way in ("first_occurrence", "random")
+    }
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(
         templates,
         templates,
@@ -70,8 +86,20 @@ def test_a_renamed_text_is_the_same_to_the_model_and_its_answer_is_renamed(make)
         assert one.text == two.text
         target = written([p for p in answer if isinstance(p, str) or p in template], first)
         assert one.back(one.answer(target)) == target
+        for way, tokenizer in by_itself.items():
+            texts = [written(template, some) for some in (first, second)]
+            batch = tokenizer(texts, text_target=[target, ""], allow_absent_symbols=True)
+            ids, (labels, _) = batch["input_ids"], batch["labels"]
+            assert ids[0] == ids[1]
+            if way == "first_occurrence":
+                spelled = names.spell(texts[0])
+                assert ids[0] == host(spelled.text)["input_ids"]
+                written_as = spelled.answer(target)
+                assert labels[:-1] == host(written_as, add_special_tokens=False)["input_ids"]
+                back = spelled.back(tokenizer.decode(labels))
+                assert tokenizer.decode(labels, names=batch.names[0]) == back
         # what a model may write: words for names, used or not, and others
-        may = [*one.words.values(), *one.free, "result", "v77", "def"]
+        may = [*one.words.values(), *names.words, "result", "v77", "def"]
         reply = written(answer, [may[i % len(may)] for i in range(31)])
         for spelled in (one, two):
             check_reply(spelled, reply)
@@ -87,12 +115,12 @@ def check_reply(spelled, reply):
     for word, there in zip(re.findall(TOKEN, reply), re.findall(TOKEN, back), strict=True):
         if word in names:
             assert there == names[word]
-        elif word in spelled.others or word in RULE["reserved"] or not word[0].isalpha():
+        elif word in spelled.table or word in RULE["reserved"] or not word[0].isalpha():
             assert there == word
         else:
             assert own.setdefault(word, there) == there
     assert len({*own.values()}) == len(own)
-    assert not {*own.values()} & (spelled.words.keys() | spelled.others)
+    assert not {*own.values()} & spelled.words.keys()
     chunks = [reply[i : i + 3] for i in range(0, len(reply), 3)]
     assert "".join(spelled.stream(chunks)) == back
 
@@ -130,9 +158,11 @@ def test_words_that_the_text_has_besides_its_names_are_skipped():
 
 
 def test_more_names_than_words_are_numbered():
-    """The text's own `v2` is skipped."""
+    """The text's own `v2` is skipped, and a reserved one."""
     names = CanonicalNames({"name": r"n\d+"}, words=["b"])
     assert names.spell("n3 n1 v2 n2 n3").text == "b v1 v2 v3 b"
+    names = CanonicalNames({"name": {"pattern": r"[nv]\d", "reserved": ["v1"]}}, words=["b"])
+    assert names.spell("n3 n1").text == "b v2"
 
 
 def test_what_an_answer_names_itself_keeps_clear_of_the_names_of_the_text():
@@ -142,7 +172,7 @@ def test_what_an_answer_names_itself_keeps_clear_of_the_names_of_the_text():
     assert spelled.text == "b + c + e".replace("e", spelled.words["q"])
     assert spelled.back("let f = c in f + total") == "let f = result in f + total"
     assert spelled.back("e2 = b ; result = c") == "e2 = e ; f = result"
-    assert spelled.answer("k = e + result") == f"{spelled.free[3]} = b + c"
+    assert spelled.answer("k = e + result") == "f = b + c"
 
 
 def test_classes_that_mean_something_stay_as_they_are():
@@ -151,7 +181,7 @@ def test_classes_that_mean_something_stay_as_they_are():
     spelled = CanonicalNames(rules, kept=["function"]).spell("sin(x) + b(z)")
     assert spelled.text == "sin(c) + b(e)"
     assert spelled.back("b(c)") == "b(x)"
-    with pytest.raises(ValueError, match="no class 'operator'"):
+    with pytest.raises(ValueError, match="give some of variable, function"):
         CanonicalNames(rules, kept=["operator"])
 
 
@@ -197,12 +227,7 @@ def test_a_vote_depends_on_no_name_and_says_how_far_spellings_differ():
 def test_a_model_on_this_machine_gives_renamed_answers():
     """With random weights, whose answers are any tokens at all."""
     tokenizer = SUBWORD[0]()
-    torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=128, n_embd=32, n_layer=2, n_head=2,
-        bos_token_id=None, eos_token_id=None,
-    )  # fmt: skip
-    model = GPT2LMHeadModel(config).eval()
+    model = make_host("llama", vocab_size=len(tokenizer), bos_token_id=None, eos_token_id=None)
     ask = generating(model, tokenizer, max_new_tokens=30, do_sample=False)
     named = CanonicalModel(ask, CanonicalNames({"name": "[a-z]{4,}"}, tokenizer=tokenizer))
     pipe = pipeline("text-generation", model=model, tokenizer=tokenizer)
@@ -280,3 +305,160 @@ def test_a_model_behind_an_address_reads_words_and_answers_in_names(address):
     parts = list(CanonicalModel(in_parts, names).stream("speed = mass"))
     assert "".join(parts) == "so mass = speed with k" and len(parts) > 5
     assert address.seen == ["b = c"] * 2
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+NAMES = "[a-z]{4,}"
+TEXTS = ["alpha sees gamma, not ants", "omega sees kappa, not ants"]
+CHAT = "{% for m in messages %}<{{ m['role'][:3] }}>{{ m['content'] }}\n{% endfor %}"
+LOAD = """
+import json, sys
+from transformers import AutoModelForCausalLM, AutoTokenizer
+assert "hf_alpha" not in sys.modules
+folder, *texts = sys.argv[1:]
+model = AutoModelForCausalLM.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+batch = tokenizer(texts, padding=True, return_tensors="pt")
+ids = model.generate(**batch, max_new_tokens=20, do_sample=False)
+print(json.dumps([type(model).__name__, *tokenizer.batch_decode(ids, names=batch.names)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Kind of host -> a host, converted; the host itself is in a folder beside it."""
+    converted = {}
+    for kind, tokenizer in (("t5", unigram(end=True)), ("llama", byte_level())):
+        tokenizer.chat_template = CHAT
+        place = tmp_path_factory.mktemp(kind)
+        for part in (make_host(kind, vocab_size=len(tokenizer), eos_token_id=2), tokenizer):
+            part.save_pretrained(place / "host")
+        converted[kind] = place / "out"
+        options = ["--to", "canonical", "--names", NAMES]
+        done = hf_alpha("convert", place / "host", converted[kind], *options)
+        assert done.code == 0 and "its tokenizer writes names as" in done.out, done.err
+    return converted
+
+
+@pytest.fixture(params=["t5", "llama"])
+def folder(request, folders):
+    """One of them, and its kind."""
+    return folders[request.param], request.param
+
+
+def renamed(text):
+    """The second text's names in place of the first one's."""
+    return text.replace("alpha", "omega").replace("gamma", "kappa")
+
+
+def test_a_folder_is_its_host_with_names_spelled(folder):
+    """The same weights and class; without names, the same tokens; and answers that are renamed."""
+    out, kind = folder
+    model, tokenizer = load_checkpoint(out)
+    host = AutoTokenizer.from_pretrained(out.parent / "host")
+    assert weights_of(out) == weights_of(out.parent / "host")
+    assert len(tokenizer) == len(host) and not hasattr(model.config, "symbol_classes")
+    plain = "x and y, not Z"
+    assert tokenizer(plain)["input_ids"] == host(plain)["input_ids"]
+    assert tokenizer.decode(host(plain)["input_ids"]) == host.decode(
+        host(plain)["input_ids"], skip_special_tokens=True
+    )
+    chat = [{"role": "user", "content": plain}]
+    ids = [one.apply_chat_template(chat)["input_ids"] for one in (tokenizer, host)]
+    assert ids[0] == ids[1]
+    batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    assert [*batch.names[0].values()] == ["alpha", "sees", "gamma", "ants"]
+    ids = model.generate(**batch, max_new_tokens=40, do_sample=False)
+    one, two = tokenizer.batch_decode(ids, names=batch.names)
+    assert two == renamed(one) and (kind == "t5" or one.startswith(TEXTS[0]))
+    ask = generating(model, host, max_new_tokens=9, do_sample=False)
+    voting = CanonicalModel(ask, tokenizer.canonical)
+    one, two = (voting.vote(text, spellings=2) for text in TEXTS)
+    assert (two.answer, two.doubt) == (renamed(one.answer), one.doubt)
+
+
+def test_a_folder_is_loaded_where_the_package_is_not(folders, tmp_path):
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    told = [LOAD, folders["llama"], *TEXTS]
+    done = own_process.run("-I", "-c", *told, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    name, one, two = json.loads(done.stdout.splitlines()[-1])
+    assert name == "LlamaForCausalLM" and two == renamed(one)
+
+
+def test_pipelines_and_streams_answer_in_the_names_of_the_prompt(folders, capsys):
+    model, tokenizer = load_checkpoint(folders["llama"])
+    options = {"max_new_tokens": 30, "do_sample": False}
+    pipe = pipeline("text-generation", model=model, tokenizer=tokenizer,
+                    pipeline_class=NamesTextGenerationPipeline)  # fmt: skip
+    one, two = ([row["generated_text"] for row in pipe(text, **options)] for text in TEXTS)
+    assert two == [renamed(text) for text in one]
+    batch = tokenizer(TEXTS[0], return_tensors="pt")
+    streamer = TextStreamer(tokenizer, skip_prompt=True, names=batch.names)
+    model.generate(**batch, **options, streamer=streamer)
+    assert TEXTS[0] + capsys.readouterr().out.removesuffix("\n") == one[0]
+
+
+def test_a_folder_is_trained_measured_asked_and_shown(folder, tmp_path, monkeypatch):
+    """As any model with names; its alpha-covariance is 1, and its answers follow the names."""
+    out, _ = folder
+    monkeypatch.chdir(tmp_path)
+    pool = ["alpha", "gamma", "omega", "kappa", "ants", "bees"]
+    pairs = [(a, b) for a in pool for b in pool if a != b]
+    rows = [{"source": f"{a} sees {b}", "target": f"{b} {a}"} for a, b in pairs]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = {
+        "extends": "text/small",
+        "data": {"train": "pairs.jsonl"},
+        "symbols": {"name": {"pattern": NAMES, "reserved": ["sees"]}},
+        "training": {"output_dir": "run", "max_steps": 2, "eval_strategy": "no",
+                     "save_strategy": "no", "load_best_model_at_end": False},
+    }  # fmt: skip
+    (tmp_path / "my.yaml").write_text(json.dumps(recipe))
+    done = hf_alpha("train", "my.yaml", f"checkpoint={out}")
+    assert done.code == 0, done.err
+    _, tokenizer = load_checkpoint("run")
+    assert [*tokenizer("alpha sees bees").names.values()] == ["alpha", "bees"]
+    done = hf_alpha("evaluate", "run", out.parent / "host", "--data", "pairs.jsonl",
+                    "--covariance", 2, "--samples", 2, "--out", "report")  # fmt: skip
+    assert done.code == 0 and re.search(r"alpha_covariance  run( +100\.0)+\n", done.out), done.err
+    assert "finds no name" not in done.err
+    done = hf_alpha("solve", "--model", "run", "alpha sees bees")
+    assert done.code == 0 and "answer" in done.out, done.err
+    assert page_choices(["run"])["run"].rename("alpha sees bees").same
+    assert "names         written as" in hf_alpha("info", "run").out
+
+
+def test_trained_words_are_drawn_by_the_text_without_its_names(folders, tmp_path):
+    """Other words for other texts, the same for renamed ones; saved and loaded, they are so too."""
+    host, place = folders["llama"].parent / "host", tmp_path / "out"
+    rules = {"second": "[A-Z]", "first": "[a-z]+"}  # not in the order of the alphabet
+    convert_to_canonical(host, place, rules, lambda _: None, symbol_renaming="random")
+    _, tokenizer = load_checkpoint(place)
+    assert list(tokenizer.finder.rules) == ["second", "first"]
+    words = [[*tokenizer(f"F sees x{'.' * number}").names] for number in range(9)]
+    assert words[0] == [*tokenizer("G knows y").names] and len({*map(tuple, words)}) > 5
+    pair = tokenizer.encode_pair("F sees x", "x sees F")
+    assert pair["labels"][: len(pair["input_ids"])] != pair["input_ids"]
+
+
+def test_rows_of_a_folders_tokenizer():
+    """Two texts of a row have common names; answers may have new ones only if that is said."""
+    tokenizer = CanonicalTokenizer.from_tokenizer(byte_level(), {"name": "[a-z]+"})
+    batch = tokenizer("alice, v1", "bob, alice", return_offsets_mapping=True)
+    assert batch.names == {"v1": "v1", "b": "alice", "c": "bob"}
+    assert batch["offset_mapping"][0] == (0, 5)
+    with pytest.raises(ValueError, match="the answer 'ann' has the name 'ann'"):
+        tokenizer("bob", text_target="ann")
+    batch = tokenizer("c of B", text_target="ann c", allow_absent_symbols=True)
+    assert tokenizer.decode(batch["labels"]) == "f c"
+    batch = tokenizer("bob <name_3>")  # which is no symbol, as there are none
+    assert tokenizer.decode(batch["input_ids"], names=batch.names) == "bob <name_3>"
+    tokenizer.use_rules({"other": {"column": "people"}})
+    with pytest.raises(ValueError, match="give it as MarkedText"):
+        tokenizer("bob")
+    bytes_of_text = CanonicalTokenizer.from_tokenizer(ByT5Tokenizer(), {"name": "[a-z]+"})
+    assert bytes_of_text("bob")["input_ids"] == ByT5Tokenizer()("b")["input_ids"]
+    with pytest.raises(ValueError, match="no end token"):
+        CanonicalTokenizer.from_tokenizer(finish(Tokenizer(models.BPE()), False, unk_token="~"), {})

@@ -28,7 +28,14 @@ from hf_alpha.generation import (
     room_for,
     warn_of_unknown,
 )
-from hf_alpha.loading import ANSWERING, auto_class, load_checkpoint, load_config, load_host
+from hf_alpha.loading import (
+    ANSWERING,
+    auto_class,
+    load_checkpoint,
+    load_config,
+    load_host,
+    spells_names,
+)
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -90,8 +97,9 @@ class Model(Answerer):
             **self.search.arguments(task),
         }
 
-    def symbols(self, task: Task, problems: Sequence[str]) -> None:
-        """Return the names that may be exchanged for one another: the tokenizer knows them."""
+    def symbols(self, task: Task, problems: Sequence[str]) -> dict[str, list[str]] | None:
+        """Return the names that may be exchanged for one another; None for all symbols."""
+        return None if self.tokenizer.symbol_ranges else names_by_class(task, problems)
 
     def notes(self, task: Task, problem: str) -> list[str]:
         """Return words that the model does not know, and names beyond those of training."""
@@ -197,12 +205,7 @@ class Host(Answerer):
 
     def symbols(self, task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
         """Return the names in problems, by class, which may be exchanged for one another."""
-        finder: Any = getattr(task, "finder", None)
-        classes: dict[str, dict[str, None]] = {}
-        for text in problems if finder is not None else ():
-            for start, stop, kind in finder.find(text):
-                classes.setdefault(kind, {})[text[start:stop]] = None
-        return {kind: list(names) for kind, names in classes.items()}
+        return names_by_class(task, problems)
 
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer texts of one length together, which need no padding, the longest first."""
@@ -252,6 +255,16 @@ class Host(Answerer):
         ]
 
 
+def names_by_class(task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names in problems, by class."""
+    finder: Any = getattr(task, "finder", None)
+    classes: dict[str, dict[str, None]] = {}
+    for text in problems if finder is not None else ():
+        for start, stop, kind in finder.find(text):
+            classes.setdefault(kind, {})[text[start:stop]] = None
+    return {kind: list(names) for kind, names in classes.items()}
+
+
 def load_answerer(
     name: str, place: str, device: torch.device, search: Search = DEFAULT_SEARCH
 ) -> Model | Host:
@@ -267,7 +280,7 @@ def load_answerer(
         ValueError: it does not write answers, or cannot be read.
     """
     config = load_config(place)
-    if hasattr(config, "symbol_classes"):
+    if hasattr(config, "symbol_classes") or spells_names(place):
         model, tokenizer = load_checkpoint(place)
         return Model(name, model.to(device), tokenizer, search)
     if (kind := auto_class(config)) not in ANSWERING:
@@ -301,7 +314,7 @@ def _limited(answerer: Any, limit: Callable[[], int]) -> Any:
 
 def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncoding | None]) -> None:
     """Warn of each rule that finds no name in most problems: its answers can hardly be right."""
-    if not isinstance(tokenizer, TextTokenizer):
+    if not isinstance(tokenizer, TextTokenizer) or not tokenizer.symbol_ranges:
         return
     rows = [set(encoding["stream_ids"]) for encoding in encodings if encoding is not None]
     for kind, rule in tokenizer.finder.rules.items():

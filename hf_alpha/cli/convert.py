@@ -15,6 +15,7 @@ TAKES: dict[str, set[str]] = {
     "relational": {"actual"},
     "dual_part": {"actual", "random_dim", "random_method"},
     "learned": set(),
+    "canonical": set(),
 }
 """Options that a target takes, beside those that all take."""
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
@@ -29,7 +30,7 @@ class Encoding:
         str,
         typer.Option(
             help=f"What it becomes: {TARGETS}; Transformers' models also learned, which leaves "
-            "them as they are."
+            "them as they are, or canonical, whose tokenizer writes names as words of the model."
         ),
     ] = "streams"
     actual: Annotated[
@@ -101,7 +102,7 @@ class HostSymbols:
         str | None,
         typer.Option(
             help="Rename symbols inside the model, random or first_occurrence; with --to learned, "
-            "the cheap baselines."
+            "the cheap baselines. With --to canonical, which words names become."
         ),
     ] = None
 
@@ -257,7 +258,14 @@ def _convert_names(
     if (to := encoding.to) in TAKES:
         takes = TAKES[to] - ({"actual"} if vanilla and to == "dual_part" else set())
         refuse(command, sorted(set.union(*TAKES.values()) - takes), f"has no effect with --to {to}")
-    if vanilla:
+    if to == "canonical" and not has_symbols:
+        from hf_alpha.canonical import convert_to_canonical
+
+        refuse(command, ["symbols", "symbol_tokens"], "has no effect with --to canonical")
+        renaming = symbols.renaming or "first_occurrence"
+        rules = _rules_by_class(symbols.names or [])
+        convert_to_canonical(model, out, rules, say, symbol_renaming=renaming)
+    elif vanilla:
         refuse(command, ["renaming"], f"is for models of Transformers; {model} is none")
         say(_convert_vanilla(model, out, encoding))
     else:
@@ -344,6 +352,13 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
         )
     rules = {name: {"pattern": pattern} for name, pattern in patterns.items()}
     return {name: {"count": int(count), **rules.get(name, {})} for name, count in counts.items()}
+
+
+def _rules_by_class(names: list[str]) -> dict[str, dict[str, str]]:
+    """Return class -> rule of its names; where none is named, the class has the usual name."""
+    from hf_alpha.convert.retrofit import CLASS
+
+    return {name or CLASS: {"pattern": pattern} for name, pattern in _patterns(names).items()}
 
 
 def _patterns(names: list[str]) -> dict[str, str]:

@@ -222,10 +222,11 @@ def _evaluate_answers(
     from hf_alpha.card import write_card
     from hf_alpha.data.own import look_first
     from hf_alpha.evaluation.compare import compare, trained_region
-    from hf_alpha.loading import load_config
+    from hf_alpha.loading import load_config, spells_names
 
     with_symbols = [model for model in models if hasattr(load_config(model), "symbol_classes")]
-    recipe = _recipe_of(models, with_symbols, answers.task)
+    named = [model for model in models if model in with_symbols or spells_names(model)]
+    recipe = _recipe_of(models, named, answers.task)
     if card.card and len(with_symbols) < len(models):
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)

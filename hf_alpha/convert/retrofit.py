@@ -16,16 +16,13 @@ from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     ByT5Tokenizer,
     GenerationConfig,
     PreTrainedModel,
-    PreTrainedTokenizerFast,
 )
-from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
@@ -62,7 +59,7 @@ from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_clas
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.modeling.tokenizer_beneath import ends_with
+from hf_alpha.modeling.tokenizer_beneath import fast_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +179,7 @@ def _symbol_model(
     if isinstance(model, RetrofitModel):
         model = _plain_backbone(model)
     check_host(model)
-    plain = _fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
+    plain = fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
     symbol_tokenizer = _with_symbols(plain, config)
     _check_vocabulary(model, plain)
     plan = _Rows(model, symbol_tokenizer, plain, config)
@@ -449,7 +446,7 @@ def _allow_symbols(generation: GenerationConfig, config: RetrofitConfig) -> None
 
 
 def _with_symbols(tokenizer: Any, config: SymbolConfig) -> Any:
-    if isinstance(tokenizer, SymbolTokenizer):
+    if isinstance(tokenizer, SymbolTokenizer) and tokenizer.symbol_ranges:
         return copy.deepcopy(tokenizer)  # that of the model before may be needed
     if not getattr(tokenizer, "is_fast", False):
         raise ConversionError(
@@ -519,25 +516,6 @@ def _warn_of_spellings(tokenizer: Any, symbols: set[int]) -> None:
             "; ".join(faults),
             CLASS,
         )
-
-
-def _fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
-    """Return a fast tokenizer with ByT5's ids, a token for each byte: ByT5's is in Python."""
-    added = tokenizer.added_tokens_decoder
-    first = next(i for i in range(len(added)) if i not in added)  # behind padding, end and unknown
-    vocabulary = {str(token): index for index, token in added.items()}
-    vocabulary |= {letter: first + byte for byte, letter in bytes_to_unicode().items()}
-    fast = Tokenizer(models.BPE(vocabulary, []))
-    fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    fast.decoder = decoders.ByteLevel()
-    for index in sorted(added):
-        token = added[index]
-        fast.add_special_tokens(
-            [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
-        )
-    fast.post_processor = ends_with(tokenizer.eos_token, tokenizer.eos_token_id)
-    special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
 
 
 def by_class(tokens: Tokens, classes: Sequence[str]) -> dict[str, list[str]]:

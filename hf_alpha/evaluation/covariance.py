@@ -389,7 +389,8 @@ class _Renamer:
         """Generate the answers to renamed problems."""
         inputs = [row for source, table in rows for row in self.names.inputs(source, [table])]
         settings = {**self.settings, "max_new_tokens": group[-1]}
-        return self.names.answers(generate_rows(self.model, self.tokenizer, inputs, settings))
+        answers = generate_rows(self.model, self.tokenizer, inputs, settings)
+        return self.names.answers(answers, rows)
 
 
 def _generation_settings(generate_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Ids:
     def check(self, source: Features, tables: Sequence[Table], inputs: Sequence[Features]) -> None:
         """Accept all: ids are renamed one by one, so nothing can go wrong."""
 
-    def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
+    def answers(self, rows: Sequence[Sequence[int]], asked: Any = ()) -> list[Items]:
         """Return the items of generated ids."""
         return [tuple(row) for row in rows]
 
@@ -150,7 +150,8 @@ class Words:
         Raises:
             ValueError: with the text, the name and what became of it.
         """
-        decoded_rows = self.answers([row["input_ids"] for row in inputs])
+        asked = [(source, table) for table in tables]
+        decoded_rows = self.answers([row["input_ids"] for row in inputs], asked)
         for table, decoded in zip(tables, decoded_rows, strict=True):
             renamed = rename(source, table)
             text = _join(renamed)
@@ -173,12 +174,24 @@ class Words:
                     "names"
                 )
 
-    def answers(self, rows: Sequence[Sequence[int]]) -> list[Items]:
-        """Return the items of the text of ids, without special tokens and spaces at its ends."""
+    def answers(
+        self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]] = ()
+    ) -> list[Items]:
+        """Return the items of the text of ids, without special tokens and spaces at its ends.
+
+        Args:
+            rows: the ids.
+            asked: of each, the problem and its renaming: a tokenizer may write names as words.
+        """
+        names = {}
+        if hasattr(self.tokenizer, "canonical"):
+            texts = [_join(rename(source, table)) for source, table in asked]
+            names = {"names": self.tokenizer(texts).names}
         texts = self.tokenizer.batch_decode(
             [[i for i in row if i not in self.marks] for row in rows],
             skip_special_tokens=False,
             clean_up_tokenization_spaces=False,
+            **names,
         )
         return [self.read(text.strip()) for text in texts]
 
@@ -191,7 +204,7 @@ class Words:
     def _check_name(self, name: str) -> None:
         text = f"{name} {name}"  # many tokenizers have a form for the start, and one after a space
         (ids,) = self._encode([text])
-        (decoded,) = self.answers([ids])
+        (decoded,) = self.answers([ids], [(self.read(text), {})])
         if decoded[1::2] == self.read(text)[1::2]:
             return
         if self.tokenizer.unk_token_id in ids:
@@ -208,7 +221,8 @@ class Words:
 def names_of(tokenizer: Any, symbols: Symbols | None) -> Ids | Words:
     """Return how to find the names in the texts of a tokenizer; see the classes for errors."""
     # Not by class: code from the Hub has its own.
-    return (Ids if hasattr(tokenizer, "symbol_ranges") else Words)(tokenizer, symbols)
+    has_symbols = hasattr(tokenizer, "symbol_ranges") and not hasattr(tokenizer, "canonical")
+    return (Ids if has_symbols else Words)(tokenizer, symbols)
 
 
 def name_classes(symbols: Symbols) -> list[list[str]]:

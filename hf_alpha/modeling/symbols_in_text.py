@@ -1,6 +1,6 @@
 """Rows of texts with symbols in place of their names, made ready for the tokenizer beneath."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -20,11 +20,7 @@ class Row(NamedTuple):
     texts: list[str]  # its text, and its second text if there is one, with symbols
     pieces: list[list[Piece]]  # which these are made of
     table: Table
-    symbols: dict[str, str]  # name -> token
-
-    def names(self) -> Names:
-        """Symbol token -> name."""
-        return {token: name for name, token in self.symbols.items()}
+    names: Names
 
 
 class RowEncoding:
@@ -136,11 +132,16 @@ class PreparesTexts(TextVocabulary):
                 self.finder.require_names(text)
         split = self.split_special_tokens if split is None else split
         kept = [self._added.find(text, split) for text in texts]
+        return self._row_of(texts, kept, table, allow_absent)
+
+    def _row_of(
+        self, texts: tuple[str, ...], kept: Sequence[Kept], table: Table | None, allow_absent: bool
+    ) -> Row:
         spans = [self._names(*pair, table) for pair in zip(texts, kept, strict=True)]
         if table is None or allow_absent:
             table = self.assign_symbols(_classes(texts, spans), table)
         else:
-            _check_present(texts[0], spans[0], table)
+            check_present(texts[0], spans[0], table)
         symbols = {name: self._token_of[index] for name, index in table.items()}
         marks = self._marks() if any(kept) else ()
         pieces = []
@@ -149,7 +150,7 @@ class PreparesTexts(TextVocabulary):
             pieces.append(pieces_of(self.spacing, text, names, symbols, tokens, self.begins_parts))
         between = BETWEEN if self.spacing == "words" else ""
         written = [between.join([piece[0] for piece in of_text]) for of_text in pieces]
-        return Row(written, pieces, table, symbols)
+        return Row(written, pieces, table, {token: name for name, token in symbols.items()})
 
     def _names(self, text: str, kept: Kept, table: Table | None) -> tuple[Span, ...]:
         """The names of a text, those that are written as tokens of symbols included.
@@ -188,10 +189,10 @@ def _classes(texts: Sequence[str], spans: Sequence[Sequence[Span]]) -> dict[str,
     return classes
 
 
-def _check_present(answer: str, spans: Sequence[Span], table: Table) -> None:
+def check_present(answer: str, spans: Sequence[Span], names: Container[str]) -> None:
     """Refuse an answer with a name that the row which it answers lacks."""
     for start, stop, kind in spans:
-        if (name := answer[start:stop]) not in table:
+        if (name := answer[start:stop]) not in names:
             shown = answer if len(answer) <= 60 else f"{answer[:60]}..."
             raise FormulaError(
                 f"the answer {str(shown)!r} has the {kind} {name!r}, which the input lacks, so "
@@ -201,4 +202,4 @@ def _check_present(answer: str, spans: Sequence[Span], table: Table) -> None:
             )
 
 
-__all__ = ["PreparesTexts", "Row", "RowEncoding"]
+__all__ = ["PreparesTexts", "Row", "RowEncoding", "check_present"]

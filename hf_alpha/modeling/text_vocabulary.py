@@ -138,10 +138,12 @@ class TextVocabulary(SymbolTokenizer, PreTrainedTokenizerFast):
                 f"symbols of this tokenizer are tokens that it had before ({shown}), so that no "
                 "rule can put other names in their place: add symbols by from_tokenizer"
             )
-        rules = {name: finder.rules[name] for name in self.finder.rules}  # classes keep their order
-        self.finder = NameFinder(rules)
-        self.init_kwargs["symbols"] = self.finder.to_dict()
-        self._by_row = any(rule.by_row for rule in rules.values())
+        # classes keep their order
+        self._set_rules(NameFinder({name: finder.rules[name] for name in self.finder.rules}))
+
+    def _set_rules(self, finder: NameFinder) -> None:
+        self.finder, self.init_kwargs["symbols"] = finder, finder.to_dict()
+        self._by_row = any(rule.by_row for rule in finder.rules.values())
 
     def name_symbols(self, texts: Iterable[str] | None = None) -> None:
         """Give symbols names of their own, if they have none: such a name is one symbol always.

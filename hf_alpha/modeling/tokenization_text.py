@@ -155,7 +155,7 @@ class TextTokenizer(PreparesTexts):
         ]
         if "offset_mapping" in encoding:
             encoding["offset_mapping"] = [part.offsets for part in parts]
-        return AlphaEncoding(dict(encoding), parts, names=[row.names() for row in of_parts])
+        return AlphaEncoding(dict(encoding), parts, names=[row.names for row in of_parts])
 
     @contextmanager
     def _around_answers(self) -> Iterator[None]:

@@ -17,6 +17,8 @@ from tokenizers import (
     processors,
     trainers,
 )
+from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from .names_in_text import NameFinder, Span, check_list, parts
 from .text_pieces import BETWEEN, JOIN, WORD
@@ -192,19 +194,25 @@ def ends_with(end: str, index: int | None) -> Any:
 _WORD = Tokenizer(models.WordLevel({"": 0}, unk_token="")).encode("word")
 
 
-def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
-    """The backend of a fast tokenizer, a copy made ready for symbols, and its special tokens."""
+def fast_backend(tokenizer: Any, symbols: bool = True) -> tuple[Tokenizer, dict[str, Any]]:
+    """The backend of a fast tokenizer, a copy, and its special tokens and other settings.
+
+    It is made ready for `symbols`, and has tokens for end and padding then. Else it is as it was,
+    and padding, if it has none, is its end token.
+    """
     if isinstance(tokenizer, str):
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
+    if isinstance(tokenizer, ByT5Tokenizer):
+        tokenizer = fast_bytes(tokenizer)
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise ValueError(
             f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
             "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
         )
     state = json.loads(tokenizer.backend_tokenizer.to_str())
-    begins = _begin_once(state)
+    begins = _begin_once(state) if symbols else None
     state["truncation"] = state["padding"] = None
     beneath = Tokenizer.from_str(json.dumps(state))
     special = {
@@ -222,18 +230,40 @@ def fast_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
         special["begins_parts"] = begins
     if tokenizer.chat_template is not None:
         special["chat_template"] = copy.deepcopy(tokenizer.chat_template)
-    if "eos_token" not in special:
-        special["eos_token"] = special.get("sep_token", END)
-    special.setdefault("pad_token", PAD)
-    end, pad = str(special["eos_token"]), str(special["pad_token"])
+    if not symbols:
+        special["model_input_names"] = list(tokenizer.model_input_names)
+    end = str(special.setdefault("eos_token", special.get("sep_token", END)))
+    pad = str(special.setdefault("pad_token", PAD if symbols else end))
     added = {token.content for token in beneath.get_added_tokens_decoder().values()}
-    beneath.add_special_tokens([token for token in (end, pad) if token not in added])
+    if symbols:
+        beneath.add_special_tokens([token for token in (end, pad) if token not in added])
+    elif beneath.token_to_id(end) is None:
+        raise ValueError("the tokenizer has no end token for answers: set its eos_token to one")
     if (template := _around_answers(tokenizer, beneath, end)) not in (
         None,
         state["post_processor"],
     ):
         special["target_template"] = template
     return beneath, special
+
+
+def fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
+    """Return a fast tokenizer with ByT5's ids, a token for each byte: ByT5's is in Python."""
+    added = tokenizer.added_tokens_decoder
+    first = next(i for i in range(len(added)) if i not in added)  # behind padding, end and unknown
+    vocabulary = {str(token): index for index, token in added.items()}
+    vocabulary |= {letter: first + byte for byte, letter in bytes_to_unicode().items()}
+    fast = Tokenizer(models.BPE(vocabulary, []))
+    fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    fast.decoder = decoders.ByteLevel()
+    for index in sorted(added):
+        token = added[index]
+        fast.add_special_tokens(
+            [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
+        )
+    fast.post_processor = ends_with(tokenizer.eos_token, tokenizer.eos_token_id)
+    special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
+    return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
 
 
 def _around_answers(tokenizer: Any, beneath: Tokenizer, end: str) -> dict[str, Any] | None:
@@ -339,6 +369,7 @@ __all__ = [
     "NamesInData",
     "ends_with",
     "fast_backend",
+    "fast_bytes",
     "is_made",
     "post_processor",
     "tokenizer_beneath",

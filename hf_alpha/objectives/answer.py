@@ -252,6 +252,8 @@ def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say
         pairs.check_symbols(tokenizer)
         return
     tokenizer.use_rules(pairs.finder.rules)
+    if not tokenizer.symbol_ranges:  # it spells names, and has no symbols for them
+        return
     if model.config.learns_names:
         tokenizer.name_symbols(pairs.texts)
     lacking = pairs.lacking(tokenizer.symbol_classes, training=True)
