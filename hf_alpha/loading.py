@@ -103,14 +103,9 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
         check_segments(config, tokenizer, place)
         return config, tokenizer
     if not hasattr(config, "symbol_classes"):
-        advice = (
-            f"; hf-alpha convert {place} OUT gives it some"
-            if config.is_encoder_decoder
-            else "; hf-alpha ask asks it by a prompt"
-        )
         raise ValueError(
             f"{place!r} holds a {config.model_type!r} model, not one with symbols (known: "
-            f"{', '.join(SYMBOL_MODEL_TYPES)}){advice}"
+            f"{', '.join(SYMBOL_MODEL_TYPES)}); hf-alpha convert {place} OUT gives it some"
         )
     tokenizer = load_tokenizer(place)
     # Before there are weights: for a wrong vocabulary there may be no room.
@@ -372,9 +367,8 @@ def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
 
 def _check_size(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     if len(tokenizer) > config.vocab_size:
-        raise ValueError(
-            f"{place}: model and tokenizer disagree: the tokenizer has {len(tokenizer)} tokens, "
-            f"the model {config.vocab_size}; load both from the same folder"
+        raise _disagreement(
+            place, f"the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}"
         )
     _check_tokens(config, tokenizer, place)
 
@@ -383,10 +377,16 @@ def _check_tokens(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     """Raise a ValueError for other tokens than those that a model says it was made for."""
     digest = getattr(config, "token_digest", None)
     if digest is not None and not has_tokens(tokenizer, digest):
-        raise ValueError(
-            f"{place}: model and tokenizer disagree: the tokenizer has other tokens than the model "
-            "was made for, or in another order; load both from the same folder"
+        raise _disagreement(
+            place,
+            "the tokenizer has other tokens than the model was made for, or in another order",
         )
+
+
+def _disagreement(place: str, fault: str) -> ValueError:
+    return ValueError(
+        f"{place}: model and tokenizer disagree: {fault}; load both from the same folder"
+    )
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
@@ -512,10 +512,10 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         model_value, tokenizer_value = getattr(config, name), getattr(tokenizer, name)
         if _comparable(model_value) != _comparable(tokenizer_value):
-            raise ValueError(
-                f"{place}: model and tokenizer disagree: {name} is {model_value} in the model and "
-                f"{tokenizer_value} in the tokenizer; load both from the same folder, or call "
-                "extend_symbols on the one that lags behind"
+            raise _disagreement(
+                place,
+                f"{name} is {model_value} in the model and {tokenizer_value} in the tokenizer: "
+                "call extend_symbols on the one that lags behind",
             )
     _check_tokens(config, tokenizer, place)
 
@@ -529,31 +529,15 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
         place: named in an error.
 
     Raises:
-        ValueError: naming the labels in which they differ.
+        ValueError: naming the labels of both.
     """
-    if not hasattr(config, "segment_labels"):
-        return
-    model_labels = list(config.segment_labels)
-    tokenizer_labels = list(getattr(tokenizer, "segment_labels", []))
-    if model_labels == tokenizer_labels:
-        return
-    sides = [
-        ("model", model_labels, tokenizer_labels),
-        ("tokenizer", tokenizer_labels, model_labels),
-    ]
-    differences = [
-        f"only the {side} has {', '.join(map(repr, missing_labels))}"
-        for side, labels, other_labels in sides
-        if (missing_labels := [label for label in labels if label not in other_labels])
-    ]
-    difference = (
-        "; ".join(differences)
-        or f"the order is {model_labels} in the model and {tokenizer_labels} in the tokenizer"
-    )
-    raise ValueError(
-        f"{place}: model and tokenizer have other labels of segments: {difference}. Take the "
-        "transducer that the model was trained with"
-    )
+    known, found = (getattr(part, "segment_labels", []) for part in (config, tokenizer))
+    if hasattr(config, "segment_labels") and list(known) != list(found):
+        raise _disagreement(
+            place,
+            f"the labels of segments are {', '.join(known)} in the model, in the tokenizer "
+            f"{', '.join(found) or 'none'}",
+        )
 
 
 def _comparable(value: Any) -> Any:

@@ -18,14 +18,13 @@ from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
-from hf_alpha.finite import NotFiniteError
 from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.folders import alone_in, read_json, write_text
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import Recipe
-from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
+from hf_alpha.train import TRAINER_STATE, AlphaTrainer, NotFiniteError, train
 
 ENCODINGS: Mapping[str, Mapping[str, Any]] = {
     "learned": {"symbol_encoding": "learned"},

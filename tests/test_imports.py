@@ -22,7 +22,6 @@ LAYERS = [
     {
         "auto",
         "environment",
-        "finite",
         "folders",
         "modeling",
         "plain_text",
@@ -41,7 +40,6 @@ LAYERS = [
     {"train"},
     {"release", "side_by_side", "solving"},
     {"card"},
-    {"model_files", "score_card"},
     {"push", "quickstart"},
     {"demo", "info"},
     {"cli"},

@@ -38,30 +38,36 @@ from hf_alpha.train import prepare_model
         ("training.max_stps=1", "training: unknown .*did you mean 'max_steps'?"),
         ("model.d_modell=1", "model: unknown .*did you mean 'd_model'?"),
         ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
-        ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
-        ("num_symbols=true", "'num_symbols' must be a whole number, not True"),
-        ("training=3", "'training' must be a mapping, not 3"),
-        ("data.generate=no", "data: 'generate' must be a mapping"),
-        ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
-        ("data.generate.sizes=5", "generate: 'sizes' must be a list of 2 whole numbers, not 5"),
-        ("num_symbols=0", "'num_symbols' must be at least 1, not 0"),
-        ("data.max_train_samples=0", "data: 'max_train_samples' must be at least 1, not 0"),
+        ("num_symbols=many", "num_symbols: Input should be a valid integer; it is 'many'"),
+        ("num_symbols=true", "num_symbols: Input should be a valid integer; it is True"),
+        ("training=3", "training: Input should be a valid dictionary; it is 3"),
+        ("data.generate=no", "data: generate: Input should be a valid dictionary"),
+        (
+            "data.generate.num_samples=x",
+            "generate: num_samples: Input should be a valid integer; it is 'x'",
+        ),
+        ("data.generate.sizes=5", "generate: sizes: Input should be a valid tuple; it is 5"),
+        ("num_symbols=0", "num_symbols: Input should be greater than or equal to 1; it is 0"),
+        ("data.max_train_samples=0", "data: max_train_samples: Input should be greater"),
         (
             "data.draw={num_samples: 5}",
             "data: 'path' is for a dataset in a folder: give one of 'path'",
         ),
-        ("data={draw: no}", "data: 'draw' must be a mapping, not 'no'"),
+        ("data={draw: no}", "data: draw: Input should be a valid dictionary; it is 'no'"),
         ("data.drop_bad=true", "data: 'drop_bad' is for your own pairs that are answered"),
         ("data.validation=0.1", "data: 'validation' must be a mapping, not 0.1"),
         ("data.validation={path: x, seed: 1}", "data: validation: unknown key 'seed'; known: gen"),
         ("data.validation={generate: {seed: 1}}", "data: validation: the key 'path' is missing"),
         (
             "data.validation={path: x, generate: {num_samples: 5, sizes: 5}}",
-            "validation: generate: 'sizes' must",
+            "validation: generate: sizes: Input should",
         ),
-        ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
-        ("training.learning_rate=high", "'learning_rate' must be a number, not 'high'"),
-        ("training.bf16=x", "'bf16' must be true or false, not 'x'"),
+        ("training.max_steps=1.5", "max_steps: Input should be a valid integer; it is 1.5"),
+        (
+            "training.learning_rate=high",
+            "learning_rate: Input should be a valid number; it is 'high'",
+        ),
+        ("training.bf16=x", "bf16: Input should be a valid boolean; it is 'x'"),
         ("training.max_steps", "override 'training.max_steps': write it as key=value"),
         ("=3", "override '=3': write it"),
         ("training..x=3", "override 'training..x=3': write it"),
@@ -528,10 +534,10 @@ def test_the_schema_and_the_reader_refuse_the_same(change, tmp_path):
 
 def test_every_setting_is_described():
     text, schema = describe_settings(), schema_of_recipes()["properties"]
-    assert "data.num_workers: a whole number, default 1\n    processes that generate" in text
-    assert "\nextends: text\n" in text and "\ntask: text, required\n" in text
-    assert "model.dropout: a number, default 0.1\n    in [0, 1)." in text
-    assert "training.learning_rate: a number, default 5e-05\n" in text
+    assert "data.num_workers: integer, default 1\n    processes that generate" in text
+    assert "\nextends: string\n" in text and "\ntask: string, required\n" in text
+    assert "model.dropout: number or integer, default 0.1\n    in [0, 1)." in text
+    assert "training.learning_rate: number, default 5e-05\n" in text
     sections = {**schema, **{f"data.{k}": v for k, v in schema["data"]["properties"].items()}}
     for name in ("data", "model", "training", "data.generate", "data.draw"):
         for key in sections[name]["properties"]:

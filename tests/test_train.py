@@ -784,7 +784,7 @@ def test_drawn_data_follows_the_recipe(tmp_path):
     for change, message in [
         ("data.draw={num_samples: 9}", "data: draw: the key 'sizes' is missing: smallest"),
         ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
-        ("data.draw.sizes=3-5", "data: draw: 'sizes' must be a list of 2 whole numbers, not '3-5'"),
+        ("data.draw.sizes=3-5", "data: draw: sizes: Input should be a valid tuple; it is '3-5'"),
         ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
     ]:
         with pytest.raises(RecipeError, match=message):

@@ -279,9 +279,9 @@ def _evaluate_objective(
     card: Card,
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
+    from hf_alpha.card import write_score_card
     from hf_alpha.evaluation.objectives import evaluate_objective, rows_recipe
     from hf_alpha.objectives import make_objective
-    from hf_alpha.score_card import write_score_card
 
     recipe = rows_recipe(models)
     folder, data = out or report_folder(models, problems.data), test_data(recipe, problems.data)

@@ -15,9 +15,6 @@ from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.trust import TRUST_OPTION, trusting
 
 TASKS = ", ".join(built_in_tasks())
-Task = Annotated[
-    str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
-]
 ModelsTask = Annotated[
     str | None,
     typer.Option(
@@ -233,7 +230,6 @@ __all__ = [
     "ModelsTask",
     "Quiet",
     "Seed",
-    "Task",
     "TrustRemoteCode",
     "Workers",
     "by_class",

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_alpha.evaluation.bins import Bins
 from hf_alpha.evaluation.fonts import make_legible
-from hf_alpha.evaluation.report import EDIT_DISTANCE, Report, names_bins
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Bins, Report, names_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,14 +5,17 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import (
     Seq2SeqTrainingArguments,
     TrainingArguments,
     set_seed,
 )
+from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.own import OwnPairs
+from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
@@ -26,7 +29,6 @@ from hf_alpha.recipe import (
 from hf_alpha.settings import section
 from hf_alpha.trust import remember_recipe
 
-from .arguments import prepare_arguments
 from .checkpoints import (
     check_shapes,
     check_vocabulary,
@@ -198,4 +200,40 @@ def _run(
         )
 
 
-__all__ = ["train"]
+def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
+    """Return the arguments of training, with defaults that suit the machine.
+
+    Raises:
+        RecipeError: a setting of training has a wrong kind or value.
+    """
+    objective = recipe.aim
+    defaults: dict[str, Any] = {
+        # Without it, processes that torchrun starts on a CPU would not know of each other.
+        "use_cpu": not torch.accelerator.is_available(),
+        # Heads leave some weights of a body without gradients.
+        "ddp_find_unused_parameters": not objective.answers,
+    }
+    if recipe.data.streaming:  # else processes would get parts of one batch
+        defaults["accelerator_config"] = {"dispatch_batches": False}
+    with section("training"):
+        objective.check_training(recipe.training)
+        arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+    if not objective.answers:
+        arguments.remove_unused_columns = False  # collators take what else there is
+    with section("training: report_to"):
+        _check_trackers(arguments.report_to)
+    return arguments
+
+
+def _check_trackers(names: list[str]) -> None:
+    """Raise an error for a tracker that is unknown or not installed; it says what to install."""
+    for name, tracker in zip(names, get_reporting_integration_callbacks(names), strict=True):
+        try:
+            tracker()
+        except RuntimeError as error:  # for others, Transformers says what they want
+            if name not in TRACKERS:
+                raise
+            raise RuntimeError(f"{name} is not installed: {install_command(name)}") from error
+
+
+__all__ = ["prepare_arguments", "train"]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import torch
-from accelerate import Accelerator  # type: ignore[import-untyped]
 from datasets import Dataset
 from torch.utils.data import Sampler, SequentialSampler
 from transformers import (
@@ -23,16 +22,12 @@ from transformers import (
     Seq2SeqTrainer,
     Trainer,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
 )
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import evaluate
-from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
 from hf_alpha.progress import TrainingProgress
@@ -45,11 +40,64 @@ logger = logging.getLogger(__name__)
 LOSSES = "losses"
 """Where `trainer_state.json` has the sums of losses since the last log."""
 
+PATIENCE = 3
+"""Training stops after so many steps in a row whose loss or norm of gradients is not finite.
+
+Each of them is left out: one bad batch changes no weight.
+"""
+
+
+class NotFiniteError(ValueError):
+    """The numbers of a training are not finite; the message says from where it may go on."""
+
+
+@dataclass
+class FiniteSteps:
+    """Which steps of a run had a finite loss and finite gradients.
+
+    Attributes:
+        in_a_row: how many of the last steps had not.
+        proved: the last step behind which weights are known to be good, since the next step went
+            well with them; -1 for none.
+        losses: how many have had a finite loss since the last log.
+    """
+
+    in_a_row: int = 0
+    proved: int = -1
+    losses: int = 0
+
+    def add(self, step: int, loss: float, gradient_norm: float | None) -> bool:
+        """Note a step, counted from 1, and return whether it was finite.
+
+        A loss that is NaN beside finite gradients is the mean over nothing: of a batch in which no
+        token is masked, say. That is no fault of the weights.
+
+        Args:
+            step: its number.
+            loss: of all its batches.
+            gradient_norm: None where it is not known; then the loss alone says it.
+        """
+        self.losses += math.isfinite(loss)
+        if gradient_norm is None:
+            finite = math.isfinite(loss)
+        else:
+            finite = math.isfinite(gradient_norm) and not math.isinf(loss)
+        if finite:
+            self.in_a_row, self.proved = 0, step - 1
+        else:
+            self.in_a_row += 1
+        return not self.in_a_row
+
+
+def is_finite(model: torch.nn.Module) -> bool:
+    """Return whether all weights of a model, or of this process's part, are finite."""
+    return all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
+
 
 class RunTrainer(Trainer):
     """What all trainers here share: batches alike in size, progress, and whole checkpoints.
 
-    A step whose loss or norm of gradients is not finite is left out; see `hf_alpha.finite`.
+    A step whose loss or norm of gradients is not finite is left out; see [`FiniteSteps`].
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -59,8 +107,7 @@ class RunTrainer(Trainer):
         self._first_counted = 0  # the first step whose loss the mean over the run has
         # Without an accelerator, PyTorch would warn in every run.
         self.args.dataloader_pin_memory &= torch.accelerator.is_available()
-        self.add_callback(_KeepInStep(self.accelerator))
-        self.add_callback(_KeepLosses(self))
+        self.add_callback(_KeepInStep(self))
         for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
             if self.pop_callback(kind) is not None:
                 self.add_callback(TrainingProgress())
@@ -273,17 +320,16 @@ class AnswerRates:
 class _KeepInStep(TrainerCallback):
     """Tells sampler and collator which epoch it is, and the model that a step is done."""
 
-    def __init__(self, accelerator: Accelerator):
-        self.accelerator = accelerator
+    def __init__(self, trainer: RunTrainer):
+        self.trainer = trainer
         self._scale_before = 0.0
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # A resumed run logs what it would have logged: the Trainer starts its sums anew.
+        self.trainer.go_on_counting()
+
     def on_epoch_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        train_dataloader: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **kwargs: Any
     ) -> None:
         # accelerate does not reach a sampler behind two other batch samplers, as there are when
         # several processes resume in the middle of an epoch.
@@ -296,24 +342,13 @@ class _KeepInStep(TrainerCallback):
             batches.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any
     ) -> None:
         # What is evaluated now is what is saved now, in every process.
         if hasattr(model, "advance_step") and not self._step_was_skipped():
             model.advance_step()
 
-    def on_pre_optimizer_step(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._scale_before = self._loss_scale()
 
     def _step_was_skipped(self) -> bool:
@@ -322,27 +357,11 @@ class _KeepInStep(TrainerCallback):
         accelerate knows of DeepSpeed's steps, and not of those that a fused optimiser leaves out.
         """
         fallen = self._loss_scale() < self._scale_before
-        return fallen or self.accelerator.optimizer_step_was_skipped
+        return fallen or self.trainer.accelerator.optimizer_step_was_skipped
 
     def _loss_scale(self) -> float:
-        scaler = self.accelerator.scaler
+        scaler = self.trainer.accelerator.scaler
         return 0.0 if scaler is None else scaler.get_scale()
-
-
-class _KeepLosses(TrainerCallback):
-    """Has a run that is resumed log what it would have logged: the Trainer starts its sums anew."""
-
-    def __init__(self, trainer: RunTrainer):
-        self.trainer = trainer
-
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
-        self.trainer.go_on_counting()
 
 
 def bucket_keys(dataset: Dataset | DrawnProblems) -> np.ndarray:
@@ -386,23 +405,11 @@ class StopOnInterrupt(TrainerCallback):
             raise KeyboardInterrupt
         self.interrupted = True
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.interrupted:
             control.should_save = control.should_training_stop = True
 
-    def on_epoch_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Put what is due at an epoch's end into the save; in its middle nothing is due."""
         if self.interrupted:
             is_whole = float(state.epoch or 0).is_integer()
@@ -413,9 +420,12 @@ class StopOnInterrupt(TrainerCallback):
 
 __all__ = [
     "LOSSES",
+    "PATIENCE",
     "AlphaTrainer",
     "AnswerRates",
+    "FiniteSteps",
     "Interrupted",
+    "NotFiniteError",
     "ObjectiveTrainer",
     "RunTrainer",
     "StopOnInterrupt",

@@ -220,6 +220,6 @@ def test_a_mistyped_folder_is_told_before_torch_is_loaded(tmp_path):
 
 
 def test_the_installed_command_ends_with_these_codes(tmp_path):
-    done = own_process.run("-m", "hf_alpha.cli", "solve", "--model", tmp_path / "absent", "a")
+    done = own_process.run("-m", "hf_alpha", "solve", "--model", tmp_path / "absent", "a")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: no checkpoint folder '{tmp_path / 'absent'}'\n"

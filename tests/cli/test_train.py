@@ -44,7 +44,7 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
 
     # Sums depend on the number of threads.
     env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    started = ["-m", "hf_alpha.cli", *command, f"training.output_dir={out}"]
+    started = ["-m", "hf_alpha", *command, f"training.output_dir={out}"]
     process, deadline = own_process.Process(*started, env=env), time.monotonic() + 120
     while "  loss " not in process.stdout:
         assert process.poll() is None and time.monotonic() < deadline, process.stderr
@@ -89,7 +89,7 @@ def test_recipes_that_cannot_be_read(tmp_path, monkeypatch, arguments, message):
 
 def test_every_key_of_a_recipe_is_explained_and_in_the_schema():
     explained = hf_alpha("train", "--help-recipe")
-    assert explained.code == 0 and explained.out.startswith("A recipe is a YAML file\n")
+    assert explained.code == 0 and explained.out.startswith("A recipe is a YAML file.\n")
     schema = json.loads(hf_alpha("train", "--recipe-schema").out)
     for key in schema["properties"]["training"]["properties"]:
         assert f"\ntraining.{key}: " in explained.out
