@@ -18,17 +18,14 @@ REQUIRED = (
     "py-aiger",
     "python-sat",
 )
-TRACKERS = ("tensorboard", "wandb", "trackio")
-"""Trackers of training that have an extra of hf_alpha, called like them."""
 EXTRAS = {
     "spottl": "ltl",
     "pytorch_optimizer": "optimizers",
     "pyahocorasick": "transduction",
     "pynini": "transduction",
-    **{name: name for name in TRACKERS},
 }
 """Optional package -> the extra that brings it."""
-OPTIONAL = (*EXTRAS, "peft")
+OPTIONAL = (*EXTRAS, "peft", "tensorboard", "trackio", "wandb")
 
 
 def install_command(package: str) -> str:
@@ -72,4 +69,4 @@ def processor() -> str:
     return platform.machine()
 
 
-__all__ = ["TRACKERS", "describe_environment", "install_command", "processor"]
+__all__ = ["describe_environment", "install_command", "processor"]

@@ -149,7 +149,7 @@ def test_what_does_not_load_is_not_shared(hub, folder, tmp_path):
         return hf_alpha("push", path, repository).error
 
     assert "neither a model (config.json) nor a dataset" in error(tmp_path)
-    assert "no folder" in error(tmp_path / "absent")
+    assert "does not exist" in error(tmp_path / "absent")
     assert "Repo id" in error(folder, "a/b/c")
 
     build_tokenizer("propositional", 4).save_pretrained(folder)

@@ -4,10 +4,12 @@ import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import jsonschema
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.plain_yaml import read_yaml
@@ -391,6 +393,7 @@ def test_zeros_are_written(tmp_path):
     assert read_recipe(tmp_path / "recipe.yaml") == recipe
 
 
+@settings(max_examples=30)
 @given(st.from_regex(r"[-+]?[0-9][0-9.eE_:x+-]{0,5}", fullmatch=True))
 @example("1e5")
 @example("1.5e3")
@@ -444,59 +447,22 @@ SHIPPED = [
     for path in sorted(resource_path("training").rglob("*.yaml"))
     if f"{path.parent.name}/{path.stem}" not in BASES
 ]
-PYTHON_TYPES = {
-    "array": list, "boolean": bool, "integer": int, "null": type(None),
-    "number": (int, float), "object": dict, "string": str,
-}  # fmt: skip
 
 
-def faults(value, schema, where="") -> list[str]:
-    """Those of the schema's rules that recipes use, checked in a simple way."""
-    if "anyOf" in schema:
-        options = [faults(value, each, where) for each in schema["anyOf"]]
-        if all(options):
-            return options[0]
-    if "enum" in schema:
-        return [] if value in schema["enum"] else [f"{where}: {value}"]
-    kinds = schema.get("type", [])
-    if kinds:
-        names = [kinds] if isinstance(kinds, str) else kinds
-        if not any(isinstance(value, PYTHON_TYPES[name]) for name in names):
-            return [f"{where}: {value!r} is not {names}"]
-        if isinstance(value, bool) and "boolean" not in names:
-            return [f"{where}: {value!r} is a boolean"]
-    needed = schema.get("required", ()) if isinstance(value, dict) else ()
-    found = [f"{where}: {key} is missing" for key in needed if key not in value]
-    if value in schema.get("not", {}).get("enum", ()):
-        found.append(f"{where}: {value}")
-    if isinstance(value, dict) and "properties" in schema:
-        for key, entry in value.items():
-            if key in schema["properties"]:
-                found += faults(entry, schema["properties"][key], f"{where}.{key}")
-            elif schema.get("additionalProperties") is False:
-                found.append(f"{where}: unknown key {key}")
-    if isinstance(value, int | float) and value < schema.get("minimum", value):
-        found.append(f"{where}: {value} is too small")
-    return found
+def faults(content: Any) -> list[Any]:
+    """What the schema refuses of a recipe, as an editor says it."""
+    return list(jsonschema.Draft202012Validator(schema_of_recipes()).iter_errors(content))
 
 
 schema_of_recipes = cache(recipe_schema)
 
 
-def test_every_recipe_is_read_as_it_is_written(tmp_path):
+def test_every_recipe_fits_the_schema_and_is_read_as_it_is_written(tmp_path):
     for path in SHIPPED:
+        assert faults(read_yaml(path)) == [], path
         recipe = read_recipe(path, ["training.output_dir=out"])
         write_recipe(recipe, tmp_path / "recipe.yaml")
         assert read_recipe(tmp_path / "recipe.yaml") == recipe, path
-
-
-def content_of(path):
-    return read_yaml(path)
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_recipe_fits_the_schema(path):
-    assert faults(content_of(path), schema_of_recipes()) == []
 
 
 @pytest.mark.parametrize(
@@ -524,12 +490,12 @@ def test_the_schema_and_the_reader_refuse_the_same(change, tmp_path):
     """But for values of the model, which its configuration checks when it is made."""
     file = tmp_path / "recipe.yaml"
     file.write_text(yaml.safe_dump(good := {"extends": "propositional/debug", **change}))
-    assert faults(good, schema_of_recipes())
+    assert faults(good)
     with pytest.raises(RecipeError):
         recipe = read_recipe(file, [f"training.output_dir={tmp_path}"])
         prepare_model(recipe)
-    assert faults({"extends": "propositional/debug"}, schema_of_recipes()) == []
-    assert faults({"task": "ltl", "data": {"path": "x"}}, schema_of_recipes())
+    assert faults({"extends": "propositional/debug"}) == []
+    assert faults({"task": "ltl", "data": {"path": "x"}})
 
 
 def test_every_setting_is_described():

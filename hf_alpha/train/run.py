@@ -15,7 +15,6 @@ from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.own import OwnPairs
-from hf_alpha.environment import TRACKERS, install_command
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
@@ -221,19 +220,9 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     if not objective.answers:
         arguments.remove_unused_columns = False  # collators take what else there is
     with section("training: report_to"):
-        _check_trackers(arguments.report_to)
+        for tracker in get_reporting_integration_callbacks(arguments.report_to):
+            tracker()  # one that is not installed says so before any work
     return arguments
-
-
-def _check_trackers(names: list[str]) -> None:
-    """Raise an error for a tracker that is unknown or not installed; it says what to install."""
-    for name, tracker in zip(names, get_reporting_integration_callbacks(names), strict=True):
-        try:
-            tracker()
-        except RuntimeError as error:  # for others, Transformers says what they want
-            if name not in TRACKERS:
-                raise
-            raise RuntimeError(f"{name} is not installed: {install_command(name)}") from error
 
 
 __all__ = ["prepare_arguments", "train"]

@@ -37,8 +37,6 @@ from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
 
 logger = logging.getLogger(__name__)
 
-LOSSES = "losses"
-"""Where `trainer_state.json` has the sums of losses since the last log."""
 
 PATIENCE = 3
 """Training stops after so many steps in a row whose loss or norm of gradients is not finite.
@@ -196,32 +194,13 @@ class RunTrainer(Trainer):
         if self.finite_steps.in_a_row or not self._is_finite():
             logger.warning("%s is not written: the numbers are not finite", folder)
             return
-        self.state.stateful_callbacks[LOSSES] = self._losses_since_log()
         with whole_checkpoint(folder):
             super()._save_checkpoint(*args, **kwargs)
 
-    def _losses_since_log(self) -> dict[str, Any]:
-        """Return sums, one of each process, for the next log and a resumed run's mean."""
-        return {
-            "since_log": self._of_all(self._tr_loss).tolist(),
-            "total": self._total_loss_scalar,
-            "last_logged": self._globalstep_last_logged,
-            "first_counted": self._first_counted,
-        }
-
-    def go_on_counting(self) -> None:
-        """Take up the sums of losses of a checkpoint; one without them begins to count anew."""
+    def begin_counting(self) -> None:
+        """Count steps and losses from where a run begins or goes on."""
         self._first_counted = self.state.global_step
         self.finite_steps.proved = self.state.global_step - 1
-        losses = self.state.stateful_callbacks.get(LOSSES)
-        if losses is None:
-            return
-        sums = losses["since_log"]
-        is_same = len(sums) == self.args.world_size
-        self._tr_loss += sums[self.args.process_index] if is_same else math.fsum(sums) / len(sums)
-        self._total_loss_scalar = losses["total"]
-        self._globalstep_last_logged = losses["last_logged"]
-        self._first_counted = losses["first_counted"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with readable_state(checkpoint, "the optimiser's state"):
@@ -325,8 +304,7 @@ class _KeepInStep(TrainerCallback):
         self._scale_before = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        # A resumed run logs what it would have logged: the Trainer starts its sums anew.
-        self.trainer.go_on_counting()
+        self.trainer.begin_counting()
 
     def on_epoch_begin(
         self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **kwargs: Any
@@ -419,7 +397,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "LOSSES",
     "PATIENCE",
     "AlphaTrainer",
     "AnswerRates",

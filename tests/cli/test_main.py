@@ -173,12 +173,7 @@ def test_commands_print_what_terminals_do_not_obey(tmp_path):
         assert ("typer.echo" in file.read_text()) == (file.name == "common.py"), "by `say` alone"
 
 
-def test_python_m_runs_the_command_line():
-    command = [sys.executable, "-m", "hf_alpha", "solve", "a & "]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and done.stdout == "a & \n" and "error: " in done.stderr
-
-
+@pytest.mark.slow  # two shells, each with a Python
 def test_bash_completes_commands_and_options():
     """The script that --show-completion prints, in a bash that it is read by."""
     script = """

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.evaluation import AlphaCovariance, Rates, Record, Report, table
@@ -38,6 +38,7 @@ def reports(draw):
     return Report("a model", {"num_beams": 3}, records)
 
 
+@settings(max_examples=30)
 @given(reports())
 def test_rates_add_up_in_every_grouping(report):
     for groups in (report.by_num_symbols, report.by_size, report.by_cell):
@@ -62,6 +63,7 @@ def test_rates_add_up_in_every_grouping(report):
         )
 
 
+@settings(max_examples=30)
 @given(reports())
 def test_round_trip(tmp_path_factory, report):
     report.alpha_covariance = AlphaCovariance(
