@@ -229,16 +229,6 @@ def _unfinished(folder: Path, name: str | None) -> Iterator[Path]:
     return folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}")
 
 
-def check_file(path: Path, role: str) -> None:
-    """Check that there is a file, of which kind ever.
-
-    Raises:
-        FileNotFoundError: there is none; the message says what it shall be.
-    """
-    if path.is_dir() or not path.exists():
-        raise FileNotFoundError(f"there is no file {path}: name {role}")
-
-
 def may_be_on_hub(name: str) -> bool:
     """Return whether a name can be one of the Hub, `owner/name`; otherwise it is a path.
 
@@ -383,7 +373,6 @@ __all__ = [
     "OutsideError",
     "alone",
     "alone_in",
-    "check_file",
     "check_folder_of",
     "checkpoint_place",
     "inside",

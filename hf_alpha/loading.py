@@ -343,13 +343,9 @@ def load_for(
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
-    missing_names = [
-        name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")
-    ]
-    if missing_names:
-        raise CheckpointError(
-            f"{place}/{WEIGHTS}: tensor {missing_names[0]!r} is missing{_others(missing_names)}"
-        )
+    of_body = [name for name in new if name.startswith(body)]
+    missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
+    _refuse_tensors(f"{place}/{WEIGHTS}", missing_names, "is missing")
     _check_finite(model, f"{place}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 
@@ -435,24 +431,26 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
         file: to be named in an error.
     """
     for key, problem in (("missing_keys", "is missing"), ("unexpected_keys", "is left over")):
-        if names := sorted(report[key]):
-            raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{_others(names)}")
-    if shapes := sorted(report["mismatched_keys"]):
-        name, file_shape, model_shape = shapes[0]
-        raise CheckpointError(
-            f"{file}: tensor {name!r} has the shape {tuple(file_shape)}, and {tuple(model_shape)} "
-            f"by config.json{_others(shapes)}"
-        )
+        _refuse_tensors(file, sorted(report[key]), problem)
+    shapes = {name: shapes for name, *shapes in sorted(report["mismatched_keys"])}
+    for in_file, in_model in list(shapes.values())[:1]:
+        problem = f"has the shape {tuple(in_file)}, and {tuple(in_model)} by config.json"
+        _refuse_tensors(file, list(shapes), problem)
     _check_kinds(model, file)
     _check_finite(model, file)
 
 
 def _check_finite(model: PreTrainedModel, file: str) -> None:
     tensors = model.state_dict().items()
-    if names := [name for name, tensor in tensors if not torch.isfinite(tensor).all()]:
-        raise CheckpointError(
-            f"{file}: tensor {names[0]!r} holds numbers that are not finite{_others(names)}"
-        )
+    names = [name for name, tensor in tensors if not torch.isfinite(tensor).all()]
+    _refuse_tensors(file, names, "holds numbers that are not finite")
+
+
+def _refuse_tensors(file: str, names: list[str], problem: str) -> None:
+    """Refuse a file with bad tensors; the first is named."""
+    if names:
+        others = f", and {len(names) - 1} more" if len(names) > 1 else ""
+        raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{others}")
 
 
 def _check_kinds(model: PreTrainedModel, file: str) -> None:
@@ -473,9 +471,8 @@ def _check_kinds(model: PreTrainedModel, file: str) -> None:
                 kind = tensors.get_slice(name).get_dtype()
                 if kind.startswith(("F", "BF")) != is_fractional[name]:
                     fit = "floating-point" if is_fractional[name] else "whole"
-                    raise CheckpointError(
-                        f"{path}: tensor {name!r} holds {kind}, and the model has {fit} numbers"
-                    )
+                    problem = f"holds {kind}, and the model has {fit} numbers"
+                    _refuse_tensors(f"{path}", [name], problem)
 
 
 def _weight_files(place: str) -> list[Path]:
@@ -490,10 +487,6 @@ def _weight_files(place: str) -> list[Path]:
         return []
     index = Path(files[1])
     return [index.parent / name for name in sorted(set(read_json(index)["weight_map"].values()))]
-
-
-def _others(names: list) -> str:
-    return f", and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:

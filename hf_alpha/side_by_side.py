@@ -181,10 +181,9 @@ def _check(recipe: Recipe, encodings: Sequence[str]) -> None:
             "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
             "evaluate MODEL MODEL --out DIR makes the table"
         )
-    if len(set(encodings)) < len(encodings):
-        raise ValueError(f"an encoding is given twice: {', '.join(encodings)}")
-    if unknown := [name for name in encodings if name not in ENCODINGS]:
-        raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
+    for name in encodings:
+        if name not in ENCODINGS or encodings.count(name) > 1:
+            raise ValueError(f"encoding {name!r}: choose from {', '.join(ENCODINGS)}, each once")
 
 
 def with_encoding(recipe: Recipe, name: str, folder: Path, **training: Any) -> Recipe:

@@ -57,7 +57,7 @@ from hf_alpha.train import prepare_model
         ),
         ("data={draw: no}", "data: draw: Input should be a valid dictionary; it is 'no'"),
         ("data.drop_bad=true", "data: 'drop_bad' is for your own pairs that are answered"),
-        ("data.validation=0.1", "data: 'validation' must be a mapping, not 0.1"),
+        ("data.validation=0.1", "data: validation: write a mapping with 'path', not 0.1"),
         ("data.validation={path: x, seed: 1}", "data: validation: unknown key 'seed'; known: gen"),
         ("data.validation={generate: {seed: 1}}", "data: validation: the key 'path' is missing"),
         (
@@ -198,7 +198,7 @@ def test_missing_parts_and_files_are_named(tmp_path):
             parse_recipe({**whole, "data": {"draw": {**draw, key: 1}}})
     with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
         parse_recipe({**whole, "training": {}})
-    with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
+    with pytest.raises(FileNotFoundError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
         read_recipe("propositional/nothing")
     file = tmp_path / "recipe.yaml"
     file.write_bytes(b"\xff")

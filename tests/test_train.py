@@ -1029,7 +1029,7 @@ def test_a_tracker_that_is_missing_is_named_before_any_work(tmp_path, monkeypatc
     for package in ("wandb", "wandbX"):  # hidden where it is installed
         monkeypatch.setitem(sys.modules, package, None)
     recipe = debug(tmp_path / "data", tmp_path / "run", "training.report_to=wandb")
-    with pytest.raises(RecipeError, match="training: report_to: .*wandb"):
+    with pytest.raises(RecipeError, match=r"training: report_to: .*wandb"):
         train(recipe)
     assert list(tmp_path.iterdir()) == []
 

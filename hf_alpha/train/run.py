@@ -1,14 +1,13 @@
 """Training as a recipe says: data, model, trainer, and runs that resume where they stopped."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import (
     Seq2SeqTrainingArguments,
-    TrainingArguments,
     set_seed,
 )
 from transformers.integrations import get_reporting_integration_callbacks
@@ -87,20 +86,12 @@ def train(
             at the end; no model is written.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
         ValueError: another process trains in `output_dir`.
+        FileExistsError: it is a file.
     """
     arguments = prepare_arguments(recipe)
-    with _claimed(arguments):
-        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
-
-
-@contextmanager
-def _claimed(arguments: TrainingArguments) -> Iterator[None]:
-    """Keep other runs out of the output folder; the first process does it for all of a run."""
-    out = Path(arguments.output_dir)
-    if out.exists() and not out.is_dir():
-        raise RecipeError(f"training: output_dir {out} is a file: name a folder")
+    out = Path(arguments.output_dir)  # which the first process claims for all of a run
     with alone(out) if arguments.process_index == 0 else nullcontext():
-        yield
+        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
 
 
 def _train(

@@ -300,8 +300,8 @@ LEXICON = Lexicon.from_entries([("a", "A")])
         ),
         (lambda: Lexicon.from_entries({"a": "B"}), "entry 1: 'a' is no pair of phrase and label"),
         (lambda: Lexicon.from_entries([("a", 1)]), "entry 1: ('a', 1) is no pair of phrase and"),
-        (lambda: Lexicon.from_file("nope.tsv"), "there is no file nope.tsv: name a lexicon, with"),
-        (lambda: read_rules("nope.yaml"), "there is no file nope.yaml: name a YAML file of rules"),
+        (lambda: Lexicon.from_file("nope.tsv"), "No such file or directory: 'nope.tsv'"),
+        (lambda: read_rules("nope.yaml"), "No such file or directory: 'nope.yaml'"),
         (
             lambda: Transducer.load("nope"),
             "there is no transducer in nope: hf-alpha transduce --sa",
