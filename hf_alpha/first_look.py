@@ -323,7 +323,7 @@ class FirstLook:
             yield (
                 f"{self.bad_rows.total():,} of {self.rows:,} pairs cannot be learnt: "
                 f"{'; '.join(reasons)}. Mend them, change `symbols` (words that are no "
-                "names are `reserved`), or leave them out by --drop-bad"
+                "names are `reserved`), or leave them out by data.drop_bad=true"
             )
 
 

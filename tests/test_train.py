@@ -1034,17 +1034,6 @@ def test_a_tracker_that_is_missing_is_named_before_any_work(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tensorboard_gets_what_the_state_holds(data_dir, tmp_path, monkeypatch):
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
-    settings = ["training.max_steps=2", "training.report_to=tensorboard"]
-    trainer = train(debug(data_dir, tmp_path / "run", *settings))
-    log = events.EventAccumulator(str(tmp_path / "events")).Reload()
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    assert [event.value for event in log.Scalars("train/loss")] == pytest.approx(losses)
-    assert len(losses) == 2 and log.Scalars("eval/loss")
-
-
 @pytest.mark.parametrize("task", trajectories.TASKS)
 def test_first_steps_are_those_of_the_snapshot(task, tmp_path):
     """The same losses and gradient norms as ever, whatever is moved or made faster."""

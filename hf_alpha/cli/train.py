@@ -42,10 +42,6 @@ def train(
         bool,
         typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
     ] = False,
-    drop_bad: Annotated[
-        bool,
-        typer.Option("--drop-bad", help="Your own pairs: leave out those that cannot be learned."),
-    ] = False,
     trust_remote_code: TrustRemoteCode = False,
     help_recipe: Annotated[
         bool,
@@ -80,8 +76,7 @@ def train(
     from hf_alpha.train import train as run
 
     try:
-        changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
-        training_recipe = read_recipe(recipe, changes)
+        training_recipe = read_recipe(recipe, overrides)
         with trusting(*training_recipe.sources() * trust_remote_code):
             trainer = run(training_recipe, not fresh, allow_changes, say)
     except Interrupted as stop:
