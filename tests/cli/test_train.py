@@ -35,11 +35,10 @@ def test_training_resumes_and_refuses_to(tmp_path, data):
     assert hf_alpha("solve", "--model", tmp_path, "a & b").code in (0, 1)
 
 
-def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path, data):
-    command = ["train", "propositional/debug",
-               f"data.path={data}", "data.generate={}", "training.eval_strategy=no",
-               "training.save_strategy=no", "training.max_steps=2000", "training.disable_tqdm=true",
-               "training.logging_steps=1", "training.lr_scheduler_type=constant"]  # fmt: skip
+def test_ctrl_c_in_training_leaves_a_checkpoint_to_go_on_from(tmp_path):
+    command = ["train", "copying/debug", "training.eval_strategy=no", "training.save_strategy=no",
+               "training.max_steps=2000", "training.disable_tqdm=true", "training.logging_steps=1",
+               "training.lr_scheduler_type=constant"]  # fmt: skip
     out = tmp_path / "stopped"
 
     # Sums depend on the number of threads.
