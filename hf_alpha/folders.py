@@ -368,23 +368,8 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 __all__ = [
-    "ADAPTER",
-    "DEEPEST",
-    "OutsideError",
-    "alone",
-    "alone_in",
-    "check_folder_of",
-    "checkpoint_place",
-    "inside",
-    "locked",
-    "may_be_on_hub",
-    "new_folder",
-    "parse_json",
-    "read_json",
-    "refuse_adapter",
-    "remove_leftovers",
-    "replacing",
-    "scratch_folder",
-    "similar_names",
-    "write_text",
-]
+    "ADAPTER", "DEEPEST", "OutsideError", "alone", "alone_in", "check_folder_of",
+    "checkpoint_place", "inside", "locked", "may_be_on_hub", "new_folder", "parse_json",
+    "read_json", "refuse_adapter", "remove_leftovers", "replacing", "scratch_folder",
+    "similar_names", "write_text",
+]  # fmt: skip

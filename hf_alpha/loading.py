@@ -551,16 +551,7 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
 
 
 __all__ = [
-    "CheckpointError",
-    "auto_class",
-    "check_agreement",
-    "check_files",
-    "check_segments",
-    "file_of",
-    "load_checkpoint",
-    "load_config",
-    "load_for",
-    "load_host",
-    "load_parts",
+    "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments",
+    "file_of", "load_checkpoint", "load_config", "load_for", "load_host", "load_parts",
     "load_tokenizer",
-]
+]  # fmt: skip

@@ -280,12 +280,6 @@ def _meanings(docstring: str | None) -> dict[str, str]:
 
 
 __all__ = [
-    "Keys",
-    "RecipeError",
-    "as_written",
-    "json_schema",
-    "meaning",
-    "model_of",
-    "placed",
+    "Keys", "RecipeError", "as_written", "json_schema", "meaning", "model_of", "placed",
     "section",
-]
+]  # fmt: skip

@@ -14,14 +14,7 @@ from typer.testing import CliRunner
 
 from hf_alpha.answer.base import Random
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.card import (
-    CURVE_FILE,
-    HEATMAP_FILE,
-    _example,
-    _examples,
-    make_curve,
-    write_card,
-)
+from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, _example, _examples, make_curve, write_card
 from hf_alpha.cli import app
 from hf_alpha.evaluation import alpha_covariance, evaluate, run
 from hf_alpha.evaluation.compare import trained_region

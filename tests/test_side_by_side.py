@@ -13,13 +13,7 @@ from hf_alpha.evaluation.covariance import AlphaCovariance, CovarianceSample
 from hf_alpha.evaluation.report import Record, Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from hf_alpha.side_by_side import (
-    CURVES_FILE,
-    ENCODINGS,
-    compare_encodings,
-    pooled,
-    with_encoding,
-)
+from hf_alpha.side_by_side import CURVES_FILE, ENCODINGS, compare_encodings, pooled, with_encoding
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 TINY = [

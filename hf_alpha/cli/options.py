@@ -221,23 +221,7 @@ def one_of(choices: dict[str, Any], kind: str, name: str) -> Any:
 
 
 __all__ = [
-    "TASKS",
-    "Beams",
-    "Device",
-    "Exclude",
-    "Hard",
-    "Hardness",
-    "ModelsTask",
-    "Quiet",
-    "Seed",
-    "TrustRemoteCode",
-    "Workers",
-    "by_class",
-    "grouped",
-    "integers",
-    "may_trust",
-    "names_of",
-    "one_of",
-    "refuse",
-    "row_names",
-]
+    "TASKS", "Beams", "Device", "Exclude", "Hard", "Hardness", "ModelsTask", "Quiet", "Seed",
+    "TrustRemoteCode", "Workers", "by_class", "grouped", "integers", "may_trust", "names_of",
+    "one_of", "refuse", "row_names",
+]  # fmt: skip

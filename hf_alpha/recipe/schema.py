@@ -378,9 +378,5 @@ def kind_of(objective: Any, data: Mapping[str, Any]) -> Kind:
 
 
 __all__ = [
-    "DEFAULT_MODEL_TYPE",
-    "Data",
-    "Kind",
-    "Recipe",
-    "model_keys",
-]
+    "DEFAULT_MODEL_TYPE", "Data", "Kind", "Recipe", "model_keys",
+]  # fmt: skip

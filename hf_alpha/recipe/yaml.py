@@ -252,12 +252,6 @@ def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 __all__ = [
-    "HUB_TOKEN",
-    "RECIPE_FILE",
-    "check_shareable",
-    "differences",
-    "leaves",
-    "parse_recipe",
-    "read_recipe",
-    "write_recipe",
-]
+    "HUB_TOKEN", "RECIPE_FILE", "check_shareable", "differences", "leaves", "parse_recipe",
+    "read_recipe", "write_recipe",
+]  # fmt: skip

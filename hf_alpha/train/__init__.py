@@ -8,15 +8,7 @@ from .run import prepare_arguments, train
 from .trainers import AlphaTrainer, Interrupted, NotFiniteError, ObjectiveTrainer
 
 __all__ = [
-    "TRAINER_STATE",
-    "AlphaTrainer",
-    "Interrupted",
-    "NotFiniteError",
-    "ObjectiveTrainer",
-    "config_for",
-    "last_checkpoint",
-    "prepare_arguments",
-    "prepare_data",
-    "prepare_model",
+    "TRAINER_STATE", "AlphaTrainer", "Interrupted", "NotFiniteError", "ObjectiveTrainer",
+    "config_for", "last_checkpoint", "prepare_arguments", "prepare_data", "prepare_model",
     "train",
-]
+]  # fmt: skip

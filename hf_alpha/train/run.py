@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    Seq2SeqTrainingArguments,
-    set_seed,
-)
+from transformers import Seq2SeqTrainingArguments, set_seed
 from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -17,13 +14,7 @@ from hf_alpha.data.own import OwnPairs
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
-from hf_alpha.recipe import (
-    RECIPE_FILE,
-    Recipe,
-    RecipeError,
-    named_code,
-    write_recipe,
-)
+from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, named_code, write_recipe
 from hf_alpha.settings import section
 from hf_alpha.trust import remember_recipe
 
@@ -39,13 +30,7 @@ from .checkpoints import (
     whole_checkpoint,
 )
 from .models import complete_rules, prepare_model
-from .trainers import (
-    AlphaTrainer,
-    Interrupted,
-    ObjectiveTrainer,
-    RunTrainer,
-    StopOnInterrupt,
-)
+from .trainers import AlphaTrainer, Interrupted, ObjectiveTrainer, RunTrainer, StopOnInterrupt
 
 
 def train(

@@ -16,13 +16,7 @@ import pyarrow.compute as pc
 import torch
 from datasets import Dataset
 from torch.utils.data import Sampler, SequentialSampler
-from transformers import (
-    PrinterCallback,
-    ProgressCallback,
-    Seq2SeqTrainer,
-    Trainer,
-    TrainerCallback,
-)
+from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Trainer, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.bucket import BucketSampler
@@ -397,14 +391,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "PATIENCE",
-    "AlphaTrainer",
-    "AnswerRates",
-    "FiniteSteps",
-    "Interrupted",
-    "NotFiniteError",
-    "ObjectiveTrainer",
-    "RunTrainer",
-    "StopOnInterrupt",
-    "bucket_keys",
-]
+    "PATIENCE", "AlphaTrainer", "AnswerRates", "FiniteSteps", "Interrupted", "NotFiniteError",
+    "ObjectiveTrainer", "RunTrainer", "StopOnInterrupt", "bucket_keys",
+]  # fmt: skip
