@@ -59,10 +59,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
-TOKENIZERS = {
-    "GeometricTokenizer": "tokenization_geometric",
-    "TextTokenizer": "tokenization_text",
-}
+TOKENIZERS = {"GeometricTokenizer": "tokenization_geometric", "TextTokenizer": "tokenization_text"}
 """Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
 SYMBOL_MODEL_TYPES = ("alpha", "alpha-retrofit", "folnet")

@@ -1,7 +1,6 @@
 """Folders that several runs may want, and that a killed run leaves half-made."""
 
 import difflib
-import errno
 import fcntl
 import json
 import logging
@@ -131,9 +130,9 @@ def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _lock(descriptor: int, folder: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
-            return False
         logger.warning("%s cannot be locked (%s): start no other run there", folder, error)
     return True
 

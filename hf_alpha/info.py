@@ -92,7 +92,7 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
     best = "relational" if "relational" in taken else taken[0]
     said = {
         "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {best}, then "
-        "train it on your pairs (checkpoint: OUT in a recipe)",
+        "train it on your pairs (checkpoint: OUT in a recipe)"
     }
     return said | ({"not": "; ".join(reasons)} if reasons else {})
 

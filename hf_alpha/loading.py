@@ -374,8 +374,7 @@ def _check_tokens(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     digest = getattr(config, "token_digest", None)
     if digest is not None and not has_tokens(tokenizer, digest):
         raise _disagreement(
-            place,
-            "the tokenizer has other tokens than the model was made for, or in another order",
+            place, "the tokenizer has other tokens than the model was made for, or in another order"
         )
 
 

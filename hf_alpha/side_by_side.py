@@ -20,6 +20,7 @@ from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
 from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.folders import alone_in, read_json, write_text
+from hf_alpha.modeling.choices import check_known, check_unique
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
@@ -181,9 +182,9 @@ def _check(recipe: Recipe, encodings: Sequence[str]) -> None:
             "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
             "evaluate MODEL MODEL --out DIR makes the table"
         )
+    check_unique("encodings", list(encodings))
     for name in encodings:
-        if name not in ENCODINGS or encodings.count(name) > 1:
-            raise ValueError(f"encoding {name!r}: choose from {', '.join(ENCODINGS)}, each once")
+        check_known("encoding", name, ENCODINGS)
 
 
 def with_encoding(recipe: Recipe, name: str, folder: Path, **training: Any) -> Recipe:

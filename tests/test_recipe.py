@@ -310,28 +310,13 @@ training: {output_dir: out}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            "data.path=x",
-            "data: 'path' is for a dataset in a folder: give one of 'path'",
-        ),
-        (
-            "data.validation=1.5",
-            "data: validation: give a share between 0 and 1, or a file, not",
-        ),
+        ("data.path=x", "data: 'path' is for a dataset in a folder: give one of 'path'"),
+        ("data.validation=1.5", "data: validation: give a share between 0 and 1, or a file, not"),
         ("data.train={split: train}", "data: train: the key 'path' is missing"),
         ("data.test={path: a, name: b}", "data: test: unknown key 'name'"),
-        (
-            "num_symbols=3",
-            "'num_symbols' is for problems of a task: .* a 'count' in",
-        ),
-        (
-            "transducer=here",
-            "'transducer' is for an objective that does not answer: name one",
-        ),
-        (
-            "data.pair=other",
-            "data: 'pair' is for an objective that does not answer: name one",
-        ),
+        ("num_symbols=3", "'num_symbols' is for problems of a task: .* a 'count' in"),
+        ("transducer=here", "'transducer' is for an objective that does not answer: name one"),
+        ("data.pair=other", "data: 'pair' is for an objective that does not answer: name one"),
         ("data={path: x}", "'symbols' is for your own pairs: 'data' has no 'train'"),
         ("objective={name: [class]}", r"objective: no objective \['class'\]; known: answer"),
     ],

@@ -133,7 +133,7 @@ def test_recipes_differ_in_the_encoding_alone(changes):
         assert other.training == {**recipe.training, "output_dir": "elsewhere"}
         faster = with_encoding(recipe, name, Path("elsewhere"), learning_rate=1.0)
         assert faster.training == {**other.training, "learning_rate": 1.0}
-    with pytest.raises(ValueError, match="encoding 'telepathy': choose from learned"):
+    with pytest.raises(ValueError, match="unknown encoding 'telepathy': choose one of learned"):
         compare_encodings(recipe, ["telepathy"], [], Path("elsewhere"))
 
 

@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hf_alpha.cli.common import read_inputs, say
-from hf_alpha.cli.options import (
-    TASKS,
-    Exclude,
-    Hard,
-    Hardness,
-    Quiet,
-    Seed,
-    Workers,
-    grouped,
-    integers,
-    refuse,
-)
+from hf_alpha.cli.options import TASKS, Quiet, Seed, grouped, integers, refuse
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
@@ -45,8 +34,18 @@ class Formulas:
             "task's own, such as the papers'; a wrong name lists them."
         ),
     ] = None
-    hard: Hard = 0.0
-    hardness: Hardness = 1
+    hard: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Least share of hard formulas; the data's README.md says what is hard.",
+        ),
+    ] = 0.0
+    hardness: Annotated[
+        int,
+        typer.Option(min=1, help="What counts as hard: the larger, the harder; see README.md too."),
+    ] = 1
     equivalence: Annotated[
         str,
         typer.Option(
@@ -66,7 +65,14 @@ class TestData:
         bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
     ] = False
     per_cell: Annotated[int, typer.Option(min=1, help="With --grid: formulas in a cell.")] = 100
-    exclude: Exclude = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Training data of a model: no formula tested is equivalent to one of its rows, "
+            "those of a split called test left aside. For models trained on data of another "
+            "version; may be repeated."
+        ),
+    ] = None
 
 
 @grouped
@@ -85,7 +91,9 @@ def generate_data(
     samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
     formulas: Formulas,
     test: TestData,
-    workers: Workers = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; they do not change the result.")
+    ] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Generate a dataset of formulas and answers; equivalent formulas are in one split.

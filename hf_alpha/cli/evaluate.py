@@ -51,8 +51,7 @@ class Problems:
         str | None, typer.Option(help="Its split; by default test, or the only one.")
     ] = None
     symbols: Annotated[
-        str | None,
-        typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8."),
+        str | None, typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8.")
     ] = None
     sizes: Annotated[
         str | None, typer.Option(help="Only with so many tokens; of formulas that are drawn, 1-15.")

@@ -57,8 +57,7 @@ def info(
 @may_trust("folder")
 def push(
     folder: Annotated[
-        Path,
-        typer.Argument(exists=True, file_okay=False, help="Model folder, or dataset folder."),
+        Path, typer.Argument(exists=True, file_okay=False, help="Model folder, or dataset folder.")
     ],
     repository: Annotated[str, typer.Argument(help="owner/name on the Hub.")],
     private: Annotated[

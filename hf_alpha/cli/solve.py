@@ -83,8 +83,7 @@ class Output:
         typer.Option(help="Write these objects into a file (*.jsonl) as they are found."),
     ] = None
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on where an earlier start left the file of --out."),
+        bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -117,7 +116,7 @@ def solve(
         typer.Option(
             help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
             "the model's recipe.yaml or tokenizer says; without a model, the operators of the "
-            "first formula say it.",
+            "first formula say it."
         ),
     ] = None,
     method: Annotated[
@@ -125,7 +124,7 @@ def solve(
         typer.Option(
             help="model, solver (logic alone), or auto: both, the solver first, unless you say "
             "what only a model can do (--model, --top, --first-correct, --beams, "
-            "--max-new-tokens).",
+            "--max-new-tokens)."
         ),
     ] = "auto",
     timeout: Annotated[

@@ -74,10 +74,7 @@ class Heatmap:
 
     @classmethod
     def of(
-        cls,
-        report: Report,
-        metric: str = "correct",
-        training_region: Region | None = None,
+        cls, report: Report, metric: str = "correct", training_region: Region | None = None
     ) -> "Heatmap":
         """Take a heatmap from a report.
 
@@ -227,10 +224,7 @@ def _outline(axis: "Axes", region: Region) -> None:
 
 
 def _label(
-    figure: "Figure",
-    axes: np.ndarray,
-    panels: Sequence[Heatmap],
-    colors: "ScalarMappable",
+    figure: "Figure", axes: np.ndarray, panels: Sequence[Heatmap], colors: "ScalarMappable"
 ) -> None:
     from matplotlib.ticker import PercentFormatter
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.folders import parse_json, read_json, write_text
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.plain_text import aligned
 from hf_alpha.tasks import Verdict
 
@@ -158,18 +159,11 @@ class Rates:
         Raises:
             ValueError: no such rate.
         """
+        check_known("rate", name, (*OUTCOMES, "top_n", EDIT_DISTANCE))
         if name == EDIT_DISTANCE:
             return float("nan") if self.edit_distance is None else self.edit_distance
-        if name == "top_n":
-            part = self.any_correct
-        elif name == "correct":
-            part = self.outcomes["exact"] + self.outcomes["correct"]
-        elif name in self.outcomes:
-            part = self.outcomes[name]
-        else:
-            raise ValueError(
-                f"no rate {name!r}: choose one of {', '.join(OUTCOMES)}, top_n, {EDIT_DISTANCE}"
-            )
+        right = self.outcomes["exact"] + self.outcomes["correct"]
+        part = {**self.outcomes, "correct": right, "top_n": self.any_correct}[name]
         return part / self.count if self.count else float("nan")
 
     @property

@@ -45,10 +45,7 @@ def test_a_grid_has_each_cell(tmp_path):
         (["--sample", "3"], "No such option"),
         (["--grid", "--samples", "5"], "--samples is for training data, and --grid makes test"),
         (["--per-cell", "5"], "--per-cell is for test data, which --grid makes: leave it out"),
-        (
-            ["--grid", "--symbols", "9", "--sizes", "1-3"],
-            "there is no problem with these settings",
-        ),
+        (["--grid", "--symbols", "9", "--sizes", "1-3"], "there is no problem with these settings"),
     ],
 )
 def test_data_that_cannot_be_made(tmp_path, arguments, message):

@@ -92,7 +92,7 @@ def test_reports_of_earlier_versions_are_read(tmp_path):
 def test_load_says_what_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no report\.json"):
         Report.load(tmp_path)
-    with pytest.raises(ValueError, match="no rate 'precision'"):
+    with pytest.raises(ValueError, match="unknown rate 'precision'"):
         Rates.of([]).rate("precision")
 
 
