@@ -127,12 +127,10 @@ def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
     columns = max(1, min(len(heatmaps), int(16 / (width + 0.4))))
     lines = -(-len(heatmaps) // columns)
 
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     inches = (width + 0.5) * columns + 1.3
     figure = Figure(figsize=(inches, (height + 0.75) * lines + 0.55), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axis, heatmap in zip(axes.flat, heatmaps, strict=False):
         _draw_panel(axis, heatmap, rows, sizes, colors, full_count)
