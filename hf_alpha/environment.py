@@ -23,9 +23,10 @@ EXTRAS = {
     "pytorch_optimizer": "optimizers",
     "pyahocorasick": "transduction",
     "pynini": "transduction",
+    **{name: name for name in ("tensorboard", "wandb", "trackio")},
 }
 """Optional package -> the extra that brings it."""
-OPTIONAL = (*EXTRAS, "peft", "tensorboard", "trackio", "wandb")
+OPTIONAL = (*EXTRAS, "peft")
 
 
 def install_command(package: str) -> str:

@@ -508,22 +508,24 @@ def test_streamed_pairs_are_trained(own_task):
 
 
 @pytest.mark.parametrize(
-    ("body", "changes", "message"),
+    ("body", "message"),
     [
-        ("    return 1 / 0", [], "check: swap_check:check, training pair 0 .*: ZeroDivisionError"),
-        ("    return 'maybe'", [], "check: .*returned 'maybe'"),
-        ("", [], "check: .*IndentationError"),
-        (
-            "    return True\ndef score(predictions, references):\n    return 'good'",
-            ["measures={score: 'swap_check:score'}"],
-            "measures: measure swap_check:score: it returned 'good'",
-        ),
+        ("    return 1 / 0", "check: swap_check:check, training pair 0 .*: ZeroDivisionError"),
+        ("    return 'maybe'", "check: .*returned 'maybe'"),
+        ("", "check: .*IndentationError"),
     ],
 )
-def test_code_that_fails_ends_before_training(own_task, body, changes, message):
+def test_a_check_that_fails_ends_before_training(own_task, body, message):
     (own_task / "swap_check.py").write_text(f"def check(source, answer, target):\n{body}\n")
     with pytest.raises(RecipeError, match=message):
-        train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
+        train(read_recipe("own.yaml", QUIET), say=lambda _: None)
+    assert not (own_task / "out" / "model.safetensors").exists()
+
+
+def test_a_measure_that_returns_no_number_ends_before_training(own_task):
+    (own_task / "poor.py").write_text("def score(predictions, references):\n    return 'good'\n")
+    with pytest.raises(RecipeError, match="measures: measure poor:score: it returned 'good'"):
+        train(read_recipe("own.yaml", [*QUIET, "measures={score: 'poor:score'}"]))
     assert not (own_task / "out" / "model.safetensors").exists()
 
 
