@@ -136,7 +136,9 @@ def test_the_command_starts_in_the_root_of_a_checkout():
     root = Path(__file__).parents[3]
     done = own_process.run("-m", "benchmarks.studies", "encoding", cwd=root)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: unknown table 'encoding': choose one of encodings, heatmaps")
+    assert done.stderr.startswith(
+        "error: unknown table 'encoding': choose one of encodings, heatmaps"
+    )
 
 
 def test_the_command_names_what_there_is():
