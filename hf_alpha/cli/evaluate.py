@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
     from hf_alpha.recipe import Recipe
 
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for the report, where a killed run continues; of one model, by default "
-        "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Problems:
@@ -171,7 +163,13 @@ def evaluate(
     command: typer.Context,
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
     *,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the report, where a killed run continues; of one model, by default "
+            "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
+        ),
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(help="Models that do not answer: a column; metrics for each of its values."),
@@ -324,4 +322,4 @@ def report_folder(models: list[str], data: str | None, *choices: object) -> Path
     return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
-__all__ = ["Out", "evaluate"]
+__all__ = ["evaluate"]

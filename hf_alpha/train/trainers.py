@@ -22,7 +22,6 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import evaluate
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.tasks import Task
@@ -251,43 +250,20 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
         self, *args: Any, answered: tuple[Task, list[dict[str, Any]]] | None = None, **kwargs: Any
     ):
         super().__init__(*args, **kwargs)
-        self._answer_rates: AnswerRates | None = None
-        if answered is not None:
-            task, rows = answered
-            self._answer_rates = AnswerRates(task, self.processing_class, rows)
+        self._answered = answered
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
         """Evaluate as the base class does; answer problems too, if there are some."""
         output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
-        if self._answer_rates is not None:
-            rates = self._answer_rates(self.accelerator.unwrap_model(self.model))
-            output.metrics.update({f"{metric_key_prefix}_{key}": x for key, x in rates.items()})
+        if self._answered is not None and self._answered[1]:
+            model = self.accelerator.unwrap_model(self.model)
+            rates = evaluate(model, self.processing_class, *self._answered, progress=False).overall
+            output.metrics[f"{metric_key_prefix}_correct"] = rates.correct
+            if rates.edit_distance is not None:
+                output.metrics[f"{metric_key_prefix}_edit_distance"] = rates.edit_distance
         return output
-
-
-@dataclass
-class AnswerRates:
-    """Answers a few problems, and says how many answers are right, and how far they are off.
-
-    Attributes:
-        task: checks answers.
-        tokenizer: that of the model.
-        rows: the problems, as evaluation takes them.
-    """
-
-    task: Task
-    tokenizer: AnyTokenizer
-    rows: list[dict[str, Any]]
-
-    def __call__(self, model: Any) -> dict[str, float]:
-        """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
-        if not self.rows:
-            return {}
-        report = evaluate(model, self.tokenizer, self.task, self.rows, progress=False).overall
-        rates = {"correct": report.correct, "edit_distance": report.edit_distance}
-        return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 class _KeepInStep(TrainerCallback):
@@ -391,6 +367,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "PATIENCE", "AlphaTrainer", "AnswerRates", "FiniteSteps", "Interrupted", "NotFiniteError",
+    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError",
     "ObjectiveTrainer", "RunTrainer", "StopOnInterrupt", "bucket_keys",
 ]  # fmt: skip
