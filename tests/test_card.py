@@ -2,7 +2,6 @@ import json
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
@@ -225,9 +224,3 @@ def test_a_card_of_numbers_has_no_picture_of_shares(tmp_path):
     card = evaluated(tmp_path / "out", "--by", "half")
     assert "results.png" not in card.text and "lowest" not in card.text
     assert "trust_remote_code" not in card.text and card.data.tags == ["hf_alpha"]
-
-
-def test_a_license_is_for_a_card():
-    model = str(Path(__file__).parents[1] / "model_cards" / "small" / "copying-learned-small")
-    done = CliRunner().invoke(app, ["evaluate", model, "--license", "mit"])
-    assert "give --card too" in str(done.exception)

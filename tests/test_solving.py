@@ -681,7 +681,7 @@ def test_answers_in_a_file_are_resumed(tmp_path):
     nowhere = tmp_path / "no" / "o.jsonl"
     assert f"no folder {nowhere.parent} to write" in hf_alpha("solve", "a", "--out", nowhere).error
     assert f"{tmp_path} is a folder" in hf_alpha("solve", "a", "--out", tmp_path).error
-    assert "--resume goes with --out" in hf_alpha("solve", "a", "--resume").error
+    assert "--resume goes on with the file of --out" in hf_alpha("solve", "a", "--resume").error
 
 
 def rows_in(file: Path) -> list[dict]:

@@ -111,11 +111,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """The card that is written beside each model.
-
-    Raises:
-        ValueError: a licence is given without a card.
-    """
+    """The card that is written beside each model."""
 
     PANEL: ClassVar[str] = "Cards"
     card: Annotated[
@@ -129,10 +125,6 @@ class Card:
     license: Annotated[
         str | None, typer.Option(help="For --card: the model's, such as cc-by-nc-4.0.")
     ] = None
-
-    def __post_init__(self) -> None:
-        if self.license is not None and not self.card:
-            raise ValueError("--license is what a card says: give --card too")
 
     def check(self, models: list[str]) -> None:
         """Refuse to write beside models that are elsewhere.
@@ -191,6 +183,8 @@ def evaluate(
     from hf_alpha.recipe import writes_answers
 
     card.check(models)
+    if not card.card:
+        refuse(command, ["license"], "is what a card says, and there is no --card")
     device = choose_device()
     writing = [model for model in models if writes_answers(model)]
     others = [model for model in models if model not in writing]

@@ -13,7 +13,16 @@ import typer
 
 from hf_alpha.answer.records import Records
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
-from hf_alpha.cli.options import TASKS, Beams, Device, ModelsTask, by_class, grouped, may_trust
+from hf_alpha.cli.options import (
+    TASKS,
+    Beams,
+    Device,
+    ModelsTask,
+    by_class,
+    grouped,
+    may_trust,
+    refuse,
+)
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -68,11 +77,7 @@ class ModelAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """How answers are written for programs.
-
-    Raises:
-        ValueError: a file is to be gone on with, and none is named.
-    """
+    """How answers are written for programs."""
 
     PANEL: ClassVar[str] = "For programs"
     json_lines: Annotated[
@@ -86,14 +91,11 @@ class Output:
         bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
     ] = False
 
-    def __post_init__(self) -> None:
-        if self.resume and self.out is None:
-            raise ValueError("--resume goes with --out, the file that it goes on with")
-
 
 @may_trust("model")
 @grouped
 def solve(
+    command: typer.Context,
     formulas: Annotated[
         list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
     ] = None,
@@ -162,8 +164,10 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    if explain and (output.json_lines or output.out is not None):
-        raise ValueError("--explain is for people, --json and --out are for programs")
+    if output.out is None:
+        refuse(command, ["resume"], "goes on with the file of --out, and none is named")
+    if output.json_lines or output.out is not None:
+        refuse(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
         check_places(model)
     settings = Settings(
@@ -335,6 +339,7 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
 
 @may_trust("model")
 def demo(
+    command: typer.Context,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -356,8 +361,8 @@ def demo(
     pip install -e '.\[demo]'
     """
     check_places(*model or ())
-    if task is not None and not model:
-        raise ValueError("--task says what a model of yours solves: name it with --model")
+    if not model:
+        refuse(command, ["task"], "says what a model of yours solves, and no --model is named")
     from hf_alpha.demo.choices import page_choices
     from hf_alpha.demo.server import serve
 

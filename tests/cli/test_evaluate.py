@@ -102,7 +102,10 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
         (["--symbols", "three"], "'three' is no range of numbers"),
         (["--task", "chess"], "unknown task 'chess'"),
         (["--beams", "0"], "Invalid value for '--beams'"),
-        (["--license", "mit"], "--license is what a card says: give --card too"),
+        (
+            ["--license", "mit"],
+            "--license is what a card says, and there is no --card: leave it out",
+        ),
     ],
 )
 def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
