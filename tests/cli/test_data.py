@@ -98,7 +98,7 @@ def test_transduce(tmp_path):
         (["a"], "name a --lexicon, --rules or a --transducer"),
         (["a", "--transducer", folder, "--match", "all"], "has its own match: leave it out"),
         (["a", "b", *files, "--svg", svg], "--svg draws one text, and there are 2"),
-        (["a", "--lexicon", tmp_path / "c.tsv"], "c.tsv: name a lexicon"),
+        (["a", "--lexicon", tmp_path / "c.tsv"], "c.tsv"),
         (["a", "--transducer", tmp_path], f"there is no transducer in {tmp_path}: hf-alpha trans"),
         (
             ["a", *files, "--svg", tmp_path / "no" / "a.svg"],
