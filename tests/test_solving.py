@@ -338,8 +338,8 @@ def test_extended_on_the_way_answers_as_extended_before(streams):
         (["--model", "nowhere/at/all", "a"], "error: no checkpoint folder 'nowhere/at/all'"),
         (["--model", ".", "a"], "error: '.' is no checkpoint folder"),
         ([], "error: no formula: the input is empty"),
-        (["--file", "nowhere.txt"], "File 'nowhere.txt' does not exist"),
-        (["--file", "."], "File '.' is a directory"),
+        (["--file", "nowhere.txt"], "file 'nowhere.txt' does not exist"),
+        (["--file", "."], "file '.' is a directory"),
         (
             ["--task", "chess", "a"],
             "error: unknown task 'chess': choose one of copying, ltl, propositional",
