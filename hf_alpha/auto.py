@@ -22,6 +22,13 @@ ROOTS = ("transformers", OURS)
 KINDS = ("configuration", "modeling", "tokenization")
 """What modules there and here are named after: `modeling_auto`, `modeling_alpha`."""
 
+
+def _heads(model: str, *kinds: str) -> dict[str, tuple[str, str]]:
+    """Return the heads of a model that are called as their Auto classes."""
+    module = f"modeling_{model.lower()}"
+    return {f"AutoModelFor{kind}": (module, f"{model}For{kind}") for kind in kinds}
+
+
 MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "alpha": {
         "AutoConfig": ("configuration_alpha", "AlphaConfig"),
@@ -38,30 +45,17 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "folnet": {
         "AutoConfig": ("configuration_folnet", "FolnetConfig"),
         "AutoModel": ("modeling_folnet", "FolnetModel"),
-        "AutoModelForPreTraining": ("modeling_folnet", "FolnetForPreTraining"),
-        "AutoModelForMaskedLM": ("modeling_folnet", "FolnetForMaskedLM"),
-        "AutoModelForSequenceClassification": (
-            "modeling_folnet",
-            "FolnetForSequenceClassification",
+        **_heads(
+            "Folnet",
+            *("PreTraining", "MaskedLM", "SequenceClassification", "TokenClassification"),
+            *("MultipleChoice", "QuestionAnswering", "CausalLM"),
         ),
-        "AutoModelForTokenClassification": ("modeling_folnet", "FolnetForTokenClassification"),
-        "AutoModelForMultipleChoice": ("modeling_folnet", "FolnetForMultipleChoice"),
-        "AutoModelForQuestionAnswering": ("modeling_folnet", "FolnetForQuestionAnswering"),
-        "AutoModelForCausalLM": ("modeling_folnet", "FolnetForCausalLM"),
         "AutoModelForSeq2SeqLM": ("modeling_folnet", "FolnetForConditionalGeneration"),
     },
     "geometric": {
         "AutoConfig": ("configuration_geometric", "GeometricConfig"),
         "AutoModel": ("modeling_geometric", "GeometricModel"),
-        "AutoModelForMaskedLM": ("modeling_geometric", "GeometricForMaskedLM"),
-        "AutoModelForSequenceClassification": (
-            "modeling_geometric",
-            "GeometricForSequenceClassification",
-        ),
-        "AutoModelForTokenClassification": (
-            "modeling_geometric",
-            "GeometricForTokenClassification",
-        ),
+        **_heads("Geometric", "MaskedLM", "SequenceClassification", "TokenClassification"),
     },
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""

@@ -18,14 +18,12 @@ REQUIRED = (
     "py-aiger",
     "python-sat",
 )
-TRACKERS = ("tensorboard", "wandb", "trackio")
-"""Trackers of training that have an extra of hf_alpha, called like them."""
 EXTRAS = {
     "spottl": "ltl",
     "pytorch_optimizer": "optimizers",
     "pyahocorasick": "transduction",
     "pynini": "transduction",
-    **{name: name for name in TRACKERS},
+    **{name: name for name in ("tensorboard", "wandb", "trackio")},
 }
 """Optional package -> the extra that brings it."""
 OPTIONAL = (*EXTRAS, "peft")
@@ -41,14 +39,15 @@ def describe_environment() -> str:
     """Return versions of what matters for a bug report, a line each; no user's paths or names."""
     import torch
 
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    devices = ["cpu"] + [str(accelerator)] * torch.accelerator.device_count()
     lines = {
         "hf_alpha": version("hf_alpha"),
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
         "processor": f"{processor()}, {os.cpu_count()} cores",
-        "threads": f"{torch.get_num_threads()} for an operation of torch",
-        "torch": f"{torch.__version__} ({_build()})",
-        "devices": ", ".join(["cpu", *_accelerators()]),
+        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads",
+        "devices": ", ".join(devices),
         **{package: _version(package) for package in (*REQUIRED, *OPTIONAL)},
     }
     width = max(map(len, lines))
@@ -62,30 +61,6 @@ def _version(package: str) -> str:
         return f"not installed ({install_command(package)})"
 
 
-def _build() -> str:
-    """Return what PyTorch was built for."""
-    import torch
-
-    if torch.version.cuda is not None:
-        return f"CUDA {torch.version.cuda} build"
-    return "CPU build" if torch.version.hip is None else f"ROCm {torch.version.hip} build"
-
-
-def _accelerators() -> list[str]:
-    """Return the name of each device beside the CPU, by its PyTorch name."""
-    import torch
-
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
-    if accelerator is None:
-        return []
-    module = torch.get_device_module(accelerator)
-    names = []
-    for index in range(torch.accelerator.device_count()):
-        label = f" ({module.get_device_name(index)})" if hasattr(module, "get_device_name") else ""
-        names.append(f"{accelerator.type}:{index}{label}")
-    return names
-
-
 def processor() -> str:
     """Return the name of the processor."""
     with suppress(OSError):  # where there is no such file
@@ -95,4 +70,4 @@ def processor() -> str:
     return platform.machine()
 
 
-__all__ = ["TRACKERS", "describe_environment", "install_command", "processor"]
+__all__ = ["describe_environment", "install_command", "processor"]

@@ -294,21 +294,23 @@ class FirstLook:
                 class matches nothing, patterns match everything, or pairs are bad; the message
                 names the first ones.
         """
+        if (found := next(self._faults(), None)) is not None:
+            raise ValueError(found)
+
+    def _faults(self) -> Iterator[str]:
         if not self.rows:
-            raise ValueError("the data holds no pair")
+            yield "the data holds no pair"
         sources = f"the {self.rows:,} sources, of which the first is {str(self._first)!r}"
         advice = f"look at `symbols` and at {sources}"
         rules = self.finder.rules
         if self.nameless == self.rows and any(rule.is_sought for rule in rules.values()):
-            raise ValueError(f"no source has a name: {advice}")
+            yield f"no source has a name: {advice}"
         patterns = {name: rule.pattern for name, rule in rules.items() if rule.pattern is not None}
         for name, pattern in patterns.items():
             if not self.names[name]:
-                raise ValueError(
-                    f"symbols: {name!r}: the pattern {pattern!r} matches no word: {advice}"
-                )
+                yield f"symbols: {name!r}: the pattern {pattern!r} matches no word: {advice}"
         if self._only_names and len(patterns) == len(rules):
-            raise ValueError(
+            yield (
                 f"symbols: {' and '.join(map(repr, patterns.values()))} match every word of all "
                 f"pairs, so that nothing but names is left: {advice}. If that is meant, list the "
                 "names as `tokens`"
@@ -318,10 +320,10 @@ class FirstLook:
                 f"{self.bad_rows[reason]:,}: {reason}: {', '.join(first)}"
                 for reason, first in self.bad.items()
             )
-            raise ValueError(
+            yield (
                 f"{self.bad_rows.total():,} of {self.rows:,} pairs cannot be learnt: "
                 f"{'; '.join(reasons)}. Mend them, change `symbols` (words that are no "
-                "names are `reserved`), or leave them out by --drop-bad"
+                "names are `reserved`), or leave them out by data.drop_bad=true"
             )
 
 
@@ -429,16 +431,6 @@ def _shown(text: MarkedText) -> str:
 
 
 __all__ = [
-    "FIRST_LOOK_FILE",
-    "LACKING",
-    "TOO_MANY",
-    "FirstLook",
-    "TrainingFacts",
-    "classes_of",
-    "fault",
-    "listed",
-    "look_at_tests",
-    "mark",
-    "unknown_id",
-    "unknown_words",
-]
+    "FIRST_LOOK_FILE", "LACKING", "TOO_MANY", "FirstLook", "TrainingFacts", "classes_of",
+    "fault", "listed", "look_at_tests", "mark", "unknown_id", "unknown_words",
+]  # fmt: skip

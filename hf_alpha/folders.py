@@ -1,7 +1,6 @@
 """Folders that several runs may want, and that a killed run leaves half-made."""
 
 import difflib
-import errno
 import fcntl
 import json
 import logging
@@ -131,9 +130,9 @@ def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _lock(descriptor: int, folder: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
-            return False
         logger.warning("%s cannot be locked (%s): start no other run there", folder, error)
     return True
 
@@ -227,16 +226,6 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 def _unfinished(folder: Path, name: str | None) -> Iterator[Path]:
     """Return what is being written in a folder, or was."""
     return folder.glob(f".{'*' if name is None else escape(name)}.{_HEX}")
-
-
-def check_file(path: Path, role: str) -> None:
-    """Check that there is a file, of which kind ever.
-
-    Raises:
-        FileNotFoundError: there is none; the message says what it shall be.
-    """
-    if path.is_dir() or not path.exists():
-        raise FileNotFoundError(f"there is no file {path}: name {role}")
 
 
 def may_be_on_hub(name: str) -> bool:
@@ -378,24 +367,8 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 __all__ = [
-    "ADAPTER",
-    "DEEPEST",
-    "OutsideError",
-    "alone",
-    "alone_in",
-    "check_file",
-    "check_folder_of",
-    "checkpoint_place",
-    "inside",
-    "locked",
-    "may_be_on_hub",
-    "new_folder",
-    "parse_json",
-    "read_json",
-    "refuse_adapter",
-    "remove_leftovers",
-    "replacing",
-    "scratch_folder",
-    "similar_names",
-    "write_text",
-]
+    "ADAPTER", "DEEPEST", "OutsideError", "alone", "alone_in", "check_folder_of",
+    "checkpoint_place", "inside", "locked", "may_be_on_hub", "new_folder", "parse_json",
+    "read_json", "refuse_adapter", "remove_leftovers", "replacing", "scratch_folder",
+    "similar_names", "write_text",
+]  # fmt: skip

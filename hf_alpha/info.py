@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from huggingface_hub import get_local_safetensors_metadata, get_safetensors_metadata
 from huggingface_hub.errors import NotASafetensorsRepoError, SafetensorsParsingError
-from huggingface_hub.utils import SafetensorsRepoMetadata
 from transformers import PreTrainedConfig
 
 from hf_alpha.card import RENAMINGS, backbone_type
@@ -26,7 +25,7 @@ from hf_alpha.loading import (
     spells_names,
 )
 from hf_alpha.plain_text import printable
-from hf_alpha.recipe import recipe_beside
+from hf_alpha.recipe import recipe_beside, writes_answers
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.train import TRAINER_STATE
 
@@ -51,40 +50,37 @@ def describe_model(place: str) -> str:
         ValueError: a file is damaged, the model is of another kind, or model and tokenizer
             disagree.
     """
-    answers = _answers(place)
+    answers = writes_answers(place)
     config = load_config(place)
-    if answers and not hasattr(config, "symbol_classes"):
-        return _describe_host(place, config)
-    config, tokenizer = load_parts(place, answers)
+    is_host = answers and not hasattr(config, "symbol_classes")
+    if is_host:
+        tokenizer = load_tokenizer(str(Path(place).expanduser()))
+    else:
+        config, tokenizer = load_parts(place, answers)
     has_symbols = hasattr(config, "encoding") and bool(config.symbol_classes)
+    segments = ", ".join(getattr(config, "segment_labels", []))
     lines = {
-        "model type": f"{config.model_type}, {_kind(config)}",
+        "model type": f"{config.model_type}, {_kind(config)}"
+        + " of Transformers, without symbols" * is_host,
         **(_encoding(config) if has_symbols else {}),
         "sizes": getattr(config, "size_text", f"width {config.hidden_size}"),
         "parameters": _parameters(config),
         "weights": _weights(place),
         **(_symbols(config, tokenizer) if has_symbols else {"tokens": f"{len(tokenizer):,}"}),
-        **_segments(config),
+        **(
+            {"names": "written as its own words, by its tokenizer"}
+            if is_host and spells_names(place)
+            else {}
+        ),
+        **({"segments": segments} if segments else {}),
+        **(_conversion(place, config, tokenizer) if is_host else {}),
         **_origin(place),
     }
-    load = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
-    load = f"  load          import hf_alpha; model, tokenizer = hf_alpha.{load}"
-    return "\n".join([place, *(_line(name, value) for name, value in lines.items()), load])
-
-
-def _describe_host(place: str, config: PreTrainedConfig) -> str:
-    """Describe a model of Transformers that writes text, and say whether it can be converted."""
-    tokenizer = load_tokenizer(str(Path(place).expanduser()))
-    lines = {
-        "model type": f"{config.model_type}, {_kind(config)} of Transformers, without symbols",
-        "parameters": _parameters(config),
-        "weights": _weights(place),
-        "tokens": f"{len(tokenizer):,}",
-        **({"names": "written as its own words, by its tokenizer"} if spells_names(place) else {}),
-        **_conversion(place, config, tokenizer),
-        **_origin(place),
-    }
-    return "\n".join([place, *(_line(name, value) for name, value in lines.items())])
+    text = [place, *(_line(name, value) for name, value in lines.items())]
+    if not is_host:
+        load = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
+        text.append(f"  load          import hf_alpha; model, tokenizer = hf_alpha.{load}")
+    return "\n".join(text)
 
 
 def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
@@ -102,17 +98,9 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
     best = "relational" if "relational" in taken else taken[0]
     said = {
         "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {best}, then "
-        "train it on your pairs (checkpoint: OUT in a recipe)",
+        "train it on your pairs (checkpoint: OUT in a recipe)"
     }
     return said | ({"not": "; ".join(reasons)} if reasons else {})
-
-
-def _answers(place: str) -> bool:
-    """Return whether a model writes answers: it can, and was not trained for something else."""
-    if auto_class(load_config(place)) not in ANSWERING:
-        return False
-    recipe = recipe_beside(place)
-    return recipe is None or recipe.aim.answers
 
 
 def _kind(config: PreTrainedConfig) -> str:
@@ -142,12 +130,6 @@ def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
     }
 
 
-def _segments(config: PreTrainedConfig) -> dict[str, str]:
-    """Return the labels of segments that the model reads, if there are some."""
-    labels = getattr(config, "segment_labels", [])
-    return {"segments": ", ".join(labels)} if labels else {}
-
-
 def _line(name: str, value: str) -> str:
     return textwrap.fill(
         f"  {name:<13} {printable(value)}", 100, subsequent_indent=" " * 16, break_on_hyphens=False
@@ -164,8 +146,13 @@ def _parameters(config: PreTrainedConfig) -> str:
 def _weights(place: str) -> str:
     """Return the kinds of numbers and the size of weights, from the beginnings of their files."""
     check_files(place, WEIGHTS)
+    folder = Path(place).expanduser()
     try:
-        metadata = _safetensors(place)
+        metadata = (
+            get_local_safetensors_metadata(folder)
+            if folder.is_dir()
+            else get_safetensors_metadata(place)
+        )
     except NotASafetensorsRepoError:
         raise FileNotFoundError(f"{place!r} has no {WEIGHTS}") from None
     except SafetensorsParsingError as error:
@@ -176,15 +163,6 @@ def _weights(place: str) -> str:
     size = sum(tensor.data_offsets[1] - tensor.data_offsets[0] for tensor in tensors)
     kinds = dict.fromkeys(DTYPES.get(tensor.dtype, tensor.dtype) for tensor in tensors)
     return f"{', '.join(kinds)}, {size / 1e6:,.1f} MB"
-
-
-def _safetensors(place: str) -> SafetensorsRepoMetadata:
-    folder = Path(place).expanduser()
-    return (
-        get_local_safetensors_metadata(folder)
-        if folder.is_dir()
-        else get_safetensors_metadata(place)
-    )
 
 
 def _base_tokens(config: PreTrainedConfig, tokenizer: Any) -> str:

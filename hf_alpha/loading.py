@@ -106,14 +106,9 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
     if spells_names(place):
         return config, load_tokenizer(place)
     if not hasattr(config, "symbol_classes"):
-        advice = (
-            f"; hf-alpha convert {place} OUT gives it some"
-            if config.is_encoder_decoder
-            else "; hf-alpha ask asks it by a prompt"
-        )
         raise ValueError(
             f"{place!r} holds a {config.model_type!r} model, not one with symbols (known: "
-            f"{', '.join(SYMBOL_MODEL_TYPES)}){advice}"
+            f"{', '.join(SYMBOL_MODEL_TYPES)}); hf-alpha convert {place} OUT gives it some"
         )
     tokenizer = load_tokenizer(place)
     # Before there are weights: for a wrong vocabulary there may be no room.
@@ -357,13 +352,9 @@ def load_for(
     shapes = [name for name, *_ in report["mismatched_keys"]]
     new = sorted({*report["missing_keys"], *shapes})
     body = f"{model.base_model_prefix}."
-    missing_names = [
-        name for name in new if name.startswith(body) and not name.startswith(f"{body}pooler")
-    ]
-    if missing_names:
-        raise CheckpointError(
-            f"{place}/{WEIGHTS}: tensor {missing_names[0]!r} is missing{_others(missing_names)}"
-        )
+    of_body = [name for name in new if name.startswith(body)]
+    missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
+    _refuse_tensors(f"{place}/{WEIGHTS}", missing_names, "is missing")
     _check_finite(model, f"{place}/{WEIGHTS}")
     return model, tokenizer, _renew_head(model, new) if relabelled else new
 
@@ -381,9 +372,8 @@ def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
 
 def _check_size(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     if len(tokenizer) > config.vocab_size:
-        raise ValueError(
-            f"{place}: model and tokenizer disagree: the tokenizer has {len(tokenizer)} tokens, "
-            f"the model {config.vocab_size}; load both from the same folder"
+        raise _disagreement(
+            place, f"the tokenizer has {len(tokenizer)} tokens, the model {config.vocab_size}"
         )
     _check_tokens(config, tokenizer, place)
 
@@ -392,10 +382,15 @@ def _check_tokens(config: PreTrainedConfig, tokenizer: Any, place: str) -> None:
     """Raise a ValueError for other tokens than those that a model says it was made for."""
     digest = getattr(config, "token_digest", None)
     if digest is not None and not has_tokens(tokenizer, digest):
-        raise ValueError(
-            f"{place}: model and tokenizer disagree: the tokenizer has other tokens than the model "
-            "was made for, or in another order; load both from the same folder"
+        raise _disagreement(
+            place, "the tokenizer has other tokens than the model was made for, or in another order"
         )
+
+
+def _disagreement(place: str, fault: str) -> ValueError:
+    return ValueError(
+        f"{place}: model and tokenizer disagree: {fault}; load both from the same folder"
+    )
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
@@ -444,24 +439,26 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
         file: to be named in an error.
     """
     for key, problem in (("missing_keys", "is missing"), ("unexpected_keys", "is left over")):
-        if names := sorted(report[key]):
-            raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{_others(names)}")
-    if shapes := sorted(report["mismatched_keys"]):
-        name, file_shape, model_shape = shapes[0]
-        raise CheckpointError(
-            f"{file}: tensor {name!r} has the shape {tuple(file_shape)}, and {tuple(model_shape)} "
-            f"by config.json{_others(shapes)}"
-        )
+        _refuse_tensors(file, sorted(report[key]), problem)
+    shapes = {name: shapes for name, *shapes in sorted(report["mismatched_keys"])}
+    for in_file, in_model in list(shapes.values())[:1]:
+        problem = f"has the shape {tuple(in_file)}, and {tuple(in_model)} by config.json"
+        _refuse_tensors(file, list(shapes), problem)
     _check_kinds(model, file)
     _check_finite(model, file)
 
 
 def _check_finite(model: PreTrainedModel, file: str) -> None:
     tensors = model.state_dict().items()
-    if names := [name for name, tensor in tensors if not torch.isfinite(tensor).all()]:
-        raise CheckpointError(
-            f"{file}: tensor {names[0]!r} holds numbers that are not finite{_others(names)}"
-        )
+    names = [name for name, tensor in tensors if not torch.isfinite(tensor).all()]
+    _refuse_tensors(file, names, "holds numbers that are not finite")
+
+
+def _refuse_tensors(file: str, names: list[str], problem: str) -> None:
+    """Refuse a file with bad tensors; the first is named."""
+    if names:
+        others = f", and {len(names) - 1} more" if len(names) > 1 else ""
+        raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{others}")
 
 
 def _check_kinds(model: PreTrainedModel, file: str) -> None:
@@ -482,9 +479,8 @@ def _check_kinds(model: PreTrainedModel, file: str) -> None:
                 kind = tensors.get_slice(name).get_dtype()
                 if kind.startswith(("F", "BF")) != is_fractional[name]:
                     fit = "floating-point" if is_fractional[name] else "whole"
-                    raise CheckpointError(
-                        f"{path}: tensor {name!r} holds {kind}, and the model has {fit} numbers"
-                    )
+                    problem = f"holds {kind}, and the model has {fit} numbers"
+                    _refuse_tensors(f"{path}", [name], problem)
 
 
 def _weight_files(place: str) -> list[Path]:
@@ -499,10 +495,6 @@ def _weight_files(place: str) -> list[Path]:
         return []
     index = Path(files[1])
     return [index.parent / name for name in sorted(set(read_json(index)["weight_map"].values()))]
-
-
-def _others(names: list) -> str:
-    return f", and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
@@ -521,10 +513,10 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         model_value, tokenizer_value = getattr(config, name), getattr(tokenizer, name)
         if _comparable(model_value) != _comparable(tokenizer_value):
-            raise ValueError(
-                f"{place}: model and tokenizer disagree: {name} is {model_value} in the model and "
-                f"{tokenizer_value} in the tokenizer; load both from the same folder, or call "
-                "extend_symbols on the one that lags behind"
+            raise _disagreement(
+                place,
+                f"{name} is {model_value} in the model and {tokenizer_value} in the tokenizer: "
+                "call extend_symbols on the one that lags behind",
             )
     _check_tokens(config, tokenizer, place)
 
@@ -538,31 +530,15 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
         place: named in an error.
 
     Raises:
-        ValueError: naming the labels in which they differ.
+        ValueError: naming the labels of both.
     """
-    if not hasattr(config, "segment_labels"):
-        return
-    model_labels = list(config.segment_labels)
-    tokenizer_labels = list(getattr(tokenizer, "segment_labels", []))
-    if model_labels == tokenizer_labels:
-        return
-    sides = [
-        ("model", model_labels, tokenizer_labels),
-        ("tokenizer", tokenizer_labels, model_labels),
-    ]
-    differences = [
-        f"only the {side} has {', '.join(map(repr, missing_labels))}"
-        for side, labels, other_labels in sides
-        if (missing_labels := [label for label in labels if label not in other_labels])
-    ]
-    difference = (
-        "; ".join(differences)
-        or f"the order is {model_labels} in the model and {tokenizer_labels} in the tokenizer"
-    )
-    raise ValueError(
-        f"{place}: model and tokenizer have other labels of segments: {difference}. Take the "
-        "transducer that the model was trained with"
-    )
+    known, found = (getattr(part, "segment_labels", []) for part in (config, tokenizer))
+    if hasattr(config, "segment_labels") and list(known) != list(found):
+        raise _disagreement(
+            place,
+            f"the labels of segments are {', '.join(known)} in the model, in the tokenizer "
+            f"{', '.join(found) or 'none'}",
+        )
 
 
 def _comparable(value: Any) -> Any:
@@ -583,17 +559,8 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
 
 
 __all__ = [
-    "CheckpointError",
-    "auto_class",
-    "check_agreement",
-    "check_files",
-    "check_segments",
-    "file_of",
-    "load_checkpoint",
-    "load_config",
-    "load_for",
-    "load_host",
-    "load_parts",
+    "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments",
+    "file_of", "load_checkpoint", "load_config", "load_for", "load_host", "load_parts",
     "load_tokenizer",
     "spells_names",
-]
+]  # fmt: skip

@@ -41,14 +41,7 @@ def own_object(path: str, what: str, form: str, here: bool = True) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise ImportError(f"{what} {path!r}: {module} cannot be imported: {error}") from error
-        places = (
-            f"in {os.getcwd()} or on Python's path"
-            if here
-            else (
-                "on Python's path, where code is looked for that a folder of others names: install "
-                "it, or set PYTHONPATH"
-            )
-        )
+        places = f"in {os.getcwd()} or " * here + "on Python's path: install it, or set PYTHONPATH"
         raise ValueError(f"{what} {path!r}: there is no module {error.name!r} {places}") from error
     for part in name.split("."):
         if not hasattr(value, part):

@@ -64,11 +64,7 @@ def choose_device(name: str = "auto") -> torch.device:
 
 def split(items: Sequence[Item], state: Any | None) -> list[Item]:
     """Return this process's share: every n-th item, so that sorted work is spread evenly."""
-    if state is None:
-        return list(items)
-    dealt = [x for rank in range(state.num_processes) for x in items[rank :: state.num_processes]]
-    with state.split_between_processes(dealt) as share:
-        return list(share)
+    return list(items if state is None else items[state.process_index :: state.num_processes])
 
 
 def gather(items: list[Item], state: Any | None) -> list[Item]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
-from transformers import ProgressCallback, TrainerState, TrainingArguments
+from transformers import ProgressCallback, TrainingArguments
 from transformers.utils import logging
 
 SILENT = ("epoch", "grad_norm", "total_flos", "_runtime", "_per_second", "num_input_tokens_seen")
@@ -33,9 +33,7 @@ class TrainingProgress(ProgressCallback):
     `disable_tqdm`, it is a line for each log on standard output. Only the first process shows it.
     """
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: Any, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.training_bar = tqdm(
             total=state.max_steps, initial=state.global_step, unit="step", dynamic_ncols=True,
             disable=not (state.is_world_process_zero and shows_bars(args)),
@@ -49,34 +47,26 @@ class TrainingProgress(ProgressCallback):
         if shows_bars(args):
             super().on_prediction_step(args, *others, **kwargs)
 
-    def on_log(
-        self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or logs is None:
             return
-        numbers, has_bar = shown(logs), not getattr(self.training_bar, "disable", True)
+        # With evaluations and checkpoints, of this process's steps.
+        seconds, steps = time.monotonic() - self._start, state.global_step - self._first_step
         if "train_loss" in logs:  # the last one, about the run as a whole
-            seconds, steps = self._done(state)
             _write(f"trained {steps} steps in {tqdm.format_interval(seconds)}")
             return
+        numbers, has_bar = shown(logs), not getattr(self.training_bar, "disable", True)
         if has_bar:
             self._numbers |= numbers
             self.training_bar.set_postfix(self._numbers)
         if not has_bar or "loss" not in logs:
-            place = [f"step {state.global_step}/{state.max_steps}"] if state.max_steps else []
-            speed = self._speed(state) if "loss" in logs else []
-            _write(*place, *map(" ".join, numbers.items()), *speed)
-
-    def _done(self, state: TrainerState) -> tuple[float, int]:
-        """Return seconds, with those of evaluations and checkpoints, and this process's steps."""
-        return time.monotonic() - self._start, state.global_step - self._first_step
-
-    def _speed(self, state: TrainerState) -> list[str]:
-        seconds, steps = self._done(state)
-        if not steps or not seconds:
-            return []
-        remaining = (state.max_steps - state.global_step) * seconds / steps
-        return [f"{_digits(steps / seconds, 3)} steps/s", f"eta {tqdm.format_interval(remaining)}"]
+            words = [f"step {state.global_step}/{state.max_steps}"] * (state.max_steps > 0)
+            words += map(" ".join, numbers.items())
+            if "loss" in logs and steps and seconds:
+                remaining = (state.max_steps - state.global_step) * seconds / steps
+                eta = tqdm.format_interval(remaining)
+                words += [f"{_digits(steps / seconds, 3)} steps/s", f"eta {eta}"]
+            _write(*words)
 
 
 def _write(*words: str) -> None:
@@ -91,17 +81,16 @@ def shows_bars(args: TrainingArguments) -> bool:
 
 def shown(logs: Mapping[str, Any]) -> dict[str, str]:
     """Return what is shown of a log: short name -> number in four digits."""
-    return {
-        name.replace("learning_rate", "lr"): _text(name, value)
+    numbers = {
+        name.replace("learning_rate", "lr"): _digits(value, 4)
+        if isinstance(value, float)
+        else value
         for name, value in logs.items()
         if not name.endswith(SILENT)
     }
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.1e}" if name == "learning_rate" else _digits(value, 4)
+    if "learning_rate" in logs:
+        numbers["lr"] = f"{logs['learning_rate']:.1e}"
+    return {name: str(number) for name, number in numbers.items()}
 
 
 def _digits(value: float, digits: int) -> str:

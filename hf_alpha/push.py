@@ -1,12 +1,47 @@
-"""Sharing on the Hub."""
+"""Sharing on the Hub, and what of a folder is shared: what belongs to a model or a dataset."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
+from datasets import load_dataset
+from datasets.exceptions import DatasetsError
 from huggingface_hub import CommitOperationAdd, HfApi
+from transformers.tokenization_utils_base import (
+    ADDED_TOKENS_FILE,
+    FULL_TOKENIZER_FILE,
+    SPECIAL_TOKENS_MAP_FILE,
+    TOKENIZER_CONFIG_FILE,
+)
+from transformers.utils import (
+    CHAT_TEMPLATE_DIR,
+    CHAT_TEMPLATE_FILE,
+    CONFIG_NAME,
+    GENERATION_CONFIG_NAME,
+    SAFE_WEIGHTS_INDEX_NAME,
+)
 
+from hf_alpha.card import NOTES_FILE
+from hf_alpha.code_links import CODE, code_files
 from hf_alpha.data.dataset_card import PARTS, SETTINGS
+from hf_alpha.data.files import check_card
+from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import ADAPTER, inside, refuse_adapter
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.recipe import HUB_TOKEN, RECIPE_FILE, check_shareable
+from hf_alpha.release import LOG_FILE
+
+WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
+SAVED = (
+    *(CONFIG_NAME, GENERATION_CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, CHAT_TEMPLATE_FILE),
+    *(ADDED_TOKENS_FILE, FULL_TOKENIZER_FILE, SPECIAL_TOKENS_MAP_FILE, TOKENIZER_CONFIG_FILE),
+)
+"""What `save_pretrained` writes beside weights, code, and what a tokenizer has of its own."""
+CARD = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".pdf")
+LINK = re.compile(r"""\]\(\s*<?([^)>\s]+)|\bsrc=["']?([^"'>\s]+)""")
 
 
 def push(
@@ -28,12 +63,9 @@ def push(
         The address of the repository.
 
     Raises:
-        FileNotFoundError: the folder does not exist.
         ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
             secret is in it.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"no folder {str(folder)!r}")
     kind, files = shared_files(folder)
     say(f"{repository} gets these files of {folder}, with their bytes:")
     for name, path in files.items():
@@ -70,14 +102,6 @@ def shared_files(folder: Path) -> tuple[str, dict[str, Path]]:
 
 def _contents(folder: Path) -> tuple[str, set[str]]:
     """Tell model from dataset, either of which has to load, and what may belong to it."""
-    # Here: a mistyped folder is said before torch is loaded.
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetsError
-
-    from hf_alpha.data.files import check_card
-    from hf_alpha.loading import load_checkpoint
-    from hf_alpha.model_files import CARD, WEIGHTS, model_files, pictures
-
     refuse_adapter(folder, folder / ADAPTER)
     if (folder / "config.json").is_file():
         _, tokenizer = load_checkpoint(folder, answers=False)
@@ -103,16 +127,12 @@ def _real(folder: Path, name: str) -> Path:
     Raises:
         OutsideError: a link leads to something else, which the user may not want to share.
     """
-    from hf_alpha.code_links import CODE
-
     real = (folder / name).resolve()
     return real if real == CODE / name else inside(folder, name)
 
 
 def _check_secrets(folder: Path, files: dict[str, Path]) -> None:
     """Raise ValueError if the recipe or another text has a secret in it."""
-    from hf_alpha.recipe import HUB_TOKEN, RECIPE_FILE, check_shareable
-
     if RECIPE_FILE in files:
         check_shareable(folder / RECIPE_FILE)
     for name, path in files.items():
@@ -133,4 +153,46 @@ def _left_out(folder: Path, files: dict[str, Path]) -> Iterator[str]:
             yield f"{path.relative_to(folder)}{'/' * path.is_dir()}"
 
 
-__all__ = ["push", "shared_files"]
+def model_files(folder: Path, tokenizer: Any) -> set[str]:
+    """Return the names of a model's files, as `save_pretrained`, `release` and cards write them.
+
+    Args:
+        folder: of the model.
+        tokenizer: that of the model.
+
+    Raises:
+        ValueError: code that the model names is not there.
+    """
+    names = {*SAVED, *CARD, NOTES_FILE, RECIPE_FILE, LOG_FILE, FIRST_LOOK_FILE}
+    names |= _code(folder)
+    names |= {*tokenizer.vocab_files_names.values(), *pictures(folder)}
+    names |= {path.name for path in folder.iterdir() if WEIGHTS.fullmatch(path.name)}
+    templates = folder.glob(f"{CHAT_TEMPLATE_DIR}/*.jinja")
+    return names | {f"{CHAT_TEMPLATE_DIR}/{path.name}" for path in templates}
+
+
+def _code(folder: Path) -> set[str]:
+    """Return the code of the folder, of this version or another, that its configurations name."""
+    try:
+        return code_files(folder, folder)
+    except FileNotFoundError as error:
+        missing = Path(error.filename)
+        fault = "a link that leads nowhere" if missing.is_symlink() else "not there"
+        raise ValueError(
+            f"{missing} is {fault}: copy model folders of a checkout with cp -rL, or write the "
+            f"code again with hf-alpha release {folder}"
+        ) from None
+
+
+def pictures(folder: Path) -> Iterator[str]:
+    """Return the names of pictures in a folder that its README.md shows or links to."""
+    card = folder / "README.md"
+    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    for link in LINK.finditer(text):
+        path = Path(unquote(link[1] or link[2]))
+        hidden = any(part.startswith(".") for part in path.parts)  # .. as well
+        if path.suffix.lower() in PICTURES and not (hidden or path.is_absolute()):
+            yield str(path)
+
+
+__all__ = ["model_files", "pictures", "push", "shared_files"]

@@ -1,4 +1,4 @@
-"""Settings: mappings with known keys, checked by pydantic, and what is wrong said in one line.
+"""Settings: mappings with known keys, checked by pydantic, and the first fault said in one line.
 
 They are written out as a [`Keys`], or [`model_of`] makes one of a dataclass, whose fields have
 their meaning in `metadata["help"]` (as in `TrainingArguments`) or in the class docstring, or of a
@@ -10,7 +10,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Self, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -22,7 +22,6 @@ from pydantic import (
     ConfigDict,
     Field,
     GetPydanticSchema,
-    ModelWrapValidatorHandler,
     SkipValidation,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -33,21 +32,10 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-WORDS = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "object": "a mapping",
-    "string": "text",
-}
-"""Type in a JSON schema -> what people call it."""
 PLAIN = {bool, dict, float, int, str, NoneType}
 """Kinds of values that are checked where a dataclass or a function declares them."""
 MISSING = (dataclasses.MISSING, inspect.Parameter.empty)
 """In place of a default."""
-UNKNOWN = ("extra_forbidden", "invalid_key")
-"""What pydantic calls the fault of a key that is not known."""
 NAMES_FOR_CHECKERS = {"torch": SimpleNamespace(dtype=Any)}
 """In annotations of Transformers, but imported for type checkers only."""
 ARGUMENT = re.compile(r"^(\w+(?:, ?\w+)*)(?: ?\(.*?\))?:(?:\s+|$)(.*)", re.DOTALL)
@@ -109,52 +97,50 @@ class Keys(BaseModel):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            raise placed(_cause(error.errors(include_url=False)[0]), *where) from None
+            raise placed(_first_fault(error, content), *where) from None
 
-    @model_validator(mode="wrap")
+    @model_validator(mode="before")
     @classmethod
-    def _in_words(cls, content: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        try:
-            return validate(content)
-        except ValidationError as error:
-            if not isinstance(content, dict):
-                raise
-            raise cls._first_fault(error, content) from None
-
-    @classmethod
-    def _first_fault(cls, error: ValidationError, content: dict[str, Any]) -> RecipeError:
-        """Return what is wrong: with a key, or else with the first value that is."""
-        faults = error.errors(include_url=False)
-        if unknown := [str(fault["loc"][0]) for fault in faults if fault["type"] in UNKNOWN]:
-            hint = _hint(unknown[0], cls.model_fields)
-            return RecipeError(f"unknown key {unknown[0]!r}; {hint}", unknown=tuple(unknown))
-        lacking = [fault["loc"] for fault in faults if fault["type"] == "missing"]
-        if own := [place[0] for place in lacking if len(place) == 1]:  # else a tuple is too short
-            return cls.missing(str(own[0]))
-        fault = next((fault for fault in faults if fault["type"] == "value_error"), faults[0])
-        place = fault["loc"]
-        if fault["type"] == "value_error":  # of a union, pydantic names the alternative too
-            parts = [part for part in place[1:] if isinstance(part, int)]
-            return placed(_cause(fault), *place[:1], *parts)
-        key = str(place[0])
-        expected = in_words(json_schema(cls)["properties"][key])
-        if fault["type"] == "greater_than_equal":
-            expected = f"at least {fault['ctx']['ge']}"
-        return RecipeError(f"{key!r} must be {expected}, not {content[key]!r}")
+    def _check_keys(cls, content: Any) -> Any:
+        """Name unknown keys with what is near, and missing ones with what they are for."""
+        if isinstance(content, dict):
+            if unknown := [str(key) for key in content if key not in cls.model_fields]:
+                hint = _hint(unknown[0], cls.model_fields)
+                raise RecipeError(f"unknown key {unknown[0]!r}; {hint}", unknown=tuple(unknown))
+            for key, field in cls.model_fields.items():
+                if field.is_required() and key not in content:
+                    raise cls.missing(key)
+        return content
 
     @classmethod
     def missing(cls, key: str) -> RecipeError:
         """Return the error of a mapping that lacks a key."""
         description = " ".join((cls.model_fields[key].description or "").split())
-        return RecipeError(
-            f"the key {key!r} is missing" + (f": {description}" if description else "")
-        )
+        return RecipeError(f"the key {key!r} is missing: {description}".removesuffix(": "))
 
 
-def _cause(fault: Any) -> Exception:
-    """Return the error that a validator raised."""
-    error: Exception = fault.get("ctx", {}).get("error") or ValueError(fault["msg"])
-    return error
+def _first_fault(error: ValidationError, content: Any) -> RecipeError:
+    """Return the first fault that a validator here has found, or else the innermost, as it is."""
+    faults = [(one, _keys_of(one["loc"], content)) for one in error.errors(include_url=False)]
+    for fault, place in faults:
+        if "error" in fault.get("ctx", {}):
+            return placed(fault["ctx"]["error"], *place)
+    fault, place = max(faults, key=lambda one: len(one[1]))
+    words = dict.fromkeys(one["msg"] for one, its_place in faults if its_place == place)
+    # Of a union, each alternative has its own fault.
+    expected = " or ".join(word.partition(" or instance of")[0] for word in words)
+    expected = expected.replace(" or Input should be", " or")
+    return RecipeError(f"{expected}; it is {fault['input']!r}", place)
+
+
+def _keys_of(loc: Iterable[str | int], content: Any) -> tuple[str, ...]:
+    """Leave out of a place what pydantic calls alternatives of a union."""
+    keys = []
+    for key in loc:
+        with suppress(LookupError, TypeError):
+            content = content[key]
+            keys.append(str(key))
+    return tuple(keys or map(str, list(loc)[:1]))  # a default is in no content
 
 
 def as_written(kind: Any, or_empty: bool = False) -> GetPydanticSchema:
@@ -239,25 +225,6 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     }
 
 
-def in_words(schema: Mapping[str, Any]) -> str:
-    """Return what a value has to be, in the words of people."""
-    if "enum" in schema:
-        return f"one of {', '.join(map(str, schema['enum']))}"
-    if "prefixItems" in schema:
-        parts = {in_words(part).removeprefix("a ") for part in schema["prefixItems"]}
-        return f"a list of {len(schema['prefixItems'])} {' or '.join(parts)}s"
-    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
-    kinds = {option.get("type") for option in options}
-    is_of_enum = any("enum" in option for option in options)
-    words = [
-        in_words(option)
-        for option in options
-        if not (option.get("type") == "integer" and "number" in kinds)
-        and not (option == {"type": "string"} and is_of_enum)  # the name of a member
-    ]
-    return " or ".join(dict.fromkeys(words)) or WORDS.get(schema.get("type", ""), "any value")
-
-
 def _hint(key: Any, keys: Iterable[str]) -> str:
     names = sorted(keys)
     near = difflib.get_close_matches(str(key), names, n=1)
@@ -280,20 +247,22 @@ def _kind(hint: Any, checks_values: bool) -> Any:
 
 def _declared(declared: Any) -> Iterator[tuple[str, Any, FieldInfo]]:
     """Yield name, annotation and field of each setting."""
-    entries: list[tuple[str, Any, Mapping[str, Any]]]
+    entries: list[tuple[str, Any, Mapping[str, Any]]] = []
     if dataclasses.is_dataclass(declared):
         hints = get_type_hints(declared, localns=NAMES_FOR_CHECKERS)
-        fields = [field for field in dataclasses.fields(declared) if field.init]
-        entries = [(field.name, field, field.metadata) for field in fields]
+        for field in filter(lambda field: field.init, dataclasses.fields(declared)):
+            make = field.default_factory
+            entries.append(
+                (field.name, field.default if make in MISSING else make(), field.metadata)
+            )
     else:
         is_class = isinstance(declared, type)
         hints = get_type_hints(vars(declared)["__init__"] if is_class else declared)
-        entries = [(name, one, {}) for name, one in inspect.signature(declared).parameters.items()]
+        parameters = inspect.signature(declared).parameters
+        entries = [(name, one.default, {}) for name, one in parameters.items()]
     kinds = getattr(declared, "__mro__", (declared,))
     meanings = {k: v for kind in reversed(kinds) for k, v in _meanings(kind.__doc__).items()}
-    for name, entry, metadata in entries:
-        make = getattr(entry, "default_factory", MISSING[0])
-        default = entry.default if make in MISSING else make()
+    for name, default, metadata in entries:
         given = {} if default in MISSING else {"default": default}
         text = metadata.get("help") or meanings.get(name)
         yield name, hints.get(name, Any), Field(description=text, ge=metadata.get("least"), **given)
@@ -311,13 +280,6 @@ def _meanings(docstring: str | None) -> dict[str, str]:
 
 
 __all__ = [
-    "Keys",
-    "RecipeError",
-    "as_written",
-    "in_words",
-    "json_schema",
-    "meaning",
-    "model_of",
-    "placed",
+    "Keys", "RecipeError", "as_written", "json_schema", "meaning", "model_of", "placed",
     "section",
-]
+]  # fmt: skip

@@ -18,14 +18,14 @@ from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
-from hf_alpha.finite import NotFiniteError
 from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.folders import alone_in, read_json, write_text
+from hf_alpha.modeling.choices import check_known, check_unique
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.recipe import Recipe
-from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
+from hf_alpha.train import TRAINER_STATE, AlphaTrainer, NotFiniteError, train
 
 ENCODINGS: Mapping[str, Mapping[str, Any]] = {
     "learned": {"symbol_encoding": "learned"},
@@ -182,10 +182,9 @@ def _check(recipe: Recipe, encodings: Sequence[str]) -> None:
             "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
             "evaluate MODEL MODEL --out DIR makes the table"
         )
-    if len(set(encodings)) < len(encodings):
-        raise ValueError(f"an encoding is given twice: {', '.join(encodings)}")
-    if unknown := [name for name in encodings if name not in ENCODINGS]:
-        raise ValueError(f"no encoding {unknown[0]!r}: choose from {', '.join(ENCODINGS)}")
+    check_unique("encodings", list(encodings))
+    for name in encodings:
+        check_known("encoding", name, ENCODINGS)
 
 
 def with_encoding(recipe: Recipe, name: str, folder: Path, **training: Any) -> Recipe:

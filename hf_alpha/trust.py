@@ -159,13 +159,6 @@ def _key(place: str | Path) -> str:
 
 
 __all__ = [
-    "TRUST_OPTION",
-    "UntrustedCodeError",
-    "is_own",
-    "is_own_check",
-    "is_trusted",
-    "refused_code",
-    "remember_copy",
-    "remember_recipe",
-    "trusting",
-]
+    "TRUST_OPTION", "UntrustedCodeError", "is_own", "is_own_check", "is_trusted",
+    "refused_code", "remember_copy", "remember_recipe", "trusting",
+]  # fmt: skip

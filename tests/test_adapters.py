@@ -48,8 +48,12 @@ def trained(model, batch):
     return {name for name, weight in model.named_parameters() if not weight.equal(before[name])}
 
 
-@pytest.mark.parametrize("encoding", ["relational", "streams", "dual_part"])
-@pytest.mark.parametrize("host", ["gpt2", "llama"])
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize(
+    ("host", "encoding"),
+    [("gpt2", "relational"), ("llama", "streams"), ("gpt2", "dual_part"), ("llama", "relational"),
+     ("gpt2", "streams"), ("llama", "dual_part")],
+)  # fmt: skip
 def test_what_symbols_add_is_trained_saved_and_merged(host, encoding, tmp_path):
     """GPT-2 has one table for both ends, Llama two."""
     model, tokenizer, batch = converted(host, encoding)

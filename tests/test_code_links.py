@@ -128,6 +128,7 @@ AutoModelForSeq2SeqLM.from_pretrained(copy, **remote)
 """
 
 
+@pytest.mark.slow  # Transformers copies and imports all code twice
 def test_a_folder_of_the_checkout_is_loaded_by_its_own_code(tmp_path):
     """In a process of its own, from a checkout's folder, and saved into a plain copy of it."""
     released = resources.released_models()["copying-streams-small"]
@@ -154,7 +155,8 @@ def checkout(tmp_path, monkeypatch) -> Path:
     return tmp_path / "checkout"
 
 
-@pytest.mark.parametrize("name", ["new", "small/new"])
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("name", ["small/new", "new"])
 def test_releases_link_in_the_checkout_and_copy_elsewhere(saved, checkout, name):
     (saved / TRAINER_STATE).write_text(json.dumps({"log_history": []}))
     (saved / RECIPE_FILE).write_text("task: propositional\n")

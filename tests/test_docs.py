@@ -85,7 +85,7 @@ def test_the_recipe_of_the_readme_is_trained_and_evaluated(tmp_path):
     for command in (f"{train} training.max_steps=4 training.eval_steps=4", evaluate):
         program, *arguments = shlex.split(command)
         assert program == "hf-alpha"
-        done = own_process.run("-m", "hf_alpha.cli", *arguments, cwd=tmp_path, timeout=300)
+        done = own_process.run("-m", "hf_alpha", *arguments, cwd=tmp_path, timeout=300)
         assert done.returncode == 0, done.stderr
     assert "correct" in done.stdout
 

@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 from small_objectives import PEOPLE, recipe, relations, write_rows
 
 from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError
 from hf_alpha.loading import CheckpointError
 from hf_alpha.recipe import read_recipe
 from hf_alpha.train import AlphaTrainer, prepare_arguments, prepare_data, prepare_model, train
+from hf_alpha.train.trainers import PATIENCE, FiniteSteps, NotFiniteError
 
 SMALL = ["training.disable_tqdm=true", "training.logging_steps=1", "training.eval_strategy=no"]
 

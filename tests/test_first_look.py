@@ -59,7 +59,7 @@ def test_what_is_shown_before_training():
         ValueError,
         match=r"3 of 5 pairs cannot be learnt: 2: the .* row 1 \('w'\), "
         r"row 4 \('v'\); 1: more names than `count`: row 2 \(4 of class variable\).*reserved.* "
-        "--drop-bad",
+        "data.drop_bad=true",
     ):
         found.check()
     assert found.questions == ["26 of 52 tokens are unknown to the model: '*', '7', '-' and 2 more"]

@@ -15,15 +15,12 @@ LINE = re.compile(r"step (\d+)/6  loss (\S+)  lr (\S+)  \S+ steps/s  eta \d\d:\d
 EVALUATION = re.compile(r"step (\d+)/6  eval_loss (\S+)")
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory) -> list[str]:
-    data = tmp_path_factory.mktemp("data") / "data"
-    return ["train", "propositional/debug", f"data.path={data}", "training.eval_strategy=steps",
-            "training.eval_steps=3", "training.save_strategy=no"]  # fmt: skip
+COMMAND = ["train", "copying/debug", "training.eval_strategy=steps", "training.eval_steps=3",
+           "training.save_strategy=no"]  # fmt: skip
 
 
-def test_a_line_for_each_log_says_what_the_state_holds(command, tmp_path):
-    done = hf_alpha(*command, f"training.output_dir={tmp_path}", "training.max_steps=6")
+def test_a_line_for_each_log_says_what_the_state_holds(tmp_path):
+    done = hf_alpha(*COMMAND, f"training.output_dir={tmp_path}", "training.max_steps=6")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
@@ -41,18 +38,18 @@ def test_a_line_for_each_log_says_what_the_state_holds(command, tmp_path):
     assert len(lines) == 10 and "{" not in done.out
 
 
-def test_a_resumed_run_counts_its_own_steps(command, tmp_path):
-    places = [*command[:-1], "training.save_steps=3", f"training.output_dir={tmp_path}"]
+def test_a_resumed_run_counts_its_own_steps(tmp_path):
+    places = [*COMMAND[:-1], "training.save_steps=3", f"training.output_dir={tmp_path}"]
     assert hf_alpha(*places, "training.max_steps=4").code == 0
     done = hf_alpha(*places, "training.max_steps=6", "--allow-changes")
     assert LINE.search(done.out)[1] == "5" and "trained 2 steps in " in done.out, done.out
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_a_bar_unless_it_is_switched_off(command, tmp_path):
+def test_a_terminal_shows_a_bar_unless_it_is_switched_off(tmp_path):
     kinds = ("bar", "lines")
     texts = in_a_terminal([
-        [*command, f"training.output_dir={tmp_path / kind}", "training.max_steps=6",
+        [*COMMAND, f"training.output_dir={tmp_path / kind}", "training.max_steps=6",
          f"training.disable_tqdm={kind == 'lines'}"] for kind in kinds
     ])  # fmt: skip
     for kind, text in zip(kinds, texts, strict=True):

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 from pathlib import Path
@@ -6,14 +7,22 @@ import own_process
 import pytest
 from commands import hf_alpha
 from datasets import load_dataset
+from geometrics import small_model
+from small_tokenizers import word_piece
 from strategies import make_model
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import CODE, code_files
 from hf_alpha.data.generate import generate
-from hf_alpha.recipe import read_recipe, write_recipe
+from hf_alpha.loading import load_parts
+from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
+from hf_alpha.push import model_files, pictures
+from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
+from hf_alpha.release import release
 from hf_alpha.resources import released_models
+from hf_alpha.train import TRAINER_STATE
+from hf_alpha.transduction import Lexicon, Transducer
 
 
 @pytest.fixture
@@ -140,7 +149,7 @@ def test_what_does_not_load_is_not_shared(hub, folder, tmp_path):
         return hf_alpha("push", path, repository).error
 
     assert "neither a model (config.json) nor a dataset" in error(tmp_path)
-    assert "no folder" in error(tmp_path / "absent")
+    assert "does not exist" in error(tmp_path / "absent")
     assert "Repo id" in error(folder, "a/b/c")
 
     build_tokenizer("propositional", 4).save_pretrained(folder)
@@ -158,7 +167,7 @@ def test_what_does_not_load_is_not_shared(hub, folder, tmp_path):
 @pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_one_line(folder):
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DOWNLOAD_TIMEOUT": "1"}
-    command = ["-m", "hf_alpha.cli", "push", folder, "me/shared"]
+    command = ["-m", "hf_alpha", "push", folder, "me/shared"]
     done = own_process.run(*command, env={**os.environ, **nowhere})
     assert done.returncode == 2
     assert "error: http://127.0.0.1:9/api/repos/create cannot be reached: " in done.stderr
@@ -171,3 +180,54 @@ def test_an_unfinished_dataset_is_not_shared(hub, tmp_path):
     (tmp_path / ".parts").mkdir()
     assert "holds an unfinished run" in hf_alpha("push", tmp_path, "me/formulas").error
     assert not hub.repos
+
+
+def written(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("folder", released_models().values(), ids=lambda folder: folder.name)
+def test_all_of_a_released_model_is_shared(folder):
+    _, tokenizer = load_parts(folder, answers=False)
+    assert written(folder) <= model_files(folder, tokenizer)
+
+
+def test_all_that_a_release_writes_is_shared(tmp_path):
+    run, out = tmp_path / "run", tmp_path / "out"
+    make_model().save_pretrained(run, max_shard_size="20kB")
+    assert (run / "model.safetensors.index.json").is_file()
+    build_tokenizer("propositional", 5).save_pretrained(run)
+    (run / TRAINER_STATE).write_text(json.dumps({"log_history": [{"step": 1, "loss": 2.0}]}))
+    write_recipe(read_recipe("propositional/debug"), run / RECIPE_FILE)
+    release(run, out)
+    for folder in (run, out):
+        shared = model_files(folder, load_parts(folder)[1])
+        assert written(folder) - {TRAINER_STATE} <= shared and TRAINER_STATE not in shared
+
+
+def test_all_that_a_tokenizer_writes_is_shared(tmp_path):
+    transducer = Transducer.compile(Lexicon.from_entries([("alice sees", "seen")]))
+    tokenizer = GeometricTokenizer.from_tokenizer(word_piece(), transducer)
+    tokenizer.chat_template = {"default": "{{ messages }}", "tool_use": "{{ tools }}"}
+    small_model(vocab_size=len(tokenizer), segment_labels=transducer.labels).save_pretrained(
+        tmp_path
+    )
+    tokenizer.save_pretrained(tmp_path)
+    files = written(tmp_path)
+    assert {"lexicon.tsv", "transducer.json", "additional_chat_templates/tool_use.jinja"} <= files
+    assert files <= model_files(tmp_path, AutoTokenizer.from_pretrained(tmp_path))
+
+
+def test_pictures_are_those_that_the_card_shows(tmp_path):
+    shown = [
+        "![a](a.png)",
+        "[b](./b%20c.PDF 'title')",
+        '<img width=3 src="d/e.svg">',
+        "![](<f.jpg>)",
+    ]
+    hidden = ["![](../x.png)", "![](/etc/x.png)", "[](.env)", "![](.x.png)", "[data](test.jsonl)",
+              "![](d/../../x.png)", "![](a)", "b.png"]  # fmt: skip
+    (tmp_path / "README.md").write_text("\n".join([*shown, *hidden]))
+    assert {*pictures(tmp_path)} == {"a.png", "b c.PDF", "d/e.svg", "f.jpg"}
+    (tmp_path / "README.md").unlink()
+    assert not {*pictures(tmp_path)}

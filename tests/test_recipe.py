@@ -4,10 +4,12 @@ import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import jsonschema
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.plain_yaml import read_yaml
@@ -38,30 +40,36 @@ from hf_alpha.train import prepare_model
         ("training.max_stps=1", "training: unknown .*did you mean 'max_steps'?"),
         ("model.d_modell=1", "model: unknown .*did you mean 'd_model'?"),
         ("model.vocab_size=20", "model: 'vocab_size' follows from the key 'num_symbols'"),
-        ("num_symbols=many", "'num_symbols' must be a whole number, not 'many'"),
-        ("num_symbols=true", "'num_symbols' must be a whole number, not True"),
-        ("training=3", "'training' must be a mapping, not 3"),
-        ("data.generate=no", "data: 'generate' must be a mapping"),
-        ("data.generate.num_samples=x", "generate: 'num_samples' must be a whole number, not 'x'"),
-        ("data.generate.sizes=5", "generate: 'sizes' must be a list of 2 whole numbers, not 5"),
-        ("num_symbols=0", "'num_symbols' must be at least 1, not 0"),
-        ("data.max_train_samples=0", "data: 'max_train_samples' must be at least 1, not 0"),
+        ("num_symbols=many", "num_symbols: Input should be a valid integer; it is 'many'"),
+        ("num_symbols=true", "num_symbols: Input should be a valid integer; it is True"),
+        ("training=3", "training: Input should be a valid dictionary; it is 3"),
+        ("data.generate=no", "data: generate: Input should be a valid dictionary"),
+        (
+            "data.generate.num_samples=x",
+            "generate: num_samples: Input should be a valid integer; it is 'x'",
+        ),
+        ("data.generate.sizes=5", "generate: sizes: Input should be a valid tuple; it is 5"),
+        ("num_symbols=0", "num_symbols: Input should be greater than or equal to 1; it is 0"),
+        ("data.max_train_samples=0", "data: max_train_samples: Input should be greater"),
         (
             "data.draw={num_samples: 5}",
             "data: 'path' is for a dataset in a folder: give one of 'path'",
         ),
-        ("data={draw: no}", "data: 'draw' must be a mapping, not 'no'"),
+        ("data={draw: no}", "data: draw: Input should be a valid dictionary; it is 'no'"),
         ("data.drop_bad=true", "data: 'drop_bad' is for your own pairs that are answered"),
-        ("data.validation=0.1", "data: 'validation' must be a mapping, not 0.1"),
+        ("data.validation=0.1", "data: validation: write a mapping with 'path', not 0.1"),
         ("data.validation={path: x, seed: 1}", "data: validation: unknown key 'seed'; known: gen"),
         ("data.validation={generate: {seed: 1}}", "data: validation: the key 'path' is missing"),
         (
             "data.validation={path: x, generate: {num_samples: 5, sizes: 5}}",
-            "validation: generate: 'sizes' must",
+            "validation: generate: sizes: Input should",
         ),
-        ("training.max_steps=1.5", "'max_steps' must be a whole number, not 1.5"),
-        ("training.learning_rate=high", "'learning_rate' must be a number, not 'high'"),
-        ("training.bf16=x", "'bf16' must be true or false, not 'x'"),
+        ("training.max_steps=1.5", "max_steps: Input should be a valid integer; it is 1.5"),
+        (
+            "training.learning_rate=high",
+            "learning_rate: Input should be a valid number; it is 'high'",
+        ),
+        ("training.bf16=x", "bf16: Input should be a valid boolean; it is 'x'"),
         ("training.max_steps", "override 'training.max_steps': write it as key=value"),
         ("=3", "override '=3': write it"),
         ("training..x=3", "override 'training..x=3': write it"),
@@ -190,7 +198,7 @@ def test_missing_parts_and_files_are_named(tmp_path):
             parse_recipe({**whole, "data": {"draw": {**draw, key: 1}}})
     with pytest.raises(RecipeError, match="training: the key 'output_dir' is missing"):
         parse_recipe({**whole, "training": {}})
-    with pytest.raises(RecipeError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
+    with pytest.raises(FileNotFoundError, match=r"no recipe 'propositional/nothing'.*debug\.yaml"):
         read_recipe("propositional/nothing")
     file = tmp_path / "recipe.yaml"
     file.write_bytes(b"\xff")
@@ -302,28 +310,13 @@ training: {output_dir: out}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            "data.path=x",
-            "data: 'path' is for a dataset in a folder: give one of 'path'",
-        ),
-        (
-            "data.validation=1.5",
-            "data: validation: give a share between 0 and 1, or a file, not",
-        ),
+        ("data.path=x", "data: 'path' is for a dataset in a folder: give one of 'path'"),
+        ("data.validation=1.5", "data: validation: give a share between 0 and 1, or a file, not"),
         ("data.train={split: train}", "data: train: the key 'path' is missing"),
         ("data.test={path: a, name: b}", "data: test: unknown key 'name'"),
-        (
-            "num_symbols=3",
-            "'num_symbols' is for problems of a task: .* a 'count' in",
-        ),
-        (
-            "transducer=here",
-            "'transducer' is for an objective that does not answer: name one",
-        ),
-        (
-            "data.pair=other",
-            "data: 'pair' is for an objective that does not answer: name one",
-        ),
+        ("num_symbols=3", "'num_symbols' is for problems of a task: .* a 'count' in"),
+        ("transducer=here", "'transducer' is for an objective that does not answer: name one"),
+        ("data.pair=other", "data: 'pair' is for an objective that does not answer: name one"),
         ("data={path: x}", "'symbols' is for your own pairs: 'data' has no 'train'"),
         ("objective={name: [class]}", r"objective: no objective \['class'\]; known: answer"),
     ],
@@ -385,6 +378,7 @@ def test_zeros_are_written(tmp_path):
     assert read_recipe(tmp_path / "recipe.yaml") == recipe
 
 
+@settings(max_examples=30)
 @given(st.from_regex(r"[-+]?[0-9][0-9.eE_:x+-]{0,5}", fullmatch=True))
 @example("1e5")
 @example("1.5e3")
@@ -438,59 +432,22 @@ SHIPPED = [
     for path in sorted(resource_path("training").rglob("*.yaml"))
     if f"{path.parent.name}/{path.stem}" not in BASES
 ]
-PYTHON_TYPES = {
-    "array": list, "boolean": bool, "integer": int, "null": type(None),
-    "number": (int, float), "object": dict, "string": str,
-}  # fmt: skip
 
 
-def faults(value, schema, where="") -> list[str]:
-    """Those of the schema's rules that recipes use, checked in a simple way."""
-    if "anyOf" in schema:
-        options = [faults(value, each, where) for each in schema["anyOf"]]
-        if all(options):
-            return options[0]
-    if "enum" in schema:
-        return [] if value in schema["enum"] else [f"{where}: {value}"]
-    kinds = schema.get("type", [])
-    if kinds:
-        names = [kinds] if isinstance(kinds, str) else kinds
-        if not any(isinstance(value, PYTHON_TYPES[name]) for name in names):
-            return [f"{where}: {value!r} is not {names}"]
-        if isinstance(value, bool) and "boolean" not in names:
-            return [f"{where}: {value!r} is a boolean"]
-    needed = schema.get("required", ()) if isinstance(value, dict) else ()
-    found = [f"{where}: {key} is missing" for key in needed if key not in value]
-    if value in schema.get("not", {}).get("enum", ()):
-        found.append(f"{where}: {value}")
-    if isinstance(value, dict) and "properties" in schema:
-        for key, entry in value.items():
-            if key in schema["properties"]:
-                found += faults(entry, schema["properties"][key], f"{where}.{key}")
-            elif schema.get("additionalProperties") is False:
-                found.append(f"{where}: unknown key {key}")
-    if isinstance(value, int | float) and value < schema.get("minimum", value):
-        found.append(f"{where}: {value} is too small")
-    return found
+def faults(content: Any) -> list[Any]:
+    """What the schema refuses of a recipe, as an editor says it."""
+    return list(jsonschema.Draft202012Validator(schema_of_recipes()).iter_errors(content))
 
 
 schema_of_recipes = cache(recipe_schema)
 
 
-def test_every_recipe_is_read_as_it_is_written(tmp_path):
+def test_every_recipe_fits_the_schema_and_is_read_as_it_is_written(tmp_path):
     for path in SHIPPED:
+        assert faults(read_yaml(path)) == [], path
         recipe = read_recipe(path, ["training.output_dir=out"])
         write_recipe(recipe, tmp_path / "recipe.yaml")
         assert read_recipe(tmp_path / "recipe.yaml") == recipe, path
-
-
-def content_of(path):
-    return read_yaml(path)
-
-
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_recipe_fits_the_schema(path):
-    assert faults(content_of(path), schema_of_recipes()) == []
 
 
 @pytest.mark.parametrize(
@@ -518,20 +475,20 @@ def test_the_schema_and_the_reader_refuse_the_same(change, tmp_path):
     """But for values of the model, which its configuration checks when it is made."""
     file = tmp_path / "recipe.yaml"
     file.write_text(yaml.safe_dump(good := {"extends": "propositional/debug", **change}))
-    assert faults(good, schema_of_recipes())
+    assert faults(good)
     with pytest.raises(RecipeError):
         recipe = read_recipe(file, [f"training.output_dir={tmp_path}"])
         prepare_model(recipe)
-    assert faults({"extends": "propositional/debug"}, schema_of_recipes()) == []
-    assert faults({"task": "ltl", "data": {"path": "x"}}, schema_of_recipes())
+    assert faults({"extends": "propositional/debug"}) == []
+    assert faults({"task": "ltl", "data": {"path": "x"}})
 
 
 def test_every_setting_is_described():
     text, schema = describe_settings(), schema_of_recipes()["properties"]
-    assert "data.num_workers: a whole number, default 1\n    processes that generate" in text
-    assert "\nextends: text\n" in text and "\ntask: text, required\n" in text
-    assert "model.dropout: a number, default 0.1\n    in [0, 1)." in text
-    assert "training.learning_rate: a number, default 5e-05\n" in text
+    assert "data.num_workers: integer, default 1\n    processes that generate" in text
+    assert "\nextends: string\n" in text and "\ntask: string, required\n" in text
+    assert "model.dropout: number or integer, default 0.1\n    in [0, 1)." in text
+    assert "training.learning_rate: number, default 5e-05\n" in text
     sections = {**schema, **{f"data.{k}": v for k, v in schema["data"]["properties"].items()}}
     for name in ("data", "model", "training", "data.generate", "data.draw"):
         for key in sections[name]["properties"]:

@@ -13,13 +13,7 @@ from hf_alpha.evaluation.covariance import AlphaCovariance, CovarianceSample
 from hf_alpha.evaluation.report import Record, Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from hf_alpha.side_by_side import (
-    CURVES_FILE,
-    ENCODINGS,
-    compare_encodings,
-    pooled,
-    with_encoding,
-)
+from hf_alpha.side_by_side import CURVES_FILE, ENCODINGS, compare_encodings, pooled, with_encoding
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 TINY = [
@@ -139,7 +133,7 @@ def test_recipes_differ_in_the_encoding_alone(changes):
         assert other.training == {**recipe.training, "output_dir": "elsewhere"}
         faster = with_encoding(recipe, name, Path("elsewhere"), learning_rate=1.0)
         assert faster.training == {**other.training, "learning_rate": 1.0}
-    with pytest.raises(ValueError, match="no encoding 'telepathy': choose from learned"):
+    with pytest.raises(ValueError, match="unknown encoding 'telepathy': choose one of learned"):
         compare_encodings(recipe, ["telepathy"], [], Path("elsewhere"))
 
 

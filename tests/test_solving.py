@@ -338,8 +338,8 @@ def test_extended_on_the_way_answers_as_extended_before(streams):
         (["--model", "nowhere/at/all", "a"], "error: no checkpoint folder 'nowhere/at/all'"),
         (["--model", ".", "a"], "error: '.' is no checkpoint folder"),
         ([], "error: no formula: the input is empty"),
-        (["--file", "nowhere.txt"], "No such file or directory: 'nowhere.txt'"),
-        (["--file", "."], "Is a directory: '.'"),
+        (["--file", "nowhere.txt"], "file 'nowhere.txt' does not exist"),
+        (["--file", "."], "file '.' is a directory"),
         (
             ["--task", "chess", "a"],
             "error: unknown task 'chess': choose one of copying, ltl, propositional",
@@ -681,7 +681,7 @@ def test_answers_in_a_file_are_resumed(tmp_path):
     nowhere = tmp_path / "no" / "o.jsonl"
     assert f"no folder {nowhere.parent} to write" in hf_alpha("solve", "a", "--out", nowhere).error
     assert f"{tmp_path} is a folder" in hf_alpha("solve", "a", "--out", tmp_path).error
-    assert "--resume goes with --out" in hf_alpha("solve", "a", "--resume").error
+    assert "--resume goes on with the file of --out" in hf_alpha("solve", "a", "--resume").error
 
 
 def rows_in(file: Path) -> list[dict]:

@@ -19,20 +19,18 @@ import pytest
 import torch
 import trajectories
 from commands import hf_alpha
-from datasets import Dataset
 from hosts import make_host
 from safetensors.torch import load_file
 from small_tokenizers import unigram, word_level
 from strategies import make_model
 from toy_backbone import ToyForConditionalGeneration
 from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
-from transformers.utils import logging as transformers_logging
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import code_files
-from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.data.read import load
 from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.covariance import alpha_covariance
@@ -207,13 +205,14 @@ CANONICAL = {"symbol_renaming": "first_occurrence"}
 @pytest.mark.parametrize(
     ("kind", "names", "least"),
     [
-        ("gpt2", {}, 0.9),
         ("gpt2", {"symbol_encoding": "relational"}, 0.8),
-        pytest.param("llama", {}, 0.9, marks=pytest.mark.slow),
-        pytest.param("gpt2", CANONICAL, 0.9, marks=pytest.mark.slow),
-        pytest.param("folnet", {}, 0.2, marks=pytest.mark.slow),  # it takes longer to learn
+        ("gpt2", {}, 0.9),
+        ("llama", {}, 0.9),
+        ("gpt2", CANONICAL, 0.9),
+        ("folnet", {}, 0.2),  # it takes longer to learn
     ],
 )
+@pytest.mark.quick_cases(1)
 def test_a_decoder_learns_what_it_is_trained_on(kind, names, least, tmp_path, monkeypatch):
     """Few problems by heart, from the recipe to checked answers."""
     monkeypatch.chdir(tmp_path)
@@ -673,18 +672,8 @@ def test_a_run_without_checkpoints_is_not_overwritten(data_dir, tmp_path):
 
 def test_a_damaged_checkpoint_is_not_resumed(short_run, tmp_path):
     out = shutil.copytree(short_run, tmp_path / "out")
-    damaged = out / "checkpoint-2" / "model.safetensors"
-    damaged.write_bytes(damaged.read_bytes()[:1000])
+    os.truncate(out / "checkpoint-2" / "model.safetensors", 1000)
     with pytest.raises(ValueError, match=r"checkpoint-2: model\.safetensors cannot be read"):
-        train(copying(out, *LONGER), allow_changes=True)
-
-
-@pytest.mark.parametrize("size", [0, 300])
-@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
-def test_a_damaged_state_of_training_is_named(short_run, tmp_path, name, size):
-    out = shutil.copytree(short_run, tmp_path / "out")
-    os.truncate(out / "checkpoint-2" / name, size)
-    with pytest.raises(CheckpointError, match=r"checkpoint-2: the .* cannot be read: [^;]"):
         train(copying(out, *LONGER), allow_changes=True)
 
 
@@ -700,24 +689,28 @@ class Evil:
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "scaler.pt"])
 def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(short_run, tmp_path, name):
+    """Cut off, of another kind, or a pickle that does something."""
     out, folder = shutil.copytree(short_run, tmp_path / "out"), tmp_path / "made"
-
-    def resume(content: Any) -> None:
-        torch.save(content, out / "checkpoint-2" / name)
-        train(
-            copying(out, *LONGER),
-            allow_changes=True,
-            make_trainer=Scaled if name == "scaler.pt" else AlphaTrainer,
-        )
+    file = out / "checkpoint-2" / name
 
     class Scaled(AlphaTrainer):
         def __init__(self, *args: Any, **kwargs: Any):
             super().__init__(*args, **kwargs)
             self.accelerator.scaler = torch.amp.GradScaler("cpu")
 
-    for content in ([1], {"some": 1}, Evil(folder)):
+    recipe = copying(out, *LONGER)
+    arguments = {"make_trainer": Scaled if name == "scaler.pt" else AlphaTrainer}
+    for content in (None, b"", b"PK" * 50, [1], {"some": 1}, Evil(folder)):
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        elif content is not None:
+            torch.save(content, file)
+        elif file.exists():
+            os.truncate(file, 300)
+        else:  # a run without a scaler has none
+            continue
         with pytest.raises(CheckpointError, match=r"checkpoint-2: the .* cannot be read: [^;]"):
-            resume(content)
+            train(recipe, allow_changes=True, **arguments)
     assert not folder.exists()
 
 
@@ -726,13 +719,6 @@ def test_a_scaler_that_nothing_needs_is_left_aside(short_run, tmp_path):
     torch.save(Evil(tmp_path / "made"), out / "checkpoint-2" / "scaler.pt")
     assert train(copying(out, *LONGER), allow_changes=True).state.global_step == 3
     assert not (tmp_path / "made").exists()
-
-
-def test_saving_shows_no_bars_of_others(tmp_path, capfd):
-    transformers_logging.enable_progress_bar()  # a command before may have switched it off
-    train(copying(tmp_path, *SHORT))
-    assert transformers_logging.is_progress_bar_enabled()
-    assert "shards" not in capfd.readouterr().err
 
 
 @contextmanager
@@ -784,7 +770,7 @@ def test_drawn_data_follows_the_recipe(tmp_path):
     for change, message in [
         ("data.draw={num_samples: 9}", "data: draw: the key 'sizes' is missing: smallest"),
         ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
-        ("data.draw.sizes=3-5", "data: draw: 'sizes' must be a list of 2 whole numbers, not '3-5'"),
+        ("data.draw.sizes=3-5", "data: draw: sizes: Input should be a valid tuple; it is '3-5'"),
         ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
     ]:
         with pytest.raises(RecipeError, match=message):
@@ -860,48 +846,39 @@ ENCODINGS = [
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_killed_and_resumed_run_reaches_the_same_weights(data_dir, tmp_path, encoding):
-    # 15 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
-    # one. Dropout and AdaCos are on.
-    changes = ["training.max_steps=36", "training.save_steps=5", "training.eval_steps=5", *encoding]
-    train(debug(data_dir, tmp_path / "whole", *changes))
+def test_killed_and_resumed_run_reaches_the_same_weights(tmp_path, encoding):
+    # 5 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
+    # one or later. Dropout and AdaCos are on.
+    changes = [*QUIET, *encoding, "data.draw.num_samples=160", "training.max_steps=40",
+               "training.save_steps=3", "training.eval_strategy=no"]  # fmt: skip
+    train(copying(tmp_path / "whole", *changes))
 
     out = tmp_path / "killed"
-    script = """
-        import sys
-        from hf_alpha.recipe import read_recipe
-        from hf_alpha.train import train
-        train(read_recipe("propositional/debug", sys.argv[1:]))
-    """
-    places = [f"data.path={data_dir}", f"training.output_dir={out}"]
-    command = ["-c", textwrap.dedent(script), *places, *QUIET, *changes]
+    command = ["-m", "hf_alpha", "train", "copying/debug", f"training.output_dir={out}", *changes]
     # Sums depend on the number of threads.
     env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     process = own_process.Process(*command, env=env)
     deadline = time.monotonic() + 120
-    while not (out / "checkpoint-20" / "trainer_state.json").exists():
+    while not (out / "checkpoint-6" / "trainer_state.json").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not (out / "model.safetensors").exists()
     killed_at = last_checkpoint(out)
-    assert killed_at is not None and 15 <= int(killed_at.name.removeprefix("checkpoint-")) < 35
+    assert killed_at is not None and 3 <= int(killed_at.name.removeprefix("checkpoint-")) < 39
 
-    trainer = train(debug(data_dir, out, *changes))
-    assert trainer.state.global_step == 36
+    trainer = train(copying(out, *changes))
+    assert trainer.state.global_step == 40
     assert_same(weights(out), weights(tmp_path / "whole"))
     if encoding:
-        assert int(weights(out)["model.symbol_draws.step"]) == 36
+        assert int(weights(out)["model.symbol_draws.step"]) == 40
 
 
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(
-    ("logging", "saving", "stop", "kill"),
-    [("steps", "steps", 6, 7), ("epoch", "epoch", 6, 10), ("epoch", "steps", 5, 7)],
-)
-def test_a_resumed_run_logs_what_it_would_have_logged(tmp_path, logging, saving, stop, kill):
-    """Stopped or killed in the middle of an epoch of five steps, or at its end."""
+@pytest.mark.parametrize("saving", ["steps", "epoch"])
+def test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path, saving):
+    """By Ctrl-C at an epoch's end, of five steps, or in its middle: it saves, and ends the same."""
+    stop = 5 if saving == "steps" else 6
 
     class Stopped(AlphaTrainer):
         def training_step(self, *args, **kwargs):
@@ -909,27 +886,21 @@ def test_a_resumed_run_logs_what_it_would_have_logged(tmp_path, logging, saving,
                 os.kill(os.getpid(), signal.SIGINT)
             return super().training_step(*args, **kwargs)
 
-    changes = ["training.max_steps=15", "training.logging_steps=4", "training.save_steps=7",
-               "training.eval_strategy=no", "data.draw.num_samples=160",
-               f"training.logging_strategy={logging}",
+    changes = ["training.max_steps=10", "training.save_steps=7", "training.eval_strategy=no",
+               "training.logging_strategy=epoch", "data.draw.num_samples=160",
                f"training.save_strategy={saving}"]  # fmt: skip
     train(copying(tmp_path / "whole", *changes))
     with pytest.raises(Interrupted, match=f"stopped at step {stop}"):
         train(copying(tmp_path / "stopped", *changes), make_trainer=Stopped)
     train(copying(tmp_path / "stopped", *changes))
-    whole, stopped = logged(tmp_path / "whole"), logged(tmp_path / "stopped")
-    assert stopped == whole and len([entry for entry in whole if "loss" in entry]) == 3
-    last = f"checkpoint-{kill}"
-    shutil.copytree(tmp_path / "whole" / last, tmp_path / "killed" / last)
-    train(copying(tmp_path / "killed", *changes))
-    assert logged(tmp_path / "killed") == whole
+    assert_same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
+    steps = [row["step"] for row in logged(tmp_path / "whole")]
+    assert [row["step"] for row in logged(tmp_path / "stopped")] == steps == [5, 10, 10]
 
 
 def logged(out: Path) -> list[dict[str, float]]:
-    """What a run has logged, but for what depends on time."""
-    history = json.loads((out / "trainer_state.json").read_text())["log_history"]
-    timed = ("_runtime", "_per_second")
-    return [{k: x for k, x in row.items() if not k.endswith(timed)} for row in history]
+    """What a run has logged."""
+    return json.loads((out / "trainer_state.json").read_text())["log_history"]
 
 
 TWO_PROCESSES = """
@@ -995,7 +966,6 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
     assert moved > 0.01
     # Resuming in the middle of the second epoch goes on with that epoch's batches.
     assert_same(weights(tmp_path / "resumed"), weights(tmp_path / "whole"))
-    assert logged(tmp_path / "resumed") == logged(tmp_path / "whole")
 
 
 def prepare_model_of(trainer):
@@ -1022,15 +992,13 @@ def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer):
     assert model.symbol_layer.steps.count == 2
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path, frozen):
+def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path):
     """1 x 8 and 8 x 1, with transformers' own trainer."""
     tokenizer = build_tokenizer("propositional", 5)
     train_data, _ = prepare_data(debug(data_dir, tmp_path), tokenizer)
 
     def run(batch, accumulation):
         model = make_model(seed=1, dropout=0.0)
-        model.logit_scale.frozen = frozen
         arguments = Seq2SeqTrainingArguments(
             output_dir=str(tmp_path), max_steps=3, per_device_train_batch_size=batch,
             gradient_accumulation_steps=accumulation, learning_rate=0.1, optim="sgd",
@@ -1048,29 +1016,9 @@ def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path, fr
 
     (whole, logged), (pieces, logged_pieces) = run(8, 1), run(1, 8)
     torch.testing.assert_close(logged_pieces, logged, atol=1e-4, rtol=1e-4)
-    initial = make_model(seed=1).config.initial_logit_scale
-    assert (float(whole["logit_scale.scale"]) == pytest.approx(initial)) == frozen
+    assert float(whole["logit_scale.scale"]) != make_model(seed=1).config.initial_logit_scale
     for name, weight in whole.items():
         torch.testing.assert_close(pieces[name], weight, atol=1e-5, rtol=0, msg=name)
-
-
-def test_tokenised_data_is_cached_once(data_dir, tmp_path):
-    tokenizer = build_tokenizer("propositional", 5)
-    prepare_data(debug(data_dir, tmp_path), tokenizer)
-    first = tokenize(load(data_dir, "validation"), tokenizer)
-    tokenizer(["& request ! grant"], padding=True, return_tensors="pt")  # use changes nothing
-    second = tokenize(load(data_dir, "validation"), build_tokenizer("propositional", 5))
-    assert first.cache_files == second.cache_files != []
-    assert first._fingerprint == second._fingerprint
-    wider = build_tokenizer("propositional", 5)
-    wider.extend_symbols({"proposition": 1})
-    assert tokenize(load(data_dir, "validation"), wider)._fingerprint != first._fingerprint
-
-
-def test_unreadable_row_is_named():
-    data = Dataset.from_dict({"problem": ["& a b", "& a"], "answer": ["a1b1", "a1"]})
-    with pytest.raises(ValueError, match="row 1 of the dataset: "):
-        tokenize(data, build_tokenizer("propositional", 5))
 
 
 def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
@@ -1079,26 +1027,13 @@ def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
         prepare_arguments(read_recipe("propositional/debug", overrides))
 
 
-@pytest.mark.parametrize("tracker", ["tensorboard", "wandb", "trackio"])
-def test_a_tracker_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch, tracker):
-    for package in (tracker, f"{tracker}X"):  # hidden where it is installed
+def test_a_tracker_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch):
+    for package in ("wandb", "wandbX"):  # hidden where it is installed
         monkeypatch.setitem(sys.modules, package, None)
-    recipe = debug(tmp_path / "data", tmp_path / "run", f"training.report_to={tracker}")
-    message = f"training: report_to: {tracker} is not installed: pip install 'hf_alpha[{tracker}]'"
-    with pytest.raises(RecipeError, match=f"^{re.escape(message)}$"):
+    recipe = debug(tmp_path / "data", tmp_path / "run", "training.report_to=wandb")
+    with pytest.raises(RecipeError, match=r"training: report_to: .*wandb"):
         train(recipe)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_tensorboard_gets_what_the_state_holds(data_dir, tmp_path, monkeypatch):
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
-    settings = ["training.max_steps=2", "training.report_to=tensorboard"]
-    trainer = train(debug(data_dir, tmp_path / "run", *settings))
-    log = events.EventAccumulator(str(tmp_path / "events")).Reload()
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    assert [event.value for event in log.Scalars("train/loss")] == pytest.approx(losses)
-    assert len(losses) == 2 and log.Scalars("eval/loss")
 
 
 @pytest.mark.parametrize("task", trajectories.TASKS)

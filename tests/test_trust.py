@@ -511,20 +511,19 @@ def test_a_recipe_extends_those_in_its_folder_alone(here):
 TEST = ("evaluate", "m", "--covariance", 0, "--out", "r")
 
 
-@pytest.mark.parametrize("place", ["pairs.jsonl", "../pairs.jsonl", "{}/pairs.jsonl", "me/private",
-                                   {"path": "me/private", "split": "train"}])  # fmt: skip
-def test_a_strangers_test_data_is_in_the_folder(place, here, hub, monkeypatch):
+def test_a_strangers_test_data_is_in_the_folder(here, hub, monkeypatch):
     """Nothing of the Hub is read with the user's token, from inside of the folder neither."""
     lines = (here / "pairs.jsonl").read_bytes()
     hub.append("dataset", "me/private", {"train.jsonl": lines})
-    place = place.format(here) if isinstance(place, str) else place
-    changed(here / "m" / "recipe.yaml", data={"train": "pairs.jsonl", "test": place})
-    for trust in ([], ["--trust-remote-code"]):
-        assert "--data" in hf_alpha(*TEST, *trust).error
+    private = {"path": "me/private", "split": "train"}
+    for place in ("pairs.jsonl", "../pairs.jsonl", f"{here}/pairs.jsonl", "me/private", private):
+        changed(here / "m" / "recipe.yaml", data={"train": "pairs.jsonl", "test": place})
+        assert "--data" in hf_alpha(*TEST).error
+        assert "--data" in hf_alpha(*TEST, "--trust-remote-code").error
+        monkeypatch.chdir(here / "m")
+        assert "--data" in hf_alpha("evaluate", ".", *TEST[2:]).error
+        monkeypatch.chdir(here)
     assert not (here / "r").exists()
-    monkeypatch.chdir(here / "m")
-    assert "--data" in hf_alpha("evaluate", ".", *TEST[2:]).error
-    monkeypatch.chdir(here)
     done = hf_alpha(*EVALUATE)  # by the user's own word
     assert done.code == 0, done.err
     assert "renamings of training's" not in done.out  # for which the user's file was read
@@ -532,11 +531,10 @@ def test_a_strangers_test_data_is_in_the_folder(place, here, hub, monkeypatch):
 
 def test_data_in_the_folder_is_taken(here):
     shutil.copy("pairs.jsonl", "m/test.jsonl")
-    for test in ("test.jsonl", {"path": "test.jsonl", "split": "train"}):
-        changed(here / "m" / "recipe.yaml", data={"train": "test.jsonl", "test": test})
-        done = hf_alpha(*TEST)
-        assert done.code == 0 and "renamings of training's" in done.out, done.err
-        shutil.rmtree("r")
+    test = {"path": "test.jsonl", "split": "train"}
+    changed(here / "m" / "recipe.yaml", data={"train": "test.jsonl", "test": test})
+    done = hf_alpha(*TEST)
+    assert done.code == 0 and "renamings of training's" in done.out, done.err
 
 
 def test_data_of_what_this_user_trained_is_where_the_recipe_says(here):

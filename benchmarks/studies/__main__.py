@@ -7,7 +7,8 @@ import typer
 
 from hf_alpha.cli import run_alone
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import integers, one_of, refuse
+from hf_alpha.cli.options import integers, refuse
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.train import Interrupted
 
 from . import FOLDER
@@ -45,20 +46,21 @@ def studies(
 
     A run that was killed goes on where it stopped. What is done is not done again.
     """
-    chosen, numbers = one_of(SIZES, "size", size), integers(seeds)
+    check_known("size", size, SIZES)
+    check_known("table", table, TABLES)
     if table is None:
         refuse(command, ["only"], "is for a table, and none is named")
     else:
         rows = [] if only is None else only.split(",")
         try:
-            reproduce(one_of(TABLES, "table", table), chosen, numbers, rows, runs, out, say)
+            reproduce(TABLES[table], SIZES[size], integers(seeds), rows, runs, out, say)
         except Interrupted as stop:
             say(str(stop), err=True)
             raise typer.Exit(130) from None
     if write_document:
         say(f"{write(TABLES.values(), SIZES.values(), out)} is written")
     elif table is None:
-        say(overview(TABLES.values(), chosen, numbers, runs, out))
+        say(overview(TABLES.values(), SIZES[size], integers(seeds), runs, out))
 
 
 def main() -> None:

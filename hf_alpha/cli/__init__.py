@@ -7,34 +7,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
-from hf_alpha.cli import (
-    compare,
-    convert,
-    data,
-    demo,
-    evaluate,
-    quickstart,
-    share,
-    solve,
-    train,
-    transduce,
-)
+from hf_alpha.cli import convert, data, evaluate, share, solve, train
 from hf_alpha.cli.common import quiet_bars, say
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
         "train": train.train,
         "convert": convert.convert,
-        "compare": compare.compare,
-        "quickstart": quickstart.quickstart,
+        "compare": train.compare,
+        "quickstart": train.quickstart,
     },
-    "Ask": {
-        "solve": solve.solve,
-        "evaluate": evaluate.evaluate,
-        "demo": demo.demo,
-    },
+    "Ask": {"solve": solve.solve, "evaluate": evaluate.evaluate, "demo": solve.demo},
     "Share": {"release": share.release, "push": share.push, "info": share.info},
-    "Data": {"generate-data": data.generate_data, "transduce": transduce.transduce},
+    "Data": {"generate-data": data.generate_data, "transduce": data.transduce},
 }
 """Panel of the help -> its commands, in the order of the help."""
 COMMANDS = {name: command for panel in PANELS.values() for name, command in panel.items()}

@@ -180,11 +180,6 @@ def test_data(recipe: "Recipe", data: str | None) -> Any:
 
 
 __all__ = [
-    "check_places",
-    "own_test_rows",
-    "quiet_bars",
-    "read_inputs",
-    "say",
-    "stream_inputs",
+    "check_places", "own_test_rows", "quiet_bars", "read_inputs", "say", "stream_inputs",
     "test_data",
-]
+]  # fmt: skip

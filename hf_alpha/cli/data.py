@@ -1,25 +1,17 @@
-"""`hf-alpha generate-data`: formulas with answers."""
+"""`hf-alpha generate-data` and `transduce`: formulas with answers; labelled segments of texts."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import say
-from hf_alpha.cli.options import (
-    TASKS,
-    Exclude,
-    Hard,
-    Hardness,
-    Quiet,
-    Seed,
-    Workers,
-    grouped,
-    integers,
-    refuse,
-)
+from hf_alpha.cli.common import read_inputs, say
+from hf_alpha.cli.options import TASKS, Quiet, Seed, grouped, integers, refuse
 from hf_alpha.tasks.registry import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from hf_alpha.transduction import Transducer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +34,18 @@ class Formulas:
             "task's own, such as the papers'; a wrong name lists them."
         ),
     ] = None
-    hard: Hard = 0.0
-    hardness: Hardness = 1
+    hard: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Least share of hard formulas; the data's README.md says what is hard.",
+        ),
+    ] = 0.0
+    hardness: Annotated[
+        int,
+        typer.Option(min=1, help="What counts as hard: the larger, the harder; see README.md too."),
+    ] = 1
     equivalence: Annotated[
         str,
         typer.Option(
@@ -63,7 +65,14 @@ class TestData:
         bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
     ] = False
     per_cell: Annotated[int, typer.Option(min=1, help="With --grid: formulas in a cell.")] = 100
-    exclude: Exclude = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Training data of a model: no formula tested is equivalent to one of its rows, "
+            "those of a split called test left aside. For models trained on data of another "
+            "version; may be repeated."
+        ),
+    ] = None
 
 
 @grouped
@@ -82,7 +91,9 @@ def generate_data(
     samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
     formulas: Formulas,
     test: TestData,
-    workers: Workers = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; they do not change the result.")
+    ] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Generate a dataset of formulas and answers; equivalent formulas are in one split.
@@ -134,4 +145,88 @@ def _generate_grid(
     return generate_grid(task, out, symbols, sizes, test.per_cell, exclude=excluded, **shared)
 
 
-__all__ = ["generate_data"]
+def transduce(
+    command: typer.Context,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Sentences; standard input if there are none, and nothing is saved."),
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="File with a text in each line.")] = None,
+    lexicon: Annotated[
+        list[Path] | None,
+        typer.Option(help="File with phrase, tab, label in each line; may be repeated."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="YAML file: a list of rules with pattern and label.")
+    ] = None,
+    transducer: Annotated[
+        Path | None, typer.Option(help="Folder that --save made, in place of the two above.")
+    ] = None,
+    plurals: Annotated[
+        bool, typer.Option("--plurals", help="Find regular English plurals of phrases too.")
+    ] = False,
+    unit: Annotated[str | None, typer.Option(help="words (by default) or characters.")] = None,
+    match: Annotated[
+        str | None, typer.Option(help="all segments (by default), or the leftmost longest.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the text: a file to write.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder to save the transducer in.")] = None,
+) -> None:
+    """Find labelled segments in texts by a lexicon and rules, and print their gamma-spaces.
+
+    hf-alpha transduce 'They deliver fire hoses' --lexicon compounds.tsv --rules rules.yaml
+    """
+    if not lexicon:
+        refuse(command, ["plurals"], "is for a --lexicon")
+    only_saved = save is not None and not texts and file is None
+    if only_saved:
+        refuse(command, ["svg"], "draws a text, and none is named")
+    lexicons = [{"path": str(path), "plurals": plurals} for path in lexicon or []]
+    compiled = _transducer_of(lexicons, rules, transducer, {"unit": unit, "match": match})
+    if save is not None:
+        compiled.save(save)
+        say(f"the transducer is in {save}")
+        if only_saved:
+            return
+    spaces = [compiled(text) for text in read_inputs(texts, file, "text")]
+    if svg is not None:
+        from hf_alpha.folders import write_text
+
+        if len(spaces) > 1:
+            raise ValueError(f"--svg draws one text, and there are {len(spaces)}")
+        write_text(svg, spaces[0].svg())
+    for space in spaces:
+        say(f"{space}")
+        width = max((len(segment.label) for segment in space.segments), default=0)
+        for segment in space.segments:
+            place = f"{segment.start + 1}-{segment.end + 1}"
+            say(f"  {place:<7} {segment.label:<{width}}  {space.covered(segment)}")
+
+
+def _transducer_of(
+    lexicon: list[dict[str, Any]],
+    rules: Path | None,
+    folder: Path | None,
+    settings: dict[str, str | None],
+) -> "Transducer":
+    """Load a transducer, or compile one."""
+    from hf_alpha.transduction import Transducer
+
+    every: dict[str, Any] = {
+        "lexicon": lexicon,
+        "rules": None if rules is None else str(rules),
+        **settings,
+    }
+    given_settings = {key: value for key, value in every.items() if value}
+    if folder is None:
+        if not given_settings.keys() & {"lexicon", "rules"}:
+            raise ValueError("nothing to find: name a --lexicon, --rules or a --transducer")
+        return Transducer.from_settings(given_settings)
+    if given_settings:
+        raise ValueError(
+            f"the transducer in {folder} has its own {', '.join(given_settings)}: leave it out"
+        )
+    return Transducer.load(folder)
+
+
+__all__ = ["generate_data", "transduce"]

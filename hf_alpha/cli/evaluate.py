@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
     from hf_alpha.recipe import Recipe
 
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for the report, where a killed run continues; of one model, by default "
-        "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Problems:
@@ -51,8 +43,7 @@ class Problems:
         str | None, typer.Option(help="Its split; by default test, or the only one.")
     ] = None
     symbols: Annotated[
-        str | None,
-        typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8."),
+        str | None, typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8.")
     ] = None
     sizes: Annotated[
         str | None, typer.Option(help="Only with so many tokens; of formulas that are drawn, 1-15.")
@@ -120,11 +111,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """The card that is written beside each model.
-
-    Raises:
-        ValueError: a licence is given without a card.
-    """
+    """The card that is written beside each model."""
 
     PANEL: ClassVar[str] = "Cards"
     card: Annotated[
@@ -138,10 +125,6 @@ class Card:
     license: Annotated[
         str | None, typer.Option(help="For --card: the model's, such as cc-by-nc-4.0.")
     ] = None
-
-    def __post_init__(self) -> None:
-        if self.license is not None and not self.card:
-            raise ValueError("--license is what a card says: give --card too")
 
     def check(self, models: list[str]) -> None:
         """Refuse to write beside models that are elsewhere.
@@ -172,7 +155,13 @@ def evaluate(
     command: typer.Context,
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
     *,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the report, where a killed run continues; of one model, by default "
+            "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
+        ),
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(help="Models that do not answer: a column; metrics for each of its values."),
@@ -194,6 +183,8 @@ def evaluate(
     from hf_alpha.recipe import writes_answers
 
     card.check(models)
+    if not card.card:
+        refuse(command, ["license"], "is what a card says, and there is no --card")
     device = choose_device()
     writing = [model for model in models if writes_answers(model)]
     others = [model for model in models if model not in writing]
@@ -280,9 +271,9 @@ def _evaluate_objective(
     card: Card,
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
+    from hf_alpha.card import write_score_card
     from hf_alpha.evaluation.objectives import evaluate_objective, rows_recipe
     from hf_alpha.objectives import make_objective
-    from hf_alpha.score_card import write_score_card
 
     recipe = rows_recipe(models)
     folder, data = out or report_folder(models, problems.data), test_data(recipe, problems.data)
@@ -326,4 +317,4 @@ def report_folder(models: list[str], data: str | None, *choices: object) -> Path
     return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
-__all__ = ["Out", "evaluate"]
+__all__ = ["evaluate"]

@@ -15,9 +15,6 @@ from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.trust import TRUST_OPTION, trusting
 
 TASKS = ", ".join(built_in_tasks())
-Task = Annotated[
-    str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
-]
 ModelsTask = Annotated[
     str | None,
     typer.Option(
@@ -28,27 +25,6 @@ ModelsTask = Annotated[
 Beams = Annotated[
     int | None, typer.Option(min=1, help="Number of beams, 1 for greedy; by default the task's.")
 ]
-Hard = Annotated[
-    float,
-    typer.Option(
-        min=0, max=1, help="Least share of hard formulas; the data's README.md says what is hard."
-    ),
-]
-Hardness = Annotated[
-    int,
-    typer.Option(
-        min=1, help="What counts as hard: the larger, the harder; the data's README.md says more."
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Training data of a model: no formula tested is equivalent to one of its rows, those "
-        "of a split called test left aside. For models trained on data of another version; may be "
-        "repeated."
-    ),
-]
-Workers = Annotated[int, typer.Option(min=1, help="Processes; they do not change the result.")]
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
 Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
@@ -188,8 +164,9 @@ def row_names(models: list[str]) -> list[str]:
     Raises:
         ValueError: a model is given twice.
     """
-    if len(set(models)) < len(models):
-        raise ValueError(f"a model is given twice: {' '.join(models)}")
+    from hf_alpha.modeling.choices import check_unique
+
+    check_unique("models", models)
     names = [Path(model).expanduser().resolve().name for model in models]
     return names if len(set(names)) == len(names) else models
 
@@ -212,36 +189,8 @@ def by_class(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def one_of(choices: dict[str, Any], kind: str, name: str) -> Any:
-    """Find what an argument names.
-
-    Raises:
-        ValueError: there is no such thing.
-    """
-    if name not in choices:
-        raise ValueError(f"no {kind} {name!r}: choose from {', '.join(choices)}")
-    return choices[name]
-
-
 __all__ = [
-    "TASKS",
-    "Beams",
-    "Device",
-    "Exclude",
-    "Hard",
-    "Hardness",
-    "ModelsTask",
-    "Quiet",
-    "Seed",
-    "Task",
-    "TrustRemoteCode",
-    "Workers",
-    "by_class",
-    "grouped",
-    "integers",
-    "may_trust",
-    "names_of",
-    "one_of",
-    "refuse",
-    "row_names",
-]
+    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed",
+    "TrustRemoteCode", "by_class", "grouped", "integers", "may_trust", "names_of",
+    "refuse", "row_names",
+]  # fmt: skip

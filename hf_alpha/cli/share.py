@@ -56,7 +56,9 @@ def info(
 
 @may_trust("folder")
 def push(
-    folder: Annotated[Path, typer.Argument(help="Model folder, or dataset folder.")],
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="Model folder, or dataset folder.")
+    ],
     repository: Annotated[str, typer.Argument(help="owner/name on the Hub.")],
     private: Annotated[
         bool, typer.Option("--private", help="Make the repository private.")

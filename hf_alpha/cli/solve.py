@@ -1,19 +1,28 @@
-"""`hf-alpha solve`: a model or a solver answers, and every answer is checked."""
+"""`hf-alpha solve` and `demo`: a model or a solver answers, and every answer is checked."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hf_alpha.answer.records import Records
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
-from hf_alpha.cli.options import TASKS, Beams, Device, by_class, may_trust
+from hf_alpha.cli.options import (
+    TASKS,
+    Beams,
+    Device,
+    ModelsTask,
+    by_class,
+    grouped,
+    may_trust,
+    refuse,
+)
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -22,133 +31,128 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
 
 
-MODELS, PROGRAMS = "A model's answers", "For programs"
-"""Panels of the help."""
 BEST = 10
 """Answers among which a correct one is looked for."""
 PROBLEM = "problem"
 """Column of data that is generated."""
 
-Formulas = Annotated[
-    list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
-]
-File = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with a formula in each line; or *.jsonl, for texts of several lines: in "
-        "each line a string, or a row like those of your data."
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(help="Folder or Hub name; by default the released one of the task."),
-]
-SolvedTask = Annotated[
-    str | None,
-    typer.Option(
-        "--task",
-        help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what the "
-        "model's recipe.yaml or tokenizer says; without a model, the operators of the first "
-        "formula say it.",
-    ),
-]
-Top = Annotated[
-    int | None,
-    typer.Option(min=1, rich_help_panel=MODELS, help="Print the N best answers; 1 by default."),
-]
-FirstCorrect = Annotated[
-    bool,
-    typer.Option(
-        "--first-correct",
-        rich_help_panel=MODELS,
-        help="Print the first of the N best answers (--top, 10 by default, of as many beams) "
-        "that is correct, or else the best.",
-    ),
-]
-MaxNewTokens = Annotated[
-    int | None,
-    typer.Option(
-        min=1, rich_help_panel=MODELS, help="Tokens in an answer; by default the model's own limit."
-    ),
-]
-ByGrammar = Annotated[
-    bool,
-    typer.Option(
-        "--grammar",
-        rich_help_panel=MODELS,
-        help="Have a model write nothing that is no answer of the task.",
-    ),
-]
-Notation = Annotated[
-    str | None, typer.Option(help="prefix, compact or infix; detected by default.")
-]
-Names = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
-        "person=zoe,max, once for each class."
-    ),
-]
-Explain = Annotated[
-    bool,
-    typer.Option(
-        "--explain",
-        help="Say why an answer is right or wrong: a table of subformulas, or your check's words.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAnswers:
+    """How a model answers."""
+
+    PANEL: ClassVar[str] = "A model's answers"
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")
+    ] = None
+    first_correct: Annotated[
+        bool,
+        typer.Option(
+            "--first-correct",
+            help="Print the first of the N best answers (--top, 10 by default, of as many beams) "
+            "that is correct, or else the best.",
+        ),
+    ] = False
+    beams: Beams = None
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens in an answer; by default the model's own limit."),
+    ] = None
+    grammar: Annotated[
+        bool,
+        typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
+    ] = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What of [`Settings`] they say."""
+        return {
+            "top_n": self.top or (BEST if self.first_correct else 1),
+            "first_correct": self.first_correct,
+            "num_beams": self.beams,
+            "max_new_tokens": self.max_new_tokens,
+            "grammar": self.grammar,
+        }
 
 
-Method = Annotated[
-    str,
-    typer.Option(
-        help="model, solver (logic alone), or auto: both, the solver first, unless you say what "
-        "only a model can do (--model, --top, --first-correct, --beams, --max-new-tokens)."
-    ),
-]
-Timeout = Annotated[float, typer.Option(help="Seconds that solvers have for a formula.")]
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json", rich_help_panel=PROGRAMS, help="Print a JSON object for each formula, one a line."
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=PROGRAMS,
-        help="Write these objects into a file (*.jsonl) as they are found.",
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        rich_help_panel=PROGRAMS,
-        help="Go on where an earlier start left the file of --out.",
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How answers are written for programs."""
+
+    PANEL: ClassVar[str] = "For programs"
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each formula, one a line.")
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write these objects into a file (*.jsonl) as they are found."),
+    ] = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
+    ] = False
 
 
 @may_trust("model")
+@grouped
 def solve(
-    formulas: Formulas = None,
-    file: File = None,
-    model: Model = None,
-    task: SolvedTask = None,
-    method: Method = "auto",
-    timeout: Timeout = TIMEOUT,
-    top: Top = None,
-    first_correct: FirstCorrect = False,
-    beams: Beams = None,
-    max_new_tokens: MaxNewTokens = None,
-    grammar: ByGrammar = False,
-    notation: Notation = None,
-    names: Names = None,
-    explain: Explain = False,
-    json_lines: Json = False,
-    out: Out = None,
-    resume: Resume = False,
+    command: typer.Context,
+    formulas: Annotated[
+        list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="File with a formula in each line; or *.jsonl, for texts of several lines: in "
+            "each line a string, or a row like those of your data.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Folder or Hub name; by default the released one of the task."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
+            "the model's recipe.yaml or tokenizer says; without a model, the operators of the "
+            "first formula say it."
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="model, solver (logic alone), or auto: both, the solver first, unless you say "
+            "what only a model can do (--model, --top, --first-correct, --beams, "
+            "--max-new-tokens)."
+        ),
+    ] = "auto",
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that solvers have for a formula.")
+    ] = TIMEOUT,
+    notation: Annotated[
+        str | None, typer.Option(help="prefix, compact or infix; detected by default.")
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
+            "person=zoe,max, once for each class."
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say why an answer is right or wrong: a table of subformulas, or your check's "
+            "words.",
+        ),
+    ] = False,
     device: Device = "auto",
+    answers: ModelAnswers,
+    output: Output,
 ) -> None:
     """Solve formulas, and check every answer with a solver; or have a model answer your texts.
 
@@ -160,25 +164,16 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    if resume and out is None:
-        raise ValueError("--resume goes with --out, the file that it goes on with")
-    if explain and (json_lines or out is not None):
-        raise ValueError("--explain is for people, --json and --out are for programs")
+    if output.out is None:
+        refuse(command, ["resume"], "goes on with the file of --out, and none is named")
+    if output.json_lines or output.out is not None:
+        refuse(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
         check_places(model)
     settings = Settings(
-        task=task,
-        model=model,
-        method=method,
-        timeout=timeout,
-        top_n=top or (BEST if first_correct else 1),
-        first_correct=first_correct,
-        num_beams=beams,
-        max_new_tokens=max_new_tokens,
-        grammar=grammar,
-        notation=notation,
-        device=device,
-    )
+        task=task, model=model, method=method, timeout=timeout, notation=notation, device=device,
+        **answers.settings,
+    )  # fmt: skip
     recipe = None if model is None else _recipe_of(model, task)
     stream = stream_inputs(formulas, file, "formula", _reader(recipe, file))
     first = next(stream)
@@ -188,15 +183,15 @@ def solve(
     texts: Iterator[str] = chain([first], stream)
     if names:
         texts = iter(_with_names(list(texts), names, solved_task))
-    if out is not None:
-        statuses = _write(texts, settings, out, resume)
+    if output.out is not None:
+        statuses = _write(texts, settings, output.out, output.resume)
     else:
         statuses = Counter()
         for solution in solve_all(texts, **vars(settings)):
             statuses[solution.status] += 1
             for note in solution.notes:
                 say(f"note: {note}", err=True)
-            if json_lines:
+            if output.json_lines:
                 say(json.dumps(solution.record()))
             else:
                 _show(solved_task, solution, explain, says_who=method != "model")
@@ -342,4 +337,39 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
         say(f"  {'found by':<10} {solution.found_by}, {solution.seconds:.3f} s")
 
 
-__all__ = ["solve"]
+@may_trust("model")
+def demo(
+    command: typer.Context,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Folder or Hub name of a model that answers; may be repeated. By default the "
+            "released ones."
+        ),
+    ] = None,
+    task: ModelsTask = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="By default the first free one from 7860 on."),
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    r"""Start a page in the browser: problems are answered, checked, explained and renamed.
+
+    It listens on this machine alone, and offers programs an API. It needs Gradio:
+
+    pip install -e '.\[demo]'
+    """
+    check_places(*model or ())
+    if not model:
+        refuse(command, ["task"], "says what a model of yours solves, and no --model is named")
+    from hf_alpha.demo.choices import page_choices
+    from hf_alpha.demo.server import serve
+
+    choices = page_choices(model or (), task, device)
+    page = serve(choices, port=port)
+    say(f"{page.local_url} (stop with Ctrl-C)")
+    page.block_thread()
+
+
+__all__ = ["demo", "solve"]

@@ -1,14 +1,19 @@
-"""`hf-alpha train`: a recipe becomes a model."""
+"""`hf-alpha train`, `compare` and `quickstart`: a recipe becomes models."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import say
-from hf_alpha.cli.options import TrustRemoteCode
+from hf_alpha.cli.common import own_test_rows, say
+from hf_alpha.cli.options import Quiet, Seed, TrustRemoteCode
 from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.trust import trusting
+
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
+]
 
 
 def _print_settings(value: bool) -> None:
@@ -29,19 +34,13 @@ def _print_schema(value: bool) -> None:
 
 def train(
     recipe: Annotated[str, typer.Argument(help=f"A YAML file, or a name: {DEFAULT_TASK}/debug.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
-    ] = None,
+    overrides: Overrides = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Refuse to resume what is in the output folder.")
     ] = False,
     allow_changes: Annotated[
         bool,
         typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
-    ] = False,
-    drop_bad: Annotated[
-        bool,
-        typer.Option("--drop-bad", help="Your own pairs: leave out those that cannot be learned."),
     ] = False,
     trust_remote_code: TrustRemoteCode = False,
     help_recipe: Annotated[
@@ -65,9 +64,9 @@ def train(
 ) -> None:
     """Train as a recipe says; a run that was killed, or stopped by Ctrl-C, is resumed.
 
-    On several GPUs: accelerate launch -m hf_alpha.cli train RECIPE
+    On several GPUs: accelerate launch -m hf_alpha train RECIPE
 
-    In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha.cli train RECIPE
+    In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha train RECIPE
     """
     from hf_alpha.resources import recipe_file
 
@@ -77,8 +76,7 @@ def train(
     from hf_alpha.train import train as run
 
     try:
-        changes = [*(overrides or []), *["data.drop_bad=true"] * drop_bad]
-        training_recipe = read_recipe(recipe, changes)
+        training_recipe = read_recipe(recipe, overrides)
         with trusting(*training_recipe.sources() * trust_remote_code):
             trainer = run(training_recipe, not fresh, allow_changes, say)
     except Interrupted as stop:
@@ -88,4 +86,78 @@ def train(
         say(f"the trained model is in {trainer.args.output_dir}")
 
 
-__all__ = ["train"]
+def compare(
+    recipe: Annotated[str, typer.Argument(help="A recipe for your own pairs.")],
+    overrides: Overrides = None,
+    encodings: Annotated[
+        str, typer.Option(help="learned, renaming, canonical, dual_part, streams, relational")
+    ] = "relational,streams,canonical,learned",
+    out: Annotated[Path, typer.Option(help="Folder for models, table and pictures.")] = Path(
+        "comparison"
+    ),
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Train each so often, with seeds that follow one another.")
+    ] = 1,
+    tune: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Look for each encoding's learning rate first: three of them, each tried for so "
+            "many steps, such as 300. 0 takes the recipe's.",
+        ),
+    ] = 0,
+    data: Annotated[
+        str | None, typer.Option(help="Pairs to test on; by default the recipe's data.test.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Their split; by default test.")] = None,
+    covariance: Annotated[
+        int, typer.Option(min=0, help="Problems for each number of names; 0 for none.")
+    ] = 10,
+    quiet: Quiet = False,
+) -> None:
+    """Train a recipe with each encoding, and show all of them side by side.
+
+    All have the same optimiser steps. The table says whether each run has learned rows like those
+    of training, too: what has not cannot generalise either.
+    """
+    from hf_alpha.recipe import read_recipe
+    from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
+
+    settings = read_recipe(recipe, overrides)
+    if settings.kind != "pairs":
+        raise ValueError(f"{recipe} is no recipe for pairs of your own, named as 'data.train'")
+    names = [name.strip() for name in encodings.split(",") if name.strip()]
+    table, _ = compare_encodings(
+        settings,
+        names,
+        own_test_rows(settings, data, split),
+        out,
+        seeds=seeds,
+        tuning_steps=tune,
+        covariance=covariance,
+        say=say,
+        progress=not quiet,
+    )
+    say(f"\n{table}\n\npicture: {out / CURVES_FILE}")
+
+
+def quickstart(
+    output: Annotated[Path, typer.Option(help="Folder for models, table and picture.")] = Path(
+        "quickstart"
+    ),
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of each encoding.")] = 800,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Problems for each number of names in the evaluation.")
+    ] = 50,
+    seed: Seed = 0,
+) -> None:
+    """See in minutes what it is about: models on more names than they were trained on.
+
+    Three encodings of names, trained on pairs of texts for the same steps.
+    """
+    from hf_alpha.quickstart import quickstart as tour
+
+    tour(output, steps, samples, seed)
+
+
+__all__ = ["compare", "quickstart", "train"]

@@ -1,18 +1,74 @@
-"""The server of the page, with limits: of a request's size, of those that wait, of who may ask."""
+"""The page, in Gradio, with an interface for programs; and its server, with limits.
+
+The limits are of a request's size, of those that wait, and of who may ask.
+"""
 
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from hf_alpha.demo.choices import Choice
-from hf_alpha.demo.drawing import STYLE
-from hf_alpha.demo.page import build_page
+from hf_alpha.demo.choices import MAX_ANSWERS, MAX_CHARACTERS, Choice
+from hf_alpha.demo.drawing import STYLE, draw_renamed, draw_solution
+
+try:
+    import gradio
+except ImportError as error:
+    raise ImportError(f"the page needs Gradio: pip install 'hf_alpha[demo]' ({error})") from None
 
 MAX_BODY = 64 * 1024
 """Bytes of a request."""
 MAX_WAITING = 64
 """Requests that wait for an answer; further ones are refused."""
 LOOPBACK = "127.0.0.1"
+TITLE = "Names are only names"
+INTRODUCTION = f"""# {TITLE}
+A model or a solver answers; the task's check says whether the answer is right, and why.
+**Rename** asks again with other names.
+"""
+
+
+def build_page(choices: Mapping[str, Choice]) -> Any:
+    """Return the page as `gradio.Blocks`; one problem is answered at a time."""
+    first_of_tasks: dict[str, Choice] = {}
+    for choice in choices.values():
+        first_of_tasks.setdefault(choice.task.name, choice)
+    examples = [
+        [text, choice.name]
+        for choice in first_of_tasks.values()
+        for text in choice.task.samples or (choice.task.example,)
+        if text
+    ]
+
+    def solve(problem: str, model: str, answers: int) -> tuple[str, dict[str, Any]]:
+        """Answer a problem: for people, and what docs/solve.schema.json describes."""
+        solution = choices[model].solve(problem or "", answers)
+        return draw_solution(choices[model], solution), solution.record()
+
+    def rename(problem: str, model: str, answers: int) -> str:
+        return draw_renamed(choices[model], choices[model].rename(problem or "", answers))
+
+    with gradio.Blocks(
+        title=f"hf_alpha: {TITLE}", analytics_enabled=False, fill_width=True
+    ) as page:
+        gradio.Markdown(INTRODUCTION)
+        problem = gradio.Textbox(
+            examples[0][0] if examples else "", label="Problem", lines=2, max_length=MAX_CHARACTERS
+        )
+        with gradio.Row():
+            model = gradio.Dropdown([*choices], label="Who answers")
+            answers = gradio.Slider(1, MAX_ANSWERS, step=1, precision=0, label="Answers")
+        with gradio.Row():
+            solve_button = gradio.Button("Solve", variant="primary")
+            rename_button = gradio.Button("Rename")
+        reply = gradio.HTML(elem_id="reply")
+        record = gradio.JSON(visible=False)
+        inputs = [problem, model, answers]
+        solve_button.click(solve, inputs, [reply, record], concurrency_id="model")
+        hidden: dict[str, Any] = {"api_visibility": "private"}
+        rename_button.click(rename, inputs, reply, concurrency_id="model", **hidden)
+        if examples:
+            gradio.Examples(examples, [problem, model], examples_per_page=len(examples), **hidden)
+    return page
 
 
 class SmallRequests:
@@ -77,4 +133,4 @@ def serve(choices: Mapping[str, Choice], host: str = LOOPBACK, port: int | None 
     return page
 
 
-__all__ = ["MAX_BODY", "MAX_WAITING", "SmallRequests", "serve"]
+__all__ = ["MAX_BODY", "MAX_WAITING", "SmallRequests", "build_page", "serve"]

@@ -7,17 +7,6 @@ from hf_alpha.evaluation.random_parts import Spread, sensitivity, use_median_dra
 from hf_alpha.evaluation.report import Rates, Record, Report, table
 
 __all__ = [
-    "AlphaCovariance",
-    "Heatmap",
-    "Rates",
-    "Record",
-    "Report",
-    "Spread",
-    "alpha_covariance",
-    "draw",
-    "evaluate",
-    "run",
-    "sensitivity",
-    "table",
-    "use_median_draw",
-]
+    "AlphaCovariance", "Heatmap", "Rates", "Record", "Report", "Spread", "alpha_covariance",
+    "draw", "evaluate", "run", "sensitivity", "table", "use_median_draw",
+]  # fmt: skip

@@ -173,7 +173,7 @@ def compare(
         if measures := _measures(task, report):
             notes.append(f"{model.name}: {measures}")
         reports.append(report)
-    _draw_heatmaps(reports, task.measure, region, out, folders)
+    draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
     reports.append(run(chance, task, rows, progress=False, **checking))
     reports[-1].save(chance_folder)
     columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
@@ -221,20 +221,6 @@ def _measures(task: Task, report: Report) -> str:
         [f"{record.target}" for record in records],
     )
     return ", ".join(f"{name} {value:.4g}" for name, value in measures.items())
-
-
-def _draw_heatmaps(
-    reports: Sequence[Report],
-    measure: str,
-    region: Region | None,
-    out: Path,
-    folders: Sequence[Path],
-) -> None:
-    """Write one picture of all reports, and the numbers of each beside its report."""
-    pictures = [Heatmap.of(report, measure, region) for report in reports]
-    draw(pictures, out / HEATMAP_FILE)
-    for picture, folder in zip(pictures, folders, strict=True):
-        picture.save(folder / "heatmap.json")
 
 
 def _probes(rows: Sequence[Row], count: int, seed: int) -> list[str]:

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_alpha.evaluation.bins import Bins
 from hf_alpha.evaluation.fonts import make_legible
-from hf_alpha.evaluation.report import EDIT_DISTANCE, Report, names_bins
+from hf_alpha.evaluation.report import EDIT_DISTANCE, Bins, Report, names_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,11 +44,9 @@ def draw_curves(
         spread: model -> reports of its runs, whose lowest and highest rates bound a band.
         most_points: where there are more numbers of symbols, ranges of them share a point.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     axis = figure.subplots()
     if trained is not None:
         _shade(axis, *trained)

@@ -1,19 +1,16 @@
 """Fonts for texts of pictures that the usual one has no signs for, such as Chinese."""
 
-import logging
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-logger = logging.getLogger(__name__)
-
 
 def make_legible(figure: "Figure") -> None:
-    """Have each text drawn by fonts that have its signs, and write code points where none has.
+    """Have each text drawn by fonts that have its signs; what is between two `$` is text too.
 
-    What is between two `$` is text too, and no formula.
+    Matplotlib warns of signs that no font here has.
     """
     from matplotlib import rcParams
     from matplotlib.text import Text
@@ -27,18 +24,6 @@ def make_legible(figure: "Figure") -> None:
         text.set_fontfamily(
             [*rcParams["font.family"], *filter(None, dict.fromkeys(fonts.values()))]
         )
-        text.set_text(readable(words))
-
-
-def readable(text: str) -> str:
-    r"""Return a text with code points, such as `\u4e2d`, for signs that no font here has."""
-    lost = {sign for sign in text if sign != "\n" and _font_of(sign) is None}
-    if lost:
-        logger.warning(
-            "no font that is installed here has %s: the picture shows code points; install a font, "
-            "such as fonts-noto-cjk", " ".join(sorted(lost)),
-        )  # fmt: skip
-    return "".join(ascii(sign)[1:-1] if sign in lost else sign for sign in text)
 
 
 @cache
@@ -62,4 +47,4 @@ def _signs(file: str) -> frozenset[int]:
     return frozenset(get_font(file).get_charmap())
 
 
-__all__ = ["make_legible", "readable"]
+__all__ = ["make_legible"]

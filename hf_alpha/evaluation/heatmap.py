@@ -1,15 +1,9 @@
-"""Heatmaps: a rate, or the mean edit distance, by number of symbols and length.
+"""Heatmaps: a rate, or the mean edit distance, by number of symbols and length, as pictures."""
 
-They are kept as data (JSON, CSV) and drawn as pictures.
-"""
-
-import csv
-import io
-import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +11,6 @@ import numpy as np
 
 from hf_alpha.evaluation.fonts import make_legible
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
-from hf_alpha.folders import read_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,10 +74,7 @@ class Heatmap:
 
     @classmethod
     def of(
-        cls,
-        report: Report,
-        metric: str = "correct",
-        training_region: Region | None = None,
+        cls, report: Report, metric: str = "correct", training_region: Region | None = None
     ) -> "Heatmap":
         """Take a heatmap from a report.
 
@@ -99,109 +89,55 @@ class Heatmap:
         )
         return cls(report.model, metric, report.overall.rate(metric), cells, training_region)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write .json (all of it) or .csv (a line for each cell).
 
-        Raises:
-            ValueError: the name ends otherwise.
-        """
-        path = Path(path)
-        if path.suffix == ".json":
-            text = json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        elif path.suffix == ".csv":
-            text = self._csv()
-        else:
-            raise ValueError(f"cannot write heatmap data as {path.name}: use .json or .csv")
-        write_text(path, text)
-
-    def _csv(self) -> str:
-        file = io.StringIO()
-        writer = csv.DictWriter(file, list(Cell.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(cell) for cell in self.cells)
-        return file.getvalue()
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Heatmap":
-        """Read a .json file that `save` wrote."""
-        data = read_json(Path(path), "model", "metric", "overall", "cells", "training_region")
-        region = data["training_region"]
-        if region is not None:
-            (low, high), (short, long) = region
-            region = ((low, high), (short, long))
-        cells = tuple(Cell(**cell) for cell in data["cells"])
-        return cls(data["model"], data["metric"], data["overall"], cells, region)
-
-
-def draw(
-    heatmaps: Heatmap | Sequence[Heatmap],
-    path: str | os.PathLike[str],
-    **settings: Any,
-) -> Path:
+def draw(heatmaps: Sequence[Heatmap], path: str | os.PathLike[str]) -> Path:
     """Draw heatmaps as one picture, whose ending (.png, .svg, .pdf) chooses the format.
 
-    `make_figure` has the settings and errors.
+    Raises:
+        ValueError: see `make_figure`.
     """
-    figure, path = make_figure(heatmaps, **settings), Path(path)
+    figure, path = make_figure(heatmaps), Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path
 
 
-def make_figure(
-    heatmaps: Heatmap | Sequence[Heatmap],
-    *,
-    title: str | None = None,
-    columns: int | None = None,
-    scale: tuple[float, float] | None = None,
-    full_count: int | None = None,
-) -> "Figure":
-    """Make a picture of heatmaps, with one scale for all.
+def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
+    """Make a picture of heatmaps, a panel for each, with one scale for all.
 
-    Colour shows the rate, blue being good. Where there are few samples, the coloured square does
-    not fill its cell: its area shows their number. Cells without samples are white, cells outside a
-    model's vocabulary hatched grey. A dashed frame marks the training data.
-
-    Args:
-        heatmaps: one panel each.
-        title: above all panels.
-        columns: panels side by side; by default as many as are readable.
-        scale: rates at the two ends of the colours; by default 0 and 1, for edit distances 0 and
-            the worst of a cell within the vocabulary, at least 1.
-        full_count: samples that fill a cell; by default half of the median of all cells.
+    Colour shows the rate, blue being good: from 0 to 1, or for edit distances from 0 to the worst
+    of a cell within the vocabulary, at least 1. Where there are few samples, the coloured square
+    does not fill its cell: its area shows their number, up to half of the median of all cells.
+    Cells without samples are white, cells outside a model's vocabulary hatched grey. A dashed frame
+    marks the training data.
 
     Raises:
         ValueError: nothing to draw, or edit distances beside rates.
     """
-    panels = [heatmaps] if isinstance(heatmaps, Heatmap) else list(heatmaps)
-    cells = [cell for panel in panels for cell in panel.cells]
+    cells = [cell for heatmap in heatmaps for cell in heatmap.cells]
     if not cells:
         raise ValueError("no cells to draw: the report has no samples")
-    distances = _are_distances(panels)
-    scale = scale or (0.0, _worst(cells) if distances else 1.0)
-    colors = _colors(scale, reverse=distances)
-    full_count = full_count or max(1, sorted(cell.count for cell in cells)[len(cells) // 2] // 2)
+    distances = _are_distances(heatmaps)
+    colors = _colors(_worst(cells) if distances else 1.0, reverse=distances)
+    full_count = max(1, sorted(cell.count for cell in cells)[len(cells) // 2] // 2)
     rows = _span([cell.num_symbols for cell in cells])
     sizes = _span([cell.size for cell in cells])
     # About 0.13 inches a column of a panel, and no more than 16 inches in all.
     width, height = max(3.4, 0.13 * len(sizes)), max(1.6, 0.24 * len(rows))
-    columns = columns or max(1, min(len(panels), int(16 / (width + 0.4))))
-    lines = -(-len(panels) // columns)
+    columns = max(1, min(len(heatmaps), int(16 / (width + 0.4))))
+    lines = -(-len(heatmaps) // columns)
 
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     inches = (width + 0.5) * columns + 1.3
-    size = (inches, (height + 0.75) * lines + 0.35 * bool(title) + 0.55)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Figure(figsize=(inches, (height + 0.75) * lines + 0.55), layout="constrained")
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
-    for axis, panel in zip(axes.flat, panels, strict=False):
-        _draw_panel(axis, panel, rows, sizes, colors, full_count)
-    for axis in axes.flat[len(panels) :]:
+    for axis, heatmap in zip(axes.flat, heatmaps, strict=False):
+        _draw_panel(axis, heatmap, rows, sizes, colors, full_count)
+    for axis in axes.flat[len(heatmaps) :]:
         axis.set_visible(False)
-    _label(figure, axes, panels, colors, title)
-    figure.supxlabel(_notes(panels, full_count), fontsize=8, color="0.3")
+    _label(figure, axes, heatmaps, colors)
+    figure.supxlabel(_notes(heatmaps, full_count), fontsize=8, color="0.3")
     make_legible(figure)
     return figure
 
@@ -221,12 +157,12 @@ def _worst(cells: Sequence[Cell]) -> float:
     return max([1.0, *(cell.rate for cell in cells if not cell.outside)])
 
 
-def _colors(scale: tuple[float, float], reverse: bool = False) -> "ScalarMappable":
+def _colors(largest: float, reverse: bool) -> "ScalarMappable":
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     colors = LinearSegmentedColormap.from_list("rate", COLORS[::-1] if reverse else COLORS)
-    return ScalarMappable(Normalize(*scale, clip=True), colors)
+    return ScalarMappable(Normalize(0, largest, clip=True), colors)
 
 
 def _draw_panel(
@@ -286,11 +222,7 @@ def _outline(axis: "Axes", region: Region) -> None:
 
 
 def _label(
-    figure: "Figure",
-    axes: np.ndarray,
-    panels: Sequence[Heatmap],
-    colors: "ScalarMappable",
-    title: str | None,
+    figure: "Figure", axes: np.ndarray, panels: Sequence[Heatmap], colors: "ScalarMappable"
 ) -> None:
     from matplotlib.ticker import PercentFormatter
 
@@ -304,8 +236,6 @@ def _label(
     for axis in axes.flat[: len(panels)][-axes.shape[1] :]:  # nothing is drawn below these
         axis.set_xlabel("length of the problem (tokens)", fontsize=9)
         axis.tick_params(labelbottom=True)
-    if title:
-        figure.suptitle(title, fontsize=12)
 
 
 def _notes(panels: Sequence[Heatmap], full_count: int) -> str:

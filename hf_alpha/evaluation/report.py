@@ -2,6 +2,7 @@
 
 import json
 import os
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,9 +11,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
-from hf_alpha.evaluation.bins import Bins
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.folders import parse_json, read_json, write_text
+from hf_alpha.modeling.choices import check_known
 from hf_alpha.plain_text import aligned
 from hf_alpha.tasks import Verdict
 
@@ -20,6 +21,7 @@ OUTSIDE = "outside_vocabulary"
 OUTCOMES = (*(verdict.value for verdict in Verdict), OUTSIDE)
 OUTSIDE_MARK = "\N{EN DASH}"
 EDIT_DISTANCE = "edit_distance"
+COVARIANCE = "alpha_covariance"
 POOL = 3
 """A table has one column for all values of a fact from here on."""
 UNKNOWN = -1
@@ -28,6 +30,46 @@ RECORDS_FILE = "records.jsonl"
 
 Key = TypeVar("Key", bound=Hashable)
 Groups = Callable[["Report"], Mapping[int, "Rates"]]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Ranges of whole numbers, one behind the other.
+
+    Attributes:
+        ranges: first and last number of each.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, numbers: Iterable[int], most: int | None = None) -> "Bins":
+        """Cut numbers into at most `most` ranges that hold about as many of them.
+
+        Args:
+            numbers: one of each sample, in any order.
+            most: None for a range for each different number.
+        """
+        counts = sorted(Counter(numbers).items())
+        if most is None or len(counts) <= most:
+            return cls(tuple((number, number) for number, _ in counts))
+        total, seen = sum(count for _, count in counts), 0
+        groups: list[list[int]] = [[] for _ in range(most)]
+        for number, count in counts:  # by where the middle of its samples lies among all
+            groups[int(most * (seen + count / 2) / total)].append(number)
+            seen += count
+        return cls(tuple((group[0], group[-1]) for group in groups if group))
+
+    def first(self, number: int) -> int:
+        """Return the first number of the range that a number of the data lies in."""
+        return self.ranges[bisect_right([first for first, _ in self.ranges], number) - 1][0]
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """First number of each range -> the range as text: `7`, or `7-12`."""
+        return {
+            first: f"{first}" if first == last else f"{first}-{last}" for first, last in self.ranges
+        }
 
 
 @dataclass(frozen=True)
@@ -117,18 +159,11 @@ class Rates:
         Raises:
             ValueError: no such rate.
         """
+        check_known("rate", name, (*OUTCOMES, "top_n", EDIT_DISTANCE))
         if name == EDIT_DISTANCE:
             return float("nan") if self.edit_distance is None else self.edit_distance
-        if name == "top_n":
-            part = self.any_correct
-        elif name == "correct":
-            part = self.outcomes["exact"] + self.outcomes["correct"]
-        elif name in self.outcomes:
-            part = self.outcomes[name]
-        else:
-            raise ValueError(
-                f"no rate {name!r}: choose one of {', '.join(OUTCOMES)}, top_n, {EDIT_DISTANCE}"
-            )
+        right = self.outcomes["exact"] + self.outcomes["correct"]
+        part = {**self.outcomes, "correct": right, "top_n": self.any_correct}[name]
         return part / self.count if self.count else float("nan")
 
     @property
@@ -286,10 +321,6 @@ class Report:
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} or {RECORDS_FILE} is damaged: {error!r}") from error
 
-    def table(self, *others: "Report", metrics: Sequence[str] | None = None) -> str:
-        """Write a text table of this report and others; see `table`."""
-        return table([self, *others], metrics)
-
 
 def table(
     reports: Sequence[Report],
@@ -318,11 +349,11 @@ def table(
     bins = names_bins(reports, most_columns)
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_names(bins), bins)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
-        rate_names = [metric for metric in metrics if metric != "alpha_covariance"]
+        rate_names = [metric for metric in metrics if metric != COVARIANCE]
         blocks.append(
             _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), pool=POOL)
         )
-    notes = _covariance_notes(reports) if "alpha_covariance" in metrics else []
+    notes = _covariance_notes(reports) if COVARIANCE in metrics else []
     notes += filter(None, map(_reasons_note, reports))
     if EDIT_DISTANCE in metrics:
         notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
@@ -363,21 +394,10 @@ def _block(
     for metric in metrics:
         label = metric
         for report, rates in zip(reports, groups, strict=True):
-            if metric == "alpha_covariance" and report.alpha_covariance is None:
-                continue
-            cells = [
-                _covariance_cell(report, rates.get(column), bins, column)
-                if metric == "alpha_covariance"
-                else cell_of(rates.get(column), metric)
-                for column in columns
-            ]
-            overall = (
-                _covariance_cell(report, report.overall)
-                if metric == "alpha_covariance"
-                else cell_of(report.overall, metric)
-            )
-            rows.append([label, report.model, *cells, overall])
-            label = ""
+            if metric != COVARIANCE or report.alpha_covariance is not None:
+                cells = [_cell(report, metric, rates.get(c), bins, c) for c in columns]
+                rows.append([label, report.model, *cells, _cell(report, metric, report.overall)])
+                label = ""
     samples = [_most(rates[c].count for rates in groups if c in rates) for c in columns]
     rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
     return aligned(rows)
@@ -444,7 +464,7 @@ def _known_metrics(reports: Sequence[Report], measure: str) -> list[str]:
     if any(len(record.verdicts) > 1 for record in records):
         metrics.append("top_n")
     if any(report.alpha_covariance is not None for report in reports):
-        metrics.append("alpha_covariance")
+        metrics.append(COVARIANCE)
     return sorted(metrics, key=lambda metric: metric != measure)
 
 
@@ -459,16 +479,19 @@ def cell_of(rates: Rates | None, metric: str) -> str:
     return f"{100 * rates.rate(metric):.1f}"
 
 
-def _covariance_cell(
-    report: Report, rates: Rates | None, bins: Bins | None = None, first: int | None = None
+def _cell(
+    report: Report,
+    metric: str,
+    rates: Rates | None,
+    bins: Bins | None = None,
+    first: int | None = None,
 ) -> str:
-    """Return a cell of alpha-covariance: of the range that begins with `first`, or of all."""
-    if rates is None or rates.is_outside:
-        return OUTSIDE_MARK if rates is not None else ""
-    assert report.alpha_covariance is not None
+    """Return a cell of a report: of the range of names that begins with `first`, or of all."""
+    if metric != COVARIANCE or rates is None or rates.is_outside:
+        return cell_of(rates, metric)
     scores = [
         sample.score
-        for sample in report.alpha_covariance.samples
+        for sample in (report.alpha_covariance.samples if report.alpha_covariance else ())
         if bins is None or bins.first(sample.num_symbols) == first
     ]
     return f"{100 * fmean(scores):.1f}" if scores else ""
@@ -521,14 +544,6 @@ def _json(data: Any) -> str:
 
 
 __all__ = [
-    "EDIT_DISTANCE",
-    "OUTCOMES",
-    "OUTSIDE",
-    "Rates",
-    "Record",
-    "Report",
-    "lengths_table",
-    "names_bins",
-    "table",
-    "warning_lines",
-]
+    "EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Bins", "Rates", "Record", "Report",
+    "lengths_table", "names_bins", "table", "warning_lines",
+]  # fmt: skip

@@ -20,24 +20,8 @@ from .yaml import (
 )
 
 __all__ = [
-    "DEFAULT_MODEL_TYPE",
-    "HUB_TOKEN",
-    "RECIPE_FILE",
-    "Data",
-    "Recipe",
-    "RecipeError",
-    "check_shareable",
-    "describe_settings",
-    "differences",
-    "leaves",
-    "named_code",
-    "parse_recipe",
-    "read_recipe",
-    "recipe_beside",
-    "recipe_for",
-    "recipe_of",
-    "recipe_schema",
-    "rules_of",
-    "write_recipe",
-    "writes_answers",
-]
+    "DEFAULT_MODEL_TYPE", "HUB_TOKEN", "RECIPE_FILE", "Data", "Recipe", "RecipeError",
+    "check_shareable", "describe_settings", "differences", "leaves", "named_code",
+    "parse_recipe", "read_recipe", "recipe_beside", "recipe_for", "recipe_of", "recipe_schema",
+    "rules_of", "write_recipe", "writes_answers",
+]  # fmt: skip

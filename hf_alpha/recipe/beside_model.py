@@ -101,7 +101,7 @@ def writes_answers(model: str) -> bool:
     """
     if auto_class(load_config(model)) not in ANSWERING:
         return False
-    recipe = recipe_of(model)
+    recipe = recipe_beside(model)
     return recipe is None or recipe.aim.answers
 
 

@@ -1,4 +1,4 @@
-"""What a recipe may say, for people and as a JSON schema."""
+"""What a recipe may say, as a text and as a JSON schema."""
 
 import json
 import textwrap
@@ -9,7 +9,7 @@ from transformers import CONFIG_MAPPING
 
 from hf_alpha.auto import MODEL_TYPES
 from hf_alpha.objectives import ANSWER, OBJECTIVES
-from hf_alpha.settings import Keys, in_words, json_schema, model_of
+from hf_alpha.settings import Keys, json_schema, model_of
 
 from .schema import Recipe, model_keys
 
@@ -33,39 +33,44 @@ ANOTHER_MODEL = {
 
 
 def describe_settings() -> str:
-    """Return a text with every key of a recipe: its type, default and meaning."""
-    recipe = _recipe()
-    data = recipe["properties"]["data"]
+    """Return a text with every key of a recipe: its kind, default and meaning."""
+    recipe, models = _recipe(), _models()
+    keys = recipe["properties"]
+    data = keys["data"]["properties"]
     sections = {
-        "": recipe,
-        "data": data,
-        "data.generate": data["properties"]["generate"],
-        "data.draw": data["properties"]["draw"],
-        "objective": _objectives(),
-        "model": _models(),
-        "training": recipe["properties"]["training"],
-    }
-    parts = []
-    for name, section in sections.items():
-        title, prefix = (name, f"{name}.") if name else ("A recipe is a YAML file", "")
-        entries = [
-            f"{prefix}{_paragraph(key, entry, key in section.get('required', ()))}"
-            for key, entry in section["properties"].items()
-        ]
-        parts.append("\n".join([title, "=" * len(title), *entries]))
-    return "\n\n".join(parts)
+        "": recipe, "data.": keys["data"], "data.generate.": data["generate"],
+        "data.draw.": data["draw"], "objective.": _objectives(), "model.": models,
+        "training.": keys["training"],
+    }  # fmt: skip
+    paragraphs = [
+        _paragraph(f"{prefix}{key}", entry, key in section.get("required", ()))
+        for prefix, section in sections.items()
+        for key, entry in section["properties"].items()
+    ]
+    return "\n".join(["A recipe is a YAML file.", *paragraphs])
 
 
 def _paragraph(name: str, schema: Schema, is_required: bool) -> str:
-    """Return a key's paragraph: name, type, default and meaning."""
-    head, default = f"{name}: {in_words(schema)}", schema.get("default")
+    """Return a key's paragraph: name, kind, default and meaning."""
+    head, default = f"{name}: {_kinds(schema)}", schema.get("default")
     if is_required:
         head += ", required"
     elif default not in (None, {}, ""):
         head += f", default {default if isinstance(default, str) else json.dumps(default)}"
-    description = schema.get("description", "")
-    meaning = textwrap.wrap(description, 96, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join([*textwrap.wrap(head, 96, subsequent_indent="    "), *meaning])
+    lines = [(head, ""), (schema.get("description", ""), "    ")]
+    return "\n".join(
+        textwrap.fill(text, 96, initial_indent=indent, subsequent_indent="    ")
+        for text, indent in lines
+        if text
+    )
+
+
+def _kinds(schema: Schema) -> str:
+    """Return what a value may be, as JSON calls it."""
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    kinds = dict.fromkeys(map(_kinds, filter(NULL.__ne__, schema.get("anyOf", ()))))
+    return " or ".join(kinds) or schema.get("type", "any value")
 
 
 def recipe_schema() -> Schema:

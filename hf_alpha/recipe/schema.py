@@ -312,7 +312,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
         if held and isinstance(held, dict):
             (Place if is_own else Folder).read(held, "validation")
         elif held not in (None, {}) and not is_own:
-            raise ValueError(f"'validation' must be a mapping, not {held!r}")
+            raise ValueError(f"validation: write a mapping with 'path', not {held!r}")
         elif isinstance(held, float | int) and not 0 < held < 1:
             raise ValueError(f"validation: give a share between 0 and 1, or a file, not {held}")
         return data
@@ -378,9 +378,5 @@ def kind_of(objective: Any, data: Mapping[str, Any]) -> Kind:
 
 
 __all__ = [
-    "DEFAULT_MODEL_TYPE",
-    "Data",
-    "Kind",
-    "Recipe",
-    "model_keys",
-]
+    "DEFAULT_MODEL_TYPE", "Data", "Kind", "Recipe", "model_keys",
+]  # fmt: skip

@@ -31,11 +31,12 @@ def read_recipe(
         within: the folder of others that it lies in, and all that it extends too.
 
     Raises:
+        FileNotFoundError: there is no such recipe.
         OutsideError: it extends one outside of that folder.
-        RecipeError: no such recipe, an unknown key, or a value of the wrong kind; or recipes that
+        RecipeError: an unknown key, or a value of the wrong kind; or recipes that
             extend each other in a circle.
     """
-    file = _find(path)
+    file = recipe_file(path)
     parts = _with_parents(file, (), within)
     content = deepcopy(parts[-1][1])  # what each file says is asked again if there is a fault
     for _, changes in reversed(parts[:-1]):
@@ -58,13 +59,6 @@ def parse_recipe(content: dict[str, Any], place: str = "recipe") -> Recipe:
     """Check a recipe's keys and values; see [`read_recipe`]."""
     _check_private(content, place)
     return Recipe.read(content, place)
-
-
-def _find(path: str | Path) -> Path:
-    try:
-        return recipe_file(path)
-    except FileNotFoundError as error:
-        raise RecipeError(f"{error}") from error
 
 
 def _with_origin(error: RecipeError, parts: list[tuple[Path, dict[str, Any]]]) -> RecipeError:
@@ -112,7 +106,7 @@ def _with_parents(
         raise RecipeError(f"{_shown(chain)}: 'extends' must be the name of one recipe")
     try:
         parent_file = _find_parent(parent, file.parent, within)
-    except RecipeError as error:
+    except (RecipeError, FileNotFoundError) as error:
         raise RecipeError(f"{_shown(chain)} -> {parent!r}: {error}") from error
     return [(file, content), *_with_parents(parent_file, chain, within)]
 
@@ -135,7 +129,7 @@ def _find_parent(name: str, folder: Path, within: Path | None) -> Path:
             return file
     if within is not None:
         raise RecipeError(f"there is no such recipe in {within}")
-    return _find(name)
+    return recipe_file(name)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,12 +252,6 @@ def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 __all__ = [
-    "HUB_TOKEN",
-    "RECIPE_FILE",
-    "check_shareable",
-    "differences",
-    "leaves",
-    "parse_recipe",
-    "read_recipe",
-    "write_recipe",
-]
+    "HUB_TOKEN", "RECIPE_FILE", "check_shareable", "differences", "leaves", "parse_recipe",
+    "read_recipe", "write_recipe",
+]  # fmt: skip

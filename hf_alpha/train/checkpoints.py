@@ -12,26 +12,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import (
-    PreTrainedModel,
-    Seq2SeqTrainingArguments,
-    TrainerState,
-)
+from transformers import PreTrainedModel, Seq2SeqTrainingArguments, TrainerState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.folders import read_json
-from hf_alpha.loading import (
-    CheckpointError,
-)
+from hf_alpha.loading import CheckpointError
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.progress import without_bars
-from hf_alpha.recipe import (
-    RECIPE_FILE,
-    Recipe,
-    RecipeError,
-    differences,
-    read_recipe,
-)
+from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, differences, read_recipe
 
 logger = logging.getLogger(__name__)
 
@@ -229,18 +217,7 @@ def is_finished(state: TrainerState, arguments: Seq2SeqTrainingArguments) -> boo
 
 
 __all__ = [
-    "DAMAGED",
-    "NOTE",
-    "TRAINER_STATE",
-    "check_shapes",
-    "check_vocabulary",
-    "final_weights",
-    "has_model",
-    "is_finished",
-    "last_checkpoint",
-    "notes_of_changes",
-    "readable_state",
-    "starting_point",
-    "state_of",
-    "whole_checkpoint",
-]
+    "DAMAGED", "NOTE", "TRAINER_STATE", "check_shapes", "check_vocabulary", "final_weights",
+    "has_model", "is_finished", "last_checkpoint", "notes_of_changes", "readable_state",
+    "starting_point", "state_of", "whole_checkpoint",
+]  # fmt: skip

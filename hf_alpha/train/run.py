@@ -1,32 +1,23 @@
 """Training as a recipe says: data, model, trainer, and runs that resume where they stopped."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from transformers import (
-    Seq2SeqTrainingArguments,
-    TrainingArguments,
-    set_seed,
-)
+import torch
+from transformers import Seq2SeqTrainingArguments, set_seed
+from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.own import OwnPairs
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
-from hf_alpha.recipe import (
-    RECIPE_FILE,
-    Recipe,
-    RecipeError,
-    named_code,
-    write_recipe,
-)
+from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, named_code, write_recipe
 from hf_alpha.settings import section
 from hf_alpha.trust import remember_recipe
 
-from .arguments import prepare_arguments
 from .checkpoints import (
     check_shapes,
     check_vocabulary,
@@ -39,13 +30,7 @@ from .checkpoints import (
     whole_checkpoint,
 )
 from .models import complete_rules, prepare_model
-from .trainers import (
-    AlphaTrainer,
-    Interrupted,
-    ObjectiveTrainer,
-    RunTrainer,
-    StopOnInterrupt,
-)
+from .trainers import AlphaTrainer, Interrupted, ObjectiveTrainer, RunTrainer, StopOnInterrupt
 
 
 def train(
@@ -86,20 +71,12 @@ def train(
             at the end; no model is written.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
         ValueError: another process trains in `output_dir`.
+        FileExistsError: it is a file.
     """
     arguments = prepare_arguments(recipe)
-    with _claimed(arguments):
-        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
-
-
-@contextmanager
-def _claimed(arguments: TrainingArguments) -> Iterator[None]:
-    """Keep other runs out of the output folder; the first process does it for all of a run."""
-    out = Path(arguments.output_dir)
-    if out.exists() and not out.is_dir():
-        raise RecipeError(f"training: output_dir {out} is a file: name a folder")
+    out = Path(arguments.output_dir)  # which the first process claims for all of a run
     with alone(out) if arguments.process_index == 0 else nullcontext():
-        yield
+        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
 
 
 def _train(
@@ -198,4 +175,30 @@ def _run(
         )
 
 
-__all__ = ["train"]
+def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
+    """Return the arguments of training, with defaults that suit the machine.
+
+    Raises:
+        RecipeError: a setting of training has a wrong kind or value.
+    """
+    objective = recipe.aim
+    defaults: dict[str, Any] = {
+        # Without it, processes that torchrun starts on a CPU would not know of each other.
+        "use_cpu": not torch.accelerator.is_available(),
+        # Heads leave some weights of a body without gradients.
+        "ddp_find_unused_parameters": not objective.answers,
+    }
+    if recipe.data.streaming:  # else processes would get parts of one batch
+        defaults["accelerator_config"] = {"dispatch_batches": False}
+    with section("training"):
+        objective.check_training(recipe.training)
+        arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+    if not objective.answers:
+        arguments.remove_unused_columns = False  # collators take what else there is
+    with section("training: report_to"):
+        for tracker in get_reporting_integration_callbacks(arguments.report_to):
+            tracker()  # one that is not installed says so before any work
+    return arguments
+
+
+__all__ = ["prepare_arguments", "train"]

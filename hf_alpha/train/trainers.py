@@ -14,26 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import torch
-from accelerate import Accelerator  # type: ignore[import-untyped]
 from datasets import Dataset
 from torch.utils.data import Sampler, SequentialSampler
-from transformers import (
-    PrinterCallback,
-    ProgressCallback,
-    Seq2SeqTrainer,
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Trainer, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.bucket import BucketSampler
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import evaluate
-from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
 from hf_alpha.progress import TrainingProgress
 from hf_alpha.tasks import Task
@@ -42,14 +30,65 @@ from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
 
 logger = logging.getLogger(__name__)
 
-LOSSES = "losses"
-"""Where `trainer_state.json` has the sums of losses since the last log."""
+
+PATIENCE = 3
+"""Training stops after so many steps in a row whose loss or norm of gradients is not finite.
+
+Each of them is left out: one bad batch changes no weight.
+"""
+
+
+class NotFiniteError(ValueError):
+    """The numbers of a training are not finite; the message says from where it may go on."""
+
+
+@dataclass
+class FiniteSteps:
+    """Which steps of a run had a finite loss and finite gradients.
+
+    Attributes:
+        in_a_row: how many of the last steps had not.
+        proved: the last step behind which weights are known to be good, since the next step went
+            well with them; -1 for none.
+        losses: how many have had a finite loss since the last log.
+    """
+
+    in_a_row: int = 0
+    proved: int = -1
+    losses: int = 0
+
+    def add(self, step: int, loss: float, gradient_norm: float | None) -> bool:
+        """Note a step, counted from 1, and return whether it was finite.
+
+        A loss that is NaN beside finite gradients is the mean over nothing: of a batch in which no
+        token is masked, say. That is no fault of the weights.
+
+        Args:
+            step: its number.
+            loss: of all its batches.
+            gradient_norm: None where it is not known; then the loss alone says it.
+        """
+        self.losses += math.isfinite(loss)
+        if gradient_norm is None:
+            finite = math.isfinite(loss)
+        else:
+            finite = math.isfinite(gradient_norm) and not math.isinf(loss)
+        if finite:
+            self.in_a_row, self.proved = 0, step - 1
+        else:
+            self.in_a_row += 1
+        return not self.in_a_row
+
+
+def is_finite(model: torch.nn.Module) -> bool:
+    """Return whether all weights of a model, or of this process's part, are finite."""
+    return all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
 
 
 class RunTrainer(Trainer):
     """What all trainers here share: batches alike in size, progress, and whole checkpoints.
 
-    A step whose loss or norm of gradients is not finite is left out; see `hf_alpha.finite`.
+    A step whose loss or norm of gradients is not finite is left out; see [`FiniteSteps`].
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -59,8 +98,7 @@ class RunTrainer(Trainer):
         self._first_counted = 0  # the first step whose loss the mean over the run has
         # Without an accelerator, PyTorch would warn in every run.
         self.args.dataloader_pin_memory &= torch.accelerator.is_available()
-        self.add_callback(_KeepInStep(self.accelerator))
-        self.add_callback(_KeepLosses(self))
+        self.add_callback(_KeepInStep(self))
         for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
             if self.pop_callback(kind) is not None:
                 self.add_callback(TrainingProgress())
@@ -149,32 +187,13 @@ class RunTrainer(Trainer):
         if self.finite_steps.in_a_row or not self._is_finite():
             logger.warning("%s is not written: the numbers are not finite", folder)
             return
-        self.state.stateful_callbacks[LOSSES] = self._losses_since_log()
         with whole_checkpoint(folder):
             super()._save_checkpoint(*args, **kwargs)
 
-    def _losses_since_log(self) -> dict[str, Any]:
-        """Return sums, one of each process, for the next log and a resumed run's mean."""
-        return {
-            "since_log": self._of_all(self._tr_loss).tolist(),
-            "total": self._total_loss_scalar,
-            "last_logged": self._globalstep_last_logged,
-            "first_counted": self._first_counted,
-        }
-
-    def go_on_counting(self) -> None:
-        """Take up the sums of losses of a checkpoint; one without them begins to count anew."""
+    def begin_counting(self) -> None:
+        """Count steps and losses from where a run begins or goes on."""
         self._first_counted = self.state.global_step
         self.finite_steps.proved = self.state.global_step - 1
-        losses = self.state.stateful_callbacks.get(LOSSES)
-        if losses is None:
-            return
-        sums = losses["since_log"]
-        is_same = len(sums) == self.args.world_size
-        self._tr_loss += sums[self.args.process_index] if is_same else math.fsum(sums) / len(sums)
-        self._total_loss_scalar = losses["total"]
-        self._globalstep_last_logged = losses["last_logged"]
-        self._first_counted = losses["first_counted"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with readable_state(checkpoint, "the optimiser's state"):
@@ -231,59 +250,34 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
         self, *args: Any, answered: tuple[Task, list[dict[str, Any]]] | None = None, **kwargs: Any
     ):
         super().__init__(*args, **kwargs)
-        self._answer_rates: AnswerRates | None = None
-        if answered is not None:
-            task, rows = answered
-            self._answer_rates = AnswerRates(task, self.processing_class, rows)
+        self._answered = answered
         if self.args.label_smoothing_factor:
             raise ValueError(LABEL_SMOOTHING)
 
     def evaluation_loop(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
         """Evaluate as the base class does; answer problems too, if there are some."""
         output = super().evaluation_loop(*args, metric_key_prefix=metric_key_prefix, **kwargs)
-        if self._answer_rates is not None:
-            rates = self._answer_rates(self.accelerator.unwrap_model(self.model))
-            output.metrics.update({f"{metric_key_prefix}_{key}": x for key, x in rates.items()})
+        if self._answered is not None and self._answered[1]:
+            model = self.accelerator.unwrap_model(self.model)
+            rates = evaluate(model, self.processing_class, *self._answered, progress=False).overall
+            output.metrics[f"{metric_key_prefix}_correct"] = rates.correct
+            if rates.edit_distance is not None:
+                output.metrics[f"{metric_key_prefix}_edit_distance"] = rates.edit_distance
         return output
-
-
-@dataclass
-class AnswerRates:
-    """Answers a few problems, and says how many answers are right, and how far they are off.
-
-    Attributes:
-        task: checks answers.
-        tokenizer: that of the model.
-        rows: the problems, as evaluation takes them.
-    """
-
-    task: Task
-    tokenizer: AnyTokenizer
-    rows: list[dict[str, Any]]
-
-    def __call__(self, model: Any) -> dict[str, float]:
-        """Return `correct`, between 0 and 1, and `edit_distance` where the task has one."""
-        if not self.rows:
-            return {}
-        report = evaluate(model, self.tokenizer, self.task, self.rows, progress=False).overall
-        rates = {"correct": report.correct, "edit_distance": report.edit_distance}
-        return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 class _KeepInStep(TrainerCallback):
     """Tells sampler and collator which epoch it is, and the model that a step is done."""
 
-    def __init__(self, accelerator: Accelerator):
-        self.accelerator = accelerator
+    def __init__(self, trainer: RunTrainer):
+        self.trainer = trainer
         self._scale_before = 0.0
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.trainer.begin_counting()
+
     def on_epoch_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        train_dataloader: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **kwargs: Any
     ) -> None:
         # accelerate does not reach a sampler behind two other batch samplers, as there are when
         # several processes resume in the middle of an epoch.
@@ -296,24 +290,13 @@ class _KeepInStep(TrainerCallback):
             batches.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any
     ) -> None:
         # What is evaluated now is what is saved now, in every process.
         if hasattr(model, "advance_step") and not self._step_was_skipped():
             model.advance_step()
 
-    def on_pre_optimizer_step(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._scale_before = self._loss_scale()
 
     def _step_was_skipped(self) -> bool:
@@ -322,27 +305,11 @@ class _KeepInStep(TrainerCallback):
         accelerate knows of DeepSpeed's steps, and not of those that a fused optimiser leaves out.
         """
         fallen = self._loss_scale() < self._scale_before
-        return fallen or self.accelerator.optimizer_step_was_skipped
+        return fallen or self.trainer.accelerator.optimizer_step_was_skipped
 
     def _loss_scale(self) -> float:
-        scaler = self.accelerator.scaler
+        scaler = self.trainer.accelerator.scaler
         return 0.0 if scaler is None else scaler.get_scale()
-
-
-class _KeepLosses(TrainerCallback):
-    """Has a run that is resumed log what it would have logged: the Trainer starts its sums anew."""
-
-    def __init__(self, trainer: RunTrainer):
-        self.trainer = trainer
-
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
-        self.trainer.go_on_counting()
 
 
 def bucket_keys(dataset: Dataset | DrawnProblems) -> np.ndarray:
@@ -386,23 +353,11 @@ class StopOnInterrupt(TrainerCallback):
             raise KeyboardInterrupt
         self.interrupted = True
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.interrupted:
             control.should_save = control.should_training_stop = True
 
-    def on_epoch_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Put what is due at an epoch's end into the save; in its middle nothing is due."""
         if self.interrupted:
             is_whole = float(state.epoch or 0).is_integer()
@@ -412,12 +367,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "LOSSES",
-    "AlphaTrainer",
-    "AnswerRates",
-    "Interrupted",
-    "ObjectiveTrainer",
-    "RunTrainer",
-    "StopOnInterrupt",
-    "bucket_keys",
-]
+    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError",
+    "ObjectiveTrainer", "RunTrainer", "StopOnInterrupt", "bucket_keys",
+]  # fmt: skip

@@ -6,7 +6,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import check_file
 from hf_alpha.transduction.libraries import import_library
 
 CONTROL = re.compile(r"[\t\n\r\v\f]")
@@ -106,7 +105,6 @@ def plural(phrase: str) -> str:
 
 
 def _entries_of_file(path: Path, label: str | None, header: bool) -> Iterator[tuple[str, str]]:
-    check_file(path, "a lexicon, with phrase, tab, label in each line")
     with path.open(encoding="utf-8-sig") as lines:
         try:
             for number, line in enumerate(lines, start=1):

@@ -5,7 +5,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import check_file
 from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.settings import model_of
 
@@ -45,7 +44,6 @@ def read_rules(path: str | PathLike[str]) -> list[Rule]:
         ValueError: the file holds something else; the message has the line if it is no YAML.
         OSError: it cannot be read.
     """
-    check_file(Path(path), "a YAML file of rules")
     return rules_of(read_yaml(Path(path)), f"{path}")
 
 

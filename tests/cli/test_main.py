@@ -173,12 +173,7 @@ def test_commands_print_what_terminals_do_not_obey(tmp_path):
         assert ("typer.echo" in file.read_text()) == (file.name == "common.py"), "by `say` alone"
 
 
-def test_python_m_runs_the_command_line():
-    command = [sys.executable, "-m", "hf_alpha", "solve", "a & "]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and done.stdout == "a & \n" and "error: " in done.stderr
-
-
+@pytest.mark.slow  # two shells, each with a Python
 def test_bash_completes_commands_and_options():
     """The script that --show-completion prints, in a bash that it is read by."""
     script = """
@@ -220,6 +215,6 @@ def test_a_mistyped_folder_is_told_before_torch_is_loaded(tmp_path):
 
 
 def test_the_installed_command_ends_with_these_codes(tmp_path):
-    done = own_process.run("-m", "hf_alpha.cli", "solve", "--model", tmp_path / "absent", "a")
+    done = own_process.run("-m", "hf_alpha", "solve", "--model", tmp_path / "absent", "a")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: no checkpoint folder '{tmp_path / 'absent'}'\n"

@@ -58,7 +58,7 @@ def test_pairs_that_cannot_be_learned(tmp_path):
     train = write(tmp_path / "train.jsonl", rows)
     pairs = OwnPairs(Data(train=train), NameFinder(SYMBOLS), say=lambda _: None)
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
-    with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*--drop-bad"):
+    with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*data.drop_bad=true"):
         pairs.look(tokenizer)
     lines: list[str] = []
     kept = OwnPairs(Data(train=train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)

@@ -153,8 +153,8 @@ def test_no_files_and_no_other_host(address):
 
 def test_many_requests_at_once_are_answered_or_refused(address):
     """None is lost: each has its own answer, or is told that too many wait."""
-    problems = [f"n{i} & X n{i + 1}" for i in range(2 * MAX_WAITING)]
-    with ThreadPoolExecutor(2 * MAX_WAITING) as pool:
+    problems = [f"n{i} & X n{i + 1}" for i in range(MAX_WAITING + 16)]
+    with ThreadPoolExecutor(len(problems)) as pool:
         replies = list(pool.map(lambda problem: call(address, "solve", problem, LTL, 1), problems))
     answered = 0
     for problem, (kind, data) in zip(problems, replies, strict=True):

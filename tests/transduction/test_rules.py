@@ -73,7 +73,7 @@ def test_reads_files(tmp_path):
     for content, message in [
         ("pattern: a", "write a list of rules, each with 'pattern' and 'label'"),
         ("- a", "rule 1 has no 'pattern' and 'label': 'a'"),
-        ("- {pattern: 1, label: X}", "rule 1: 'pattern' must be text, not 1"),
+        ("- {pattern: 1, label: X}", "rule 1: pattern: Input should be a valid string; it is 1"),
         ("- {pattern: a, label: X, b: c}", "rule 1: unknown key 'b'"),
         ("- {pattern: a, label: X}\n- {", "rules.yaml: not valid YAML: line 2, column 4: "),
         ("a: \0", "rules.yaml: not valid YAML: unacceptable character #x0000: special"),

@@ -136,12 +136,14 @@ def test_the_command_starts_in_the_root_of_a_checkout():
     root = Path(__file__).parents[3]
     done = own_process.run("-m", "benchmarks.studies", "encoding", cwd=root)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: no table 'encoding': choose from encodings, heatmaps")
+    assert done.stderr.startswith(
+        "error: unknown table 'encoding': choose one of encodings, heatmaps"
+    )
 
 
 def test_the_command_names_what_there_is():
-    assert "choose from encodings" in study("studies", "encoding").error
-    assert "choose from cpu, full" in study("studies", "--size", "huge").error
+    assert "choose one of encodings" in study("studies", "encoding").error
+    assert "choose one of cpu, full" in study("studies", "--size", "huge").error
     wrong = study("studies", "encodings", "--only", "ltl-stream")
     assert "no row is called 'ltl-stream'" in wrong.error and "ltl-streams-normal" in wrong.error
     listed = f"\n{study('studies').out}"
