@@ -21,7 +21,7 @@ def test_the_site_has_each_page_command_and_name():
     for page in (ROOT / "docs").glob("*.md"):
         assert (site / "docs" / page.stem / "index.html").is_file(), page
     solve = (site / "docs" / "commands" / "solve" / "index.html").read_text(encoding="utf-8")
-    assert "--first-correct" in solve and "the N best answers" in solve
+    assert "--top" in solve and "the N best answers" in solve
     reference = (site / "docs" / "reference" / "index.html").read_text(encoding="utf-8")
     for name in set(hf_alpha.__all__) - {"__version__"}:
         assert f'id="{name.lower()}"' in reference, name

@@ -7,13 +7,13 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from hf_alpha.cli.common import check_places, say
-from hf_alpha.cli.options import Seed, by_class, grouped, may_trust, names_of, refuse
+from hf_alpha.cli.options import by_class, grouped, may_trust, names_of, refuse
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
     "streams": {"actual", "placeholder", "add_aggregated_attention"},
     "relational": {"actual"},
-    "dual_part": {"actual", "random_dim", "random_method"},
+    "dual_part": {"actual"},
     "learned": set(),
     "canonical": set(),
 }
@@ -48,25 +48,12 @@ class Encoding:
     add_aggregated_attention: Annotated[
         str, typer.Option(help="streams: sides that get silent new blocks: encoder,decoder")
     ] = ""
-    random_dim: Annotated[
-        int, typer.Option(help="dual_part: width of the random part; 0 for the default.")
-    ] = 0
-    random_method: Annotated[
-        str,
-        typer.Option(help="dual_part: normal, neighboring_points or hypercube_vertices."),
-    ] = "hypercube_vertices"
-    seed: Seed = 0
 
     @property
     def sides(self) -> list[str]:
         """The sides that get blocks of aggregated attention."""
         sides = self.add_aggregated_attention.split(",")
         return [side.strip() for side in sides if side.strip()]
-
-    @property
-    def random_parts(self) -> dict[str, Any]:
-        """Settings of the random parts of symbols."""
-        return {"random_dim": self.random_dim, "random_method": self.random_method}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +106,6 @@ class Segments:
     transducer: Annotated[
         Path | None, typer.Option(help="Folder of a transducer: hf-alpha transduce --save.")
     ] = None
-    relation_attention: Annotated[
-        str, typer.Option(help="How attention sees segments: graph or two_layer_rotary.")
-    ] = "graph"
     gate: Annotated[
         float,
         typer.Option(
@@ -192,6 +176,8 @@ def convert(
     A checkpoint of FOLNet's original code:
 
     hf-alpha convert base.step8000.cfg OUT --tokenizer bert-base-uncased
+
+    From Python (`get_symbol_model`, `to_dual_part`, `to_geometric`) there are further settings.
     """
     if original.weights is not None or Path(model).suffix == ".cfg":
         refused_options = names_of(Encoding, HostSymbols, Segments)
@@ -228,9 +214,8 @@ def _convert_encoder(encoder: str, out: Path, transducer: Path, segments: Segmen
     from hf_alpha.transduction import Transducer
 
     model = convert_encoder(
-        encoder, out, Transducer.load(transducer), head=segments.head,
-        relation_attention=segments.relation_attention, gate=segments.gate,
-    )  # fmt: skip
+        encoder, out, Transducer.load(transducer), head=segments.head, gate=segments.gate
+    )
     gates = f"then they were set to {segments.gate:g}" if segments.gate else "they open in training"
     return (
         f"{out}: {type(model).__name__} with {model.num_parameters():,} parameters and "
@@ -276,7 +261,6 @@ def _convert_host(model: str, out: Path, encoding: Encoding, symbols: HostSymbol
     """Convert a model of Transformers; what was made and proved is said on the way."""
     from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 
-    random_parts = encoding.random_parts if encoding.to == "dual_part" else {}
     config = SymbolConfig(
         encoding=encoding.to,
         symbols=_symbol_rules(symbols.symbols, symbols.names or []),
@@ -285,7 +269,6 @@ def _convert_host(model: str, out: Path, encoding: Encoding, symbols: HostSymbol
         placeholder=_tokens_by_class(encoding.placeholder),
         renaming=symbols.renaming or "none",
         aggregated_attention=encoding.sides,
-        settings={"symbol_seed": encoding.seed, **random_parts},
     )
     convert_host(model, out, config, say)
 
@@ -309,9 +292,7 @@ def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
             f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
         )
     elif encoding.to == "dual_part":
-        model = conversions.convert_checkpoint_to_dual_part(
-            vanilla, out, **encoding.random_parts, seed=encoding.seed
-        )
+        model = conversions.convert_checkpoint_to_dual_part(vanilla, out)
         proved = (
             "with the vanilla model's embeddings in place of its own, the logits are identical. "
             f"{TRAIN_ON}"

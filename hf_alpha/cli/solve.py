@@ -15,7 +15,6 @@ from hf_alpha.answer.records import Records
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import (
     TASKS,
-    Beams,
     Device,
     ModelsTask,
     by_class,
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
 
 
-BEST = 10
-"""Answers among which a correct one is looked for."""
 PROBLEM = "problem"
 """Column of data that is generated."""
 
@@ -45,19 +42,6 @@ class ModelAnswers:
     top: Annotated[
         int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")
     ] = None
-    first_correct: Annotated[
-        bool,
-        typer.Option(
-            "--first-correct",
-            help="Print the first of the N best answers (--top, 10 by default, of as many beams) "
-            "that is correct, or else the best.",
-        ),
-    ] = False
-    beams: Beams = None
-    max_new_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Tokens in an answer; by default the model's own limit."),
-    ] = None
     grammar: Annotated[
         bool,
         typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
@@ -67,10 +51,7 @@ class ModelAnswers:
     def settings(self) -> dict[str, Any]:
         """What of [`Settings`] they say."""
         return {
-            "top_n": self.top or (BEST if self.first_correct else 1),
-            "first_correct": self.first_correct,
-            "num_beams": self.beams,
-            "max_new_tokens": self.max_new_tokens,
+            "top_n": self.top or 1,
             "grammar": self.grammar,
         }
 
@@ -125,16 +106,12 @@ def solve(
         str,
         typer.Option(
             help="model, solver (logic alone), or auto: both, the solver first, unless you say "
-            "what only a model can do (--model, --top, --first-correct, --beams, "
-            "--max-new-tokens)."
+            "what only a model can do (--model, --top)."
         ),
     ] = "auto",
     timeout: Annotated[
         float, typer.Option(help="Seconds that solvers have for a formula.")
     ] = TIMEOUT,
-    notation: Annotated[
-        str | None, typer.Option(help="prefix, compact or infix; detected by default.")
-    ] = None,
     names: Annotated[
         list[str] | None,
         typer.Option(
@@ -171,7 +148,7 @@ def solve(
     if model is not None:
         check_places(model)
     settings = Settings(
-        task=task, model=model, method=method, timeout=timeout, notation=notation, device=device,
+        task=task, model=model, method=method, timeout=timeout, device=device,
         **answers.settings,
     )  # fmt: skip
     recipe = None if model is None else _recipe_of(model, task)
@@ -179,7 +156,6 @@ def solve(
     first = next(stream)
     solved_task = settings.task_of(first) if recipe is None else recipe.solved
     settings = replace(settings, task=solved_task)
-    _check_fit(solved_task, settings)
     texts: Iterator[str] = chain([first], stream)
     if names:
         texts = iter(_with_names(list(texts), names, solved_task))
@@ -253,14 +229,6 @@ def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) 
     return texts
 
 
-def _check_fit(task: Task, settings: Settings) -> None:
-    """Refuse options that have no sense for a task."""
-    if settings.notation is not None and task.grammar is None:
-        raise ValueError(f"--notation: problems of task {task.name!r} have one notation only")
-    if settings.first_correct and not task.has_check:
-        raise ValueError(f"--first-correct: task {task.name!r} has no check of answers")
-
-
 def _recipe_of(model: str, task: str | None) -> "Recipe":
     quiet_bars()
     from hf_alpha.recipe import recipe_for
@@ -330,7 +298,10 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
     for answer, verdict in [] if solution.unsatisfiable else solution.answers:
         say(task.answer_line(verdict.value if task.has_check else "answer", answer))
         if not answer.ended:
-            say("  note: that answer is cut off: raise --max-new-tokens", err=True)
+            say(
+                "  note: that answer is cut off: solve(..., max_new_tokens=N) of Python takes longer ones",
+                err=True,
+            )
         if explain and solution.read is not None:
             say(indent(task.explain(solution.read, answer).text(), "    "))
     if says_who and solution.status in ("solved", "unsatisfiable"):

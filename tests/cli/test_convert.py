@@ -102,8 +102,8 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
         assert done.code == 0, done.err
         return json.loads((tmp_path / name / "config.json").read_text())
 
-    dual = config_of("dual", "--to", "dual_part", "--random-dim", 8, "--seed", 3, "--symbols", 64)
-    assert (dual["symbol_encoding"], dual["random_dim"], dual["symbol_seed"]) == ("dual_part", 8, 3)
+    dual = config_of("dual", "--to", "dual_part", "--symbols", 64)
+    assert dual["symbol_encoding"] == "dual_part"
     assert dual["symbol_classes"] == {"name": 64}
     assert config_of("relational", "--to", "relational")["symbol_encoding"] == "relational"
     learned = config_of("learned", "--to", "learned", "--renaming", "first_occurrence")
@@ -136,7 +136,6 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
         (["--names", "[a"], "the pattern '[a'"),
         (["--add-aggregated-attention", "middle"], "encoder or decoder, not 'middle'"),
         (["--to", "relational", "--placeholder", "x"], "--placeholder has no effect with --to rel"),
-        (["--random-dim", "4"], "--random-dim has no effect with --to streams: leave it out"),
         (["--to", "learned", "--actual", "x"], "--actual has no effect with --to learned"),
     ],
 )
@@ -165,7 +164,6 @@ def test_conversions_that_cannot_be_made(tmp_path, vanilla):
     for kind, option, value in (
         ("relational", "--placeholder", "b"),
         ("relational", "--add-aggregated-attention", "encoder"),
-        ("streams", "--random-method", "normal"),
         ("dual_part", "--actual", "a"),
     ):
         assert f"{option} has no effect" in error(vanilla, out, "--to", kind, option, value)
