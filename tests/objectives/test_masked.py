@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from hf_alpha import FolnetConfig, GeometricConfig, GeometricForMaskedLM, GeometricTokenizer
 from hf_alpha.cli import app
-from hf_alpha.objectives.lamb import FusedLamb
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked
+from hf_alpha.objectives.optimizers import FusedLamb
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
-from hf_alpha.objectives import squad
+from hf_alpha.objectives import metrics
+from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.spans import Spans
 from hf_alpha.objectives.tokenizers import make_tokenizer
@@ -37,6 +38,15 @@ def question(number: int, length: int, first: int | None, size: int = 2) -> dict
         answers = {"text": [" ".join(words[first : first + size])], "answer_start": [start]}
     asked = {"id": f"q{number}", "question": " who is it?", "context": context}
     return {**asked, "answers": answers}
+
+
+def answers(aim: Spans, rows: Dataset, made: Dataset, data: Data) -> list[dict]:
+    """What is recorded of a model that says exactly what is trained."""
+    scores = np.zeros((2, len(made), aim.max_length))
+    for number, window in enumerate(made):
+        for side, name in enumerate(("start_positions", "end_positions")):
+            scores[side, number, window[name]] = 9.0
+    return aim.records(Predictions(tuple(scores), None, rows, made), data, None)
 
 
 ASKED = [question(0, 9, 3), question(1, 50, 47), question(2, 40, None), question(3, 30, 0)]
@@ -63,11 +73,7 @@ def test_the_right_scores_give_the_right_answers(told, length, stride):
     assert max(map(len, made["input_ids"])) <= length
     trained = aim.features(rows, data, TOKENIZER, None)
     assert trained["start_positions"] == made["start_positions"]
-    scores = np.zeros((2, len(made), length))
-    for number, window in enumerate(made):
-        for side, name in enumerate(("start_positions", "end_positions")):
-            scores[side, number, window[name]] = 9.0
-    found = aim.records(tuple(scores), None, rows, made, data, None)
+    found = answers(aim, rows, made, data)
     assert [each["prediction"] for each in found] == [
         (row["answers"]["text"] or [""])[0] for row in rows
     ]
@@ -80,13 +86,11 @@ ANSWERS = st.lists(st.sampled_from(SOME)).map(" ".join)
 
 @given(ANSWERS, ANSWERS, st.lists(ANSWERS))
 def test_metrics_hold_what_the_benchmark_defines(one, two, more):
-    assert squad.exact(one, one) == squad.f1(one, one) == 1
-    assert squad.f1(one, two) == squad.f1(two, one)
-    assert squad.exact(one, two) <= squad.f1(one, two) <= 1
-    assert squad.best(squad.f1, one, [two, *more]) >= squad.best(squad.f1, one, [two]) or not (
-        squad.normalized(two)
-    )
-    assert squad.normalized(f"the {one.upper()}!") == squad.normalized(one)
+    exact, f1, best = metrics.exact_answer, metrics.f1_of_words, metrics.best_answer
+    assert exact(one, one) == f1(one, one) == 1
+    assert exact(one, two) <= f1(one, two) == f1(two, one) <= 1
+    assert best(f1, one, [two, *more]) >= best(f1, one, [two]) or not metrics.normalized(two)
+    assert metrics.normalized(f"the {one.upper()}!") == metrics.normalized(one)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +107,8 @@ def test_metrics_hold_what_the_benchmark_defines(one, two, more):
     ],
 )
 def test_metrics_by_hand(answer, right, exact, f1):
-    assert squad.best(squad.exact, answer, right) == exact
-    assert squad.best(squad.f1, answer, right) == pytest.approx(f1)
+    found = [metrics.best_answer(of, answer, right) for of in metrics.OF_ANSWERS.values()]
+    assert found == [exact, pytest.approx(f1)]
 
 
 NAMES = ["Ann", "Li Wu", "O'Neil", "x-9", "Dr. Ünal Jr.", "McX2"]
@@ -149,11 +153,7 @@ def test_answers_are_written_with_the_names_of_their_row(kind, told, first, size
                 0 <= start < stop or start == stop == -1 for start, stop in window["offsets"]
             )
         assert any(made["end_positions"])
-        scores = np.zeros((2, len(made), length))
-        for number, window in enumerate(made):
-            for side, name in enumerate(("start_positions", "end_positions")):
-                scores[side, number, window[name]] = 9.0
-        (record,) = aim.records(tuple(scores), None, rows, made, data, None)
+        (record,) = answers(aim, rows, made, data)
         answer = record["prediction"].strip()  # of a BPE, a space is in the token behind it
         assert answer == row["answers"]["text"][0]
     assert found[0] == found[1]

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
@@ -86,7 +87,7 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     collate = aim.collator(tokenizer, BertForTokenClassification(config), 0)
     labels = collate(list(made))["labels"].numpy()
     said = np.where(labels < 0, data.draw(st.integers(0, 2)), labels)
-    records = aim.records(said, labels, told, made, source, config)
+    records = aim.records(Predictions(said, labels, told, made), source, config)
     for record, row, seen, ids in zip(records, rows, made["words"], made["input_ids"], strict=True):
         assert record["words"] == row["source"] and record["target"] == row["target"]
         kept = [tag if word in seen else "O" for word, tag in enumerate(row["target"])]
@@ -248,7 +249,7 @@ def test_in_evaluation_a_tag_that_the_model_does_not_know_is_not_found(tmp_path,
     done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out"), "--data", file])
     assert done.exit_code == 0, done.output
     assert "holds 'B-planet', which is no tag of the model" in caplog.text
-    assert "so it is with 1 words" in caplog.text
+    assert "so it is with 1 of 3: they count as wrong" in caplog.text
     folder = tmp_path / "out" / "evaluation-rows"
     assert json.loads((folder / "metrics.json").read_text())["metrics"]["all"]["recall"] == 0
     assert json.loads((folder / "predictions.jsonl").read_text())["target"] == rows[0]["target"]

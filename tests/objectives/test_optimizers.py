@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from hf_alpha.objectives.lamb import FusedAdam, FusedLamb
+from hf_alpha.objectives.optimizers import FusedAdam, FusedLamb
 
 BETA1, BETA2, EPS, RATE = 0.9, 0.999, 1e-6, 0.01
 WEIGHTS = {"matrix": [30.0, -40.0, 0.5], "zeros": [0.0, 0.0], "bias": [0.3, -0.1]}
