@@ -3,7 +3,7 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -26,10 +26,10 @@ from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.settings import meaning, section
+from hf_alpha.settings import section
 
 from .names import encoded, find_names, finder_of, key_of_texts, marked, name_columns
-from .objective import Collator, Examples, Objective, Say
+from .objective import Collator, Examples, Objective, Say, setting
 from .rows import DataSource, Where, check_validation, first, hold_out, read_rows
 from .tokenizers import check_tokenizer, make_tokenizer, with_transducer
 
@@ -109,9 +109,7 @@ class RowsObjective(Objective):
     has_record_per_row: ClassVar[bool] = True
     takes_segments: ClassVar[bool] = True
 
-    max_length: int = field(
-        default=128, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
-    )
+    max_length: int = setting(128, "tokens in a sequence; longer ones are cut", least=1)
 
     @property
     def auto_name(self) -> str:

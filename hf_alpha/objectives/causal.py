@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +17,11 @@ from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import is_made
-from hf_alpha.settings import meaning, section
+from hf_alpha.settings import section
 
 from .base import IDS, Batch, Predictions, Record, Row, RowsObjective
 from .names import encoded
-from .objective import Say
+from .objective import Say, setting
 from .rows import DataSource, text_in
 
 PADDING = {"input_ids": 0, "attention_mask": 0, "labels": IGNORE}
@@ -43,12 +43,10 @@ class Causal(RowsObjective):
     auto_model: ClassVar[str] = "AutoModelForCausalLM"
     takes_segments: ClassVar[bool] = False
 
-    pairs: bool = field(
-        default=False,
-        metadata=meaning(
-            "causal: `data.target` goes on from `data.source`, and only the target is learned; "
-            "else all of the text in `data.source`"
-        ),
+    pairs: bool = setting(
+        False,
+        "causal: `data.target` goes on from `data.source`, and only the target is learned; "
+        "else all of the text in `data.source`",
     )
 
     def columns(self, data: DataSource) -> list[str]:

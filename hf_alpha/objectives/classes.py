@@ -17,6 +17,7 @@ from hf_alpha.settings import meaning
 
 from .base import Batch, Finder, Predictions, Record, Row, RowsObjective
 from .metrics import OF_CLASSES, OF_NUMBERS
+from .objective import setting
 from .rows import DataSource, text_in
 
 logger = logging.getLogger(__name__)
@@ -98,9 +99,7 @@ class Classes(Labelled):
     auto_model: ClassVar[str] = "AutoModelForSequenceClassification"
     label_word: ClassVar[str] = "class"
 
-    regression: bool = field(
-        default=False, metadata=meaning("class: the target is a number, not a class")
-    )
+    regression: bool = setting(False, "class: the target is a number, not a class")
     labels: list[str] = field(
         default_factory=list,
         metadata=meaning(

@@ -4,7 +4,7 @@ import inspect
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -21,14 +21,14 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreT
 from hf_alpha.data.cache import filling_cache
 from hf_alpha.data.keys import key_of
 from hf_alpha.modeling.checks import IGNORE
+from hf_alpha.modeling.choices import check_choice, check_numbers
 from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.modeling.symbols import first_occurrence
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
-from hf_alpha.settings import meaning
 
 from .base import Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
 from .names import Name, Numbering, cut_out, encoded, finder_of
-from .objective import Collator
+from .objective import Collator, setting
 from .rows import DataSource
 from .tokenizers import check_tokenizer
 
@@ -71,49 +71,30 @@ class Masked(RowsObjective):
     auto_model: ClassVar[str] = "AutoModelForPreTraining"
     has_record_per_row: ClassVar[bool] = False
 
-    sentences: str = field(
-        default="nsp",
-        metadata=meaning(
-            "masked: what is said about a pair of parts beside the masked tokens: nsp (half of the "
-            "second ones are from another document), sop (half of the pairs are in the wrong "
-            "order), or none (one text fills the sequence)"
-        ),
+    sentences: str = setting(
+        "nsp",
+        "masked: what is said about a pair of parts beside the masked tokens: nsp (half of the "
+        "second ones are from another document), sop (half of the pairs are in the wrong "
+        "order), or none (one text fills the sequence)",
     )
-    documents: str = field(
-        default="rows",
-        metadata=meaning(
-            "masked: a document is a row (rows), or all rows up to one without text (blank_lines)"
-        ),
+    documents: str = setting(
+        "rows",
+        "masked: a document is a row (rows), or all rows up to one without text (blank_lines)",
     )
-    masked_share: float = field(
-        default=0.15, metadata=meaning("masked: share of the tokens that are to be found")
+    masked_share: float = setting(0.15, "masked: share of the tokens that are to be found")
+    whole_words: bool = setting(False, "masked: mask all tokens of a word, by [MASK] only")
+    covered_segments: str = setting(
+        "drop",
+        "masked: what becomes of a segment over a masked token, which tells something about "
+        "it: drop or keep",
     )
-    whole_words: bool = field(
-        default=False,
-        metadata=meaning("masked: mask all tokens of a word, by [MASK] only"),
-    )
-    covered_segments: str = field(
-        default="drop",
-        metadata=meaning(
-            "masked: what becomes of a segment over a masked token, which tells something about "
-            "it: drop or keep"
-        ),
-    )
-    short_share: float = field(
-        default=0.1, metadata=meaning("masked: share of the pairs that do not fill the sequence")
-    )
+    short_share: float = setting(0.1, "masked: share of the pairs that do not fill the sequence")
 
     def __post_init__(self) -> None:
-        for key, choices in (
-            ("sentences", SENTENCES),
-            ("documents", DOCUMENTS),
-            ("covered_segments", COVERED),
-        ):
-            if (value := getattr(self, key)) not in choices:
-                raise ValueError(f"{key} is {value!r}: choose one of {', '.join(choices)}")
-        for key in ("masked_share", "short_share"):
-            if not 0 <= (share := getattr(self, key)) < 1 or (key == "masked_share" and not share):
-                raise ValueError(f"{key} is {share}: give a share between 0 and 1")
+        check_choice("sentences", self.sentences, SENTENCES)
+        check_choice("documents", self.documents, DOCUMENTS)
+        check_choice("covered_segments", self.covered_segments, COVERED)
+        check_numbers(self, {}, ("masked_share", "short_share"), ("masked_share",))
 
     @property
     def paired(self) -> bool:

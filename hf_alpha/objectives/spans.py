@@ -1,7 +1,7 @@
 """Spans of a text that answer a question, as in SQuAD 2.0: there may be no answer."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
@@ -9,11 +9,10 @@ import numpy as np
 from datasets import Dataset, List, Value
 from transformers import DataCollatorWithPadding, PreTrainedConfig
 
-from hf_alpha.settings import meaning
-
 from .base import IDS, Batch, Finder, Predictions, Record, Row, RowsObjective
 from .metrics import OF_ANSWERS, best_answer
 from .names import cut_out, encoded
+from .objective import setting
 from .rows import DataSource
 
 COLUMNS = ("id", "question", "context", "answers")
@@ -34,24 +33,15 @@ class Spans(RowsObjective):
     auto_model: ClassVar[str] = "AutoModelForQuestionAnswering"
     takes_segments: ClassVar[bool] = False
 
-    max_length: int = field(
-        default=384, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
+    max_length: int = setting(384, "tokens in a sequence; longer ones are cut", least=1)
+    stride: int = setting(128, "span: tokens that two windows share", least=0)
+    max_question_length: int = setting(
+        64, "span: tokens of a question; longer ones are cut", least=1
     )
-    stride: int = field(
-        default=128, metadata=meaning("span: tokens that two windows share", least=0)
-    )
-    max_question_length: int = field(
-        default=64, metadata=meaning("span: tokens of a question; longer ones are cut", least=1)
-    )
-    max_answer_length: int = field(
-        default=30, metadata=meaning("span: tokens of an answer", least=1)
-    )
-    best: int = field(
-        default=20, metadata=meaning("span: starts and ends of a window that are tried", least=1)
-    )
-    null_threshold: float = field(
-        default=0.0,
-        metadata=meaning("span: no answer where its score is ahead of the best span's by more"),
+    max_answer_length: int = setting(30, "span: tokens of an answer", least=1)
+    best: int = setting(20, "span: starts and ends of a window that are tried", least=1)
+    null_threshold: float = setting(
+        0.0, "span: no answer where its score is ahead of the best span's by more"
     )
 
     def columns(self, data: DataSource) -> list[str]:

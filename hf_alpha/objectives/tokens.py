@@ -21,6 +21,7 @@ from hf_alpha.settings import meaning
 
 from .base import IDS, Batch, Finder, Predictions, Record, Row
 from .classes import Labelled
+from .objective import setting
 from .rows import DataSource
 
 OUTSIDE = "O"
@@ -42,12 +43,10 @@ class Tokens(Labelled):
     auto_model: ClassVar[str] = "AutoModelForTokenClassification"
     label_word: ClassVar[str] = "tag"
 
-    spans: bool = field(
-        default=True,
-        metadata=meaning(
-            "token: the tags mark spans, as BIO tags do (B-person, I-person, O, and b-, i-, o for "
-            "words in a gap); false for other tags, of which there is the accuracy only"
-        ),
+    spans: bool = setting(
+        True,
+        "token: the tags mark spans, as BIO tags do (B-person, I-person, O, and b-, i-, o for "
+        "words in a gap); false for other tags, of which there is the accuracy only",
     )
     labels: list[str] = field(
         default_factory=list,
