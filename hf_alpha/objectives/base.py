@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from hf_alpha.data.cache import filling_cache
-from hf_alpha.data.pairs import batches
+from hf_alpha.data.pairs import batches, canonical_text
 from hf_alpha.data.rows import path_of
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
@@ -28,7 +28,7 @@ from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.settings import section
 
-from .names import encoded, find_names, finder_of, key_of_texts, marked, name_columns
+from .names import encoded, find_names, finder_of, marked, name_columns
 from .objective import Collator, Examples, Objective, Say, setting
 from .rows import DataSource, Where, check_validation, first, hold_out, read_rows
 from .tokenizers import check_tokenizer, make_tokenizer, with_transducer
@@ -281,12 +281,10 @@ class RowsObjective(Objective):
         return chain.from_iterable(texts)
 
     def key(self, texts: list[str], finder: Finder) -> str:
-        """Return what a row counts as when some are held out: as much as its renamings.
-
-        Args:
-            texts: of the row, by `texts_of`.
-        """
-        return key_of_texts(texts, finder)
+        """Return what a row counts as when some are held out, of its texts: as its renamings."""
+        if finder is not None:
+            texts = [canonical_text(text, finder) for text in texts]
+        return "\x1f".join(texts)
 
     def keys(self, rows: Dataset, data: DataSource, finder: Finder) -> Iterable[str]:
         """Return what each row counts as when some are held out: those of one key stay together."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from datasets import ClassLabel, Dataset, Value
 from transformers import PreTrainedConfig
 
-from hf_alpha.modeling.choices import check_unique
+from hf_alpha.modeling.choices import check_choice, check_unique
 from hf_alpha.settings import meaning
 
 from .base import Batch, Finder, Predictions, Record, Row, RowsObjective
@@ -118,11 +118,8 @@ class Classes(Labelled):
     def __post_init__(self) -> None:
         metrics = OF_NUMBERS if self.regression else OF_CLASSES
         self.metrics = self.metrics or (list(metrics) if self.regression else ["accuracy"])
-        if unknown := [name for name in self.metrics if name not in metrics]:
-            raise ValueError(
-                f"metrics: {unknown[0]!r} is none of "
-                f"{'numbers' if self.regression else 'classes'}: choose {', '.join(metrics)}"
-            )
+        for name in self.metrics:
+            check_choice("metrics", name, tuple(metrics))
         if self.regression and self.labels:
             raise ValueError("labels are for classes: leave them out with regression")
         check_unique("labels", self.labels)

@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row
 from hf_alpha.own_code import import_functions
@@ -74,11 +73,6 @@ def marked(
             names[kind] = listed
     with in_row(place):
         return [finder.mark(text, names) for text in texts]
-
-
-def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
-    """Return the key that decides whether a row is held out: equal up to renaming."""
-    return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
 def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any) -> Any:
@@ -159,7 +153,6 @@ __all__ = [
     "encoded",
     "find_names",
     "finder_of",
-    "key_of_texts",
     "marked",
     "name_columns",
 ]

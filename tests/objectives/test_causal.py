@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from commands import hf_alpha
 from datasets import Dataset
-from small_objectives import BERT, TRAINING, recipe, write_rows
+from small_objectives import BERT, TRAINING, evaluated, recipe, write_rows
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig
-from typer.testing import CliRunner
 
-from hf_alpha.cli import app
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.causal import Causal
@@ -33,17 +32,7 @@ PAIRS = [
     for one in PEOPLE for two in PEOPLE if one != two for day in ("today", "later")
 ]  # fmt: skip
 NAMES = {"person": {"tokens": list(PEOPLE)}}
-LEARNING = {"max_steps": 150, "learning_rate": 0.01, "per_device_train_batch_size": 8}
-
-
-def run(command: list[str]) -> str:
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def metrics(folder: Path) -> dict[str, float]:
-    return json.loads((folder / "evaluation" / "metrics.json").read_text())["metrics"]["all"]
+LEARNING = {"max_steps": 100, "learning_rate": 0.01, "per_device_train_batch_size": 8}
 
 
 @pytest.mark.quick_cases(2)
@@ -67,13 +56,13 @@ def test_texts_are_learned_and_their_loss_is_evaluated(tmp_path, model, more):
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     assert losses[-1] < 0.9 * losses[0]
     (seen,) = [row for row in trainer.state.log_history if "eval_perplexity" in row]
-    shown = run(["evaluate", str(tmp_path / "out"), "--card"])
+    measured = evaluated(tmp_path / "out", "--card")[0]["metrics"]["all"]
+    shown = (tmp_path / "out" / "evaluation" / "report.txt").read_text()
     assert "x100" not in shown and (tmp_path / "out" / "README.md").is_file()
-    measured = metrics(tmp_path / "out")
     assert measured["loss"] == pytest.approx(seen["eval_loss"], rel=0.1)
     assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
     assert f"{measured['perplexity']:.3f}" in shown
-    assert ", a decoder" in run(["info", str(tmp_path / "out")])
+    assert ", a decoder" in hf_alpha("info", tmp_path / "out").out
 
 
 def loss_of(model: Any, ids: list[int], first: int) -> float:
@@ -97,8 +86,7 @@ def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generate
     data = {"train": train_file, "test": test_file}
     made = recipe(tmp_path, objective, data, LEARNING, model=model, **more)
     train(made, say=lambda _: None)
-    run(["evaluate", str(tmp_path / "out"), "--by", "target"])
-    records = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
+    measured, records = evaluated(tmp_path / "out", "--by", "target")
     trained, tokenizer = load_checkpoint(tmp_path / "out", answers=False)
     trained.eval()
     rows = [json.loads(line) for line in Path(test_file).read_text().splitlines()]
@@ -106,7 +94,7 @@ def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generate
         Dataset.from_list(rows), made.data, tokenizer, trained.config, training=False
     )
     exact = []
-    for record, sequence in zip(map(json.loads, records), features, strict=True):
+    for record, sequence in zip(records, features, strict=True):
         ids, labels = sequence["input_ids"], sequence["labels"]
         start = labels.count(-100)
         assert ids[start:] == labels[start:] and set(labels[:start]) == {-100}
@@ -116,7 +104,8 @@ def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generate
         )[0, start:].tolist()  # fmt: skip
         exact.append(written[: len(ids) - start] == ids[start:])
         assert (record["wrong"] == 0) == exact[-1]
-    assert any(exact[:4]) and metrics(tmp_path / "out")["exact"] == sum(exact) / len(exact)
+    assert any(exact[:4])
+    assert measured["metrics"]["all"]["exact"] == sum(exact) / len(exact)
 
 
 @pytest.mark.parametrize("config", [LlamaConfig, GPT2Config])
@@ -144,7 +133,7 @@ def test_any_decoder_of_transformers_goes_on_from_its_checkpoint(tmp_path, confi
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     assert type(plain.config) is config
     assert AutoTokenizer.from_pretrained(tmp_path / "out").pad_token is None
-    run(["evaluate", str(tmp_path / "out")])
+    evaluated(tmp_path / "out")
 
 
 def train_tokenizer(texts: list[str]) -> Any:

@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -6,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from small_objectives import PEOPLE, recipe, relations, write_rows
+from small_objectives import PEOPLE, evaluated, recipe, relations, write_rows
 from tokenizers import Tokenizer, models, processors
 from transformers import (
     CONFIG_MAPPING,
@@ -15,10 +14,8 @@ from transformers import (
     BertConfig,
     PreTrainedTokenizerFast,
 )
-from typer.testing import CliRunner
 
 from hf_alpha import FolnetConfig
-from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import check_tokenizer, make_tokenizer
@@ -47,13 +44,10 @@ def test_a_pair_is_classified_and_evaluated_by_groups(data, tmp_path):
     assert seen[-1]["eval_accuracy"] > 0.9
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
     assert list(model.config.id2label.values()) == ["aunt", "mother", "sister"]
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out"), "--by", "kind"])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "out" / "evaluation" / "metrics.json").read_text())
+    found, records = evaluated(tmp_path / "out", "--by", "kind")
     assert list(found["metrics"]) == ["aunt", "mother", "sister", "all"]
     assert found["samples"]["all"] == 20 == sum(found["samples"].values()) / 2
-    records = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
-    right = [one["prediction"] == one["target"] for one in map(json.loads, records)]
+    right = [one["prediction"] == one["target"] for one in records]
     assert found["metrics"]["all"]["accuracy"] == sum(right) / 20
 
 
@@ -67,7 +61,7 @@ def test_numbers_are_predicted_and_correlated(tmp_path):
     assert trainer.model.config.num_labels == 1
     logged = {key for row in trainer.state.log_history for key in row}
     assert {"eval_pearson", "eval_spearman"} <= logged
-    with pytest.raises(RecipeError, match="metrics: 'accuracy' is none of numbers: choose pearson"):
+    with pytest.raises(RecipeError, match="metrics must be one of pearson, spearman"):
         recipe(tmp_path, {**objective, "metrics": ["accuracy"]}, data)
     file = write_rows(tmp_path / "nan.jsonl", [*rows, {"source": "end", "target": "nan"}])
     with pytest.raises(RecipeError, match=r"row 12: .*'nan', which is no finite number"):
@@ -142,8 +136,7 @@ def test_names_of_a_column_are_symbols_and_come_back_from_disk(data, tmp_path):
     again = AutoTokenizer.from_pretrained(tmp_path / "out")
     assert not set(PEOPLE) & set(again.get_vocab())
     assert again(MarkedText("a", []), MarkedText("b", []))["token_type_ids"] == [0, 0, 0, 1, 1]
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
-    assert done.exit_code == 0, done.output
+    evaluated(tmp_path / "out")
 
 
 def test_a_share_holds_out_renamings_together(data, tmp_path):
@@ -170,20 +163,16 @@ def test_in_evaluation_a_class_that_the_model_does_not_know_counts_as_wrong(data
     metrics = {"name": "class", "metrics": ["accuracy", "f1", "matthews"]}
     train(recipe(tmp_path, metrics, data))
     rows = [{**row, "kind": "uncle"} for row in relations(5)]
-    told = ["evaluate", str(tmp_path / "out"), "--data"]
     for count, others in ((5, []), (25, relations(20, seed=1))):
         file = write_rows(tmp_path / f"{count}.jsonl", [*rows, *others])
         caplog.clear()
-        done = CliRunner().invoke(app, [*told, file])
-        assert done.exit_code == 0, done.output
+        found, records = evaluated(tmp_path / "out", "--data", file, into=tmp_path / f"{count}")
         warned = [record.getMessage() for record in caplog.records if "'uncle'" in record.message]
         assert len(warned) == 1 and f"so it is with 5 of {count}: they count as" in warned[0]
-        folder = tmp_path / "out" / f"evaluation-{count}"
-        records = [*map(json.loads, (folder / "predictions.jsonl").read_text().splitlines())]
         assert [record["target"] for record in records[:5]] == ["uncle"] * 5
         right = sum(record["prediction"] == record["target"] for record in records)
-        found = json.loads((folder / "metrics.json").read_text())["metrics"]["all"]
-        assert found["accuracy"] == right / count and -1 <= found["matthews"] <= 1
+        metrics = found["metrics"]["all"]
+        assert metrics["accuracy"] == right / count and -1 <= metrics["matthews"] <= 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
-import json
-
 from datasets import ClassLabel, Dataset
-from small_objectives import BERT, recipe, relations, write_rows
+from small_objectives import BERT, evaluated, recipe, relations, write_rows
 from strategies import make_model
 from transformers import BertConfig, BertForSequenceClassification
 from typer.testing import CliRunner
@@ -46,9 +44,8 @@ def test_groups_leave_metrics_as_they_are(tmp_path):
     train(recipe(tmp_path, "class", data, {"max_steps": 30}))
     out, found = str(tmp_path / "out"), {}
     for by in ("kind", "number"):
-        done = CliRunner().invoke(app, ["evaluate", out, "--by", by, "--out", str(tmp_path / by)])
-        assert done.exit_code == 0, done.output
-        found[by] = json.loads((tmp_path / by / "metrics.json").read_text())["metrics"]["all"]
+        scores, _ = evaluated(tmp_path / "out", "--by", by, into=tmp_path / by)
+        found[by] = scores["metrics"]["all"]
     assert found["kind"] == found["number"]
     holes = CliRunner().invoke(app, ["evaluate", out, "--by", "holes"])
     assert "row 0: the column 'holes' holds nothing" in str(holes.exception)

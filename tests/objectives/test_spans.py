@@ -8,11 +8,9 @@ import pytest
 from datasets import Dataset
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from small_objectives import FOLNET, recipe, write_rows
+from small_objectives import FOLNET, evaluated, recipe, write_rows
 from transformers import AutoModelForQuestionAnswering
-from typer.testing import CliRunner
 
-from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives import metrics
 from hf_alpha.objectives.base import Predictions
@@ -194,19 +192,14 @@ def test_spans_with_names_are_trained_and_evaluated(tmp_path, encoding):
     data = {"train": files[0], "validation": files[0], "test": files[0]}
     more = {"model": {**FOLNET, "symbol_encoding": encoding}, "symbols": SYMBOLS}
     train(recipe(tmp_path, aim, data, {"eval_strategy": "steps", "eval_steps": 4}, **more))
-    places = []
+    scores = []
     for file in files:
-        done = CliRunner().invoke(
-            app, ["evaluate", str(tmp_path / "out"), "--data", file, "--out", f"{file}-out"]
-        )
-        assert done.exit_code == 0, done.output
-        lines = (Path(f"{file}-out") / "predictions.jsonl").read_text().splitlines()
-        scores = [json.loads(line)["null_score"] for line in lines]
-        places.append(scores)
+        _, records = evaluated(tmp_path / "out", "--data", file, into=Path(f"{file}-out"))
         rows = [json.loads(line) for line in Path(file).read_text().splitlines()]
-        for line, row in zip(lines, rows, strict=True):
-            assert json.loads(line)["prediction"] in row["context"]
-    assert places[0] == pytest.approx(places[1], abs=1e-5)
+        for record, row in zip(records, rows, strict=True):
+            assert record["prediction"] in row["context"]
+        scores.append([record["null_score"] for record in records])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
 def test_squad_files_are_trained_and_evaluated(tmp_path):
@@ -233,10 +226,9 @@ def test_squad_files_are_trained_and_evaluated(tmp_path):
     seen = next(row for row in trainer.state.log_history if "eval_exact" in row)
     assert {"eval_loss", "eval_f1", "eval_f1_answerable", "eval_exact_unanswerable"} <= seen.keys()
     AutoModelForQuestionAnswering.from_pretrained(tmp_path / "out")
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
-    assert done.exit_code == 0 and "exact" in done.output, done.output
-    lines = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ASKED * 3]
+    found, records = evaluated(tmp_path / "out")
+    assert "exact" in found["metrics"]["all"]
+    assert [record["id"] for record in records] == [row["id"] for row in ASKED * 3]
 
 
 def test_what_cannot_be_answered_is_said(tmp_path):
@@ -250,8 +242,8 @@ def test_what_cannot_be_answered_is_said(tmp_path):
         with pytest.raises(RecipeError, match=re.escape(message)):
             train(recipe(tmp_path, {"name": "span", "max_length": 64, **aim}, {"train": file}))
     answers = {"text": ["w1", "w2"], "answer_start": [2]}
-    for column, value in [("question", None), ("context", None), ("answers", None),
+    for column, value in [("question", None), ("context", 3), ("answers", None),
                           ("answers", answers)]:  # fmt: skip
-        file = write_rows(tmp_path / "rows.jsonl", [*ASKED, {**ASKED[0], column: value}])
-        with pytest.raises(RecipeError, match=f"row 4: the column '{column}' holds .*: give a "):
-            train(recipe(tmp_path, {"name": "span", "max_length": 64}, {"train": file}))
+        row = {**ASKED[0], column: value}
+        with pytest.raises(ValueError, match=f"row 4: the column '{column}' holds .*: give a "):
+            Spans().plain_texts(row, 4, Data(train="rows.jsonl"))

@@ -9,11 +9,11 @@ import torch
 import transformers
 from datasets import Dataset
 from folnets import NO_DROPOUT, make_folnet
-from small_objectives import BERT, recipe, write_rows
+from small_objectives import BERT, FOLNET, recipe, write_rows
 from transformers import BertConfig, PreTrainedModel, TrainingArguments
 
 from hf_alpha.recipe import RecipeError
-from hf_alpha.train import ObjectiveTrainer, prepare_arguments, train
+from hf_alpha.train import ObjectiveTrainer, train
 
 KINDS = ["SequenceClassification", "MaskedLM", "PreTraining"]
 
@@ -83,16 +83,6 @@ PROCESSES = """
         assert trainer.args.world_size == 2 and trainer.state.global_step == 3
         assert trainer.args.gradient_checkpointing == said["training"]["gradient_checkpointing"]
 """
-FOLNET = {
-    "model_type": "folnet",
-    "hidden_size": 16,
-    "binary_hidden_size": 8,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "head_size": 8,
-    "intermediate_size": 16,
-    "binary_intermediate_size": 8,
-}
 
 
 @pytest.mark.slow
@@ -148,8 +138,7 @@ def test_settings_that_would_do_something_else_are_refused(tmp_path, objective, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [BERT, FOLNET])
-def test_the_loss_of_classes_is_smoothed(tmp_path, family):
+def test_the_loss_of_classes_is_smoothed(tmp_path):
     """It cannot come near to 0 then."""
     rows = [{"source": word * 3, "target": word} for word in ("yes ", "no ") * 6]
     data = {"train": write_rows(tmp_path / "rows.jsonl", rows)}
@@ -157,16 +146,9 @@ def test_the_loss_of_classes_is_smoothed(tmp_path, family):
     for factor in (0.0, 0.3):
         told = {"output_dir": str(tmp_path / str(factor)), "label_smoothing_factor": factor,
                 "learning_rate": 0.02, "max_steps": 60, "logging_steps": 60}  # fmt: skip
-        trainer = train(recipe(tmp_path, "class", data, told, model=family, tokenizer="words"))
+        trainer = train(recipe(tmp_path, "class", data, told, model=FOLNET, tokenizer="words"))
         losses.append(trainer.state.log_history[0]["loss"])
     assert losses[1] > losses[0] + 0.1
-
-
-def test_a_recipe_may_say_that_no_weight_is_unused(tmp_path):
-    data = {"train": "rows.jsonl"}
-    told = {"ddp_find_unused_parameters": False}
-    assert not prepare_arguments(recipe(tmp_path, "class", data, told)).ddp_find_unused_parameters
-    assert prepare_arguments(recipe(tmp_path, "class", data)).ddp_find_unused_parameters
 
 
 @pytest.mark.parametrize("strategy", ["random", "group_by_length"])
