@@ -75,6 +75,7 @@ ABSENT = {
     "folnet.glob_link.": GLOBAL,
     "folnet.encoder.glob_embd.": GLOBAL,
 }
+SPECIAL = ("pad", "bos", "eos")
 ALL = slice(None)
 ROUNDING = 1e-4  # of what is computed in another order, by the largest number
 
@@ -403,15 +404,14 @@ def convert_folnet(
     with new_folder(Path(out)) as unfinished:
         original_settings = read_settings(Path(settings))
         state = read_weights(Path(weights))
-        words = None if tokenizer is None else load_tokenizer(str(tokenizer))
-        model = convert_state(
-            state, original_settings, **({} if words is None else special_ids(words, state))
-        )
-        if words is not None:
+        if tokenizer is None:
+            model = convert_state(state, original_settings)
+        else:
+            words = load_tokenizer(str(tokenizer))
+            model = convert_state(state, original_settings, **special_ids(words, state))
             model.config.token_digest = token_digest(words)
-        model.save_pretrained(unfinished)
-        if words is not None:
             words.save_pretrained(unfinished)
+        model.save_pretrained(unfinished)
     return model
 
 
@@ -426,11 +426,7 @@ def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor])
             f"the tokenizer has {len(tokenizer)} tokens, the model {len(state[OLD_WORDS])}: give "
             "the tokenizer that it was trained with"
         )
-    ids = {
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
+    ids = {f"{kind}_token_id": getattr(tokenizer, f"{kind}_token_id") for kind in SPECIAL}
     return {name: number for name, number in ids.items() if number is not None}
 
 

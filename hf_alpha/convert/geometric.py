@@ -375,10 +375,10 @@ def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
 def _copies(name: str, config: PreTrainedConfig) -> list[str]:
     """Return the names of a weight in all layers that share it: ALBERT's are groups."""
     groups = getattr(config, "num_hidden_groups", None)
-    found = re.match(r"(geometric\.encoder\.layer\.)(\d+)(.*)", name)
-    if groups is None or found is None:
+    match = re.match(r"(geometric\.encoder\.layer\.)(\d+)(.*)", name)
+    if groups is None or match is None:
         return [name]
-    beginning, layer, end = found.groups()
+    beginning, layer, end = match.groups()
     size = config.num_hidden_layers / groups
     return [
         f"{beginning}{index}{end}"

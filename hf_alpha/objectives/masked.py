@@ -350,7 +350,7 @@ class MaskingCollator:
         self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
         self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
         self._has_symbols = bool(self._is_symbol_V.any())
-        draws = not (objective.whole_words or self._has_symbols)  # else `with_own_symbols` does
+        draws = not (objective.whole_words or self._has_symbols)  # else `with_shown_symbols` does
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
             mlm_probability=objective.masked_share,
@@ -370,7 +370,7 @@ class MaskingCollator:
         batch = dict(self._mask(copies))
         if self._has_symbols:
             mask_id, generator = self._mask.tokenizer.mask_token_id, self._mask.generator
-            batch |= with_own_symbols(batch, self._is_symbol_V, mask_id, generator)
+            batch |= with_shown_symbols(batch, self._is_symbol_V, mask_id, generator)
         if "segment_ids" in batch and not self._keeps_covered:
             batch |= without_covered(batch, batch["labels"] != IGNORE)
         if classes[0] is not None:
@@ -387,7 +387,7 @@ class MaskingCollator:
                 row["offset_mapping"] = filling + spans if left else spans + filling
 
 
-def with_own_symbols(
+def with_shown_symbols(
     batch: Mapping[str, torch.Tensor],
     is_symbol_V: torch.Tensor,
     mask_id: int,
@@ -410,10 +410,10 @@ def with_own_symbols(
         Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
     """
     ids_BT, labels_BT = batch["input_ids"], batch["labels"]
-    asked_BT = labels_BT != IGNORE
-    before_BT = torch.where(asked_BT, labels_BT, ids_BT)
+    target_BT = labels_BT != IGNORE
+    before_BT = torch.where(target_BT, labels_BT, ids_BT)
     drawn_BT, which_BT = torch.rand((2, *ids_BT.shape), generator=generator)
-    random_BT = asked_BT & (ids_BT != mask_id) & (drawn_BT < 0.5)
+    random_BT = target_BT & (ids_BT != mask_id) & (drawn_BT < 0.5)
     symbol_BT = is_symbol_V[before_BT]
     shown_BS = first_occurrence(before_BT, symbol_BT & (ids_BT != mask_id) & ~random_BT)
 
@@ -431,16 +431,16 @@ def with_own_symbols(
 
 
 def without_covered(
-    batch: Mapping[str, torch.Tensor], masked_BT: torch.Tensor
+    batch: Mapping[str, torch.Tensor], mtarget_BT: torch.Tensor
 ) -> dict[str, torch.Tensor]:
     """The segments of a batch without those that cover a masked token; the others close up.
 
     Args:
         batch: `segment_ids`, `segment_starts` and `segment_ends`, each (B, S).
-        masked_BT: which tokens are masked.
+        mtarget_BT: which tokens are masked.
     """
     ids, starts, ends = (batch[key] for key in SEGMENTS)
-    before = nn.functional.pad(masked_BT.cumsum(1), (1, 0))  # masked tokens before each column
+    before = nn.functional.pad(mtarget_BT.cumsum(1), (1, 0))  # masked tokens before each column
     uncovered = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
     width = max(1, int(uncovered.sum(1).max()))
     order = uncovered.int().argsort(dim=1, descending=True, stable=True)[:, :width]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.modeling.names_in_text import TIME_LIMIT, too_slow
-from hf_alpha.transduction.gamma import Found, leftmost_longest
+from hf_alpha.transduction.gamma import Match, leftmost_longest
 from hf_alpha.transduction.units import Options
 
 REMEMBERED = 100_000
@@ -146,7 +146,7 @@ class Lattice:
         self.masks = masks
         self.begins = reduce(or_, masks, 0)
 
-    def add(self, segments: Iterable[Found], mask_of_label: Mapping[int, int]) -> None:
+    def add(self, segments: Iterable[Match], mask_of_label: Mapping[int, int]) -> None:
         """Add segments that a rule can ask for."""
         for start, end, label in segments:
             if mask := mask_of_label[label]:
@@ -178,7 +178,7 @@ class Cascade:
         self._longest = options.match == "longest"
         self._max_units = options.max_units
 
-    def find(self, words: Sequence[str], segments: list[Found]) -> list[Found]:
+    def find(self, words: Sequence[str], segments: list[Match]) -> list[Match]:
         """Return the segments and those that the rules find, sorted, each once.
 
         Args:

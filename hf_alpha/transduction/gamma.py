@@ -22,19 +22,19 @@ class Segment(NamedTuple):
     end: int
 
 
-Found = tuple[int, int, int]
+Match = tuple[int, int, int]
 """First unit, last unit and label number of a segment; they sort as the segments of a text do."""
 
 
-def leftmost_longest(segments: Iterable[Found]) -> list[Found]:
+def leftmost_longest(segments: Iterable[Match]) -> list[Match]:
     """Choose segments from the left, each time the longest one, all labels of the same span."""
-    segments_found: list[Found] = []
+    chosen: list[Match] = []
     last = (-1, -1)
     for segment in sorted(segments, key=lambda s: (s[0], -s[1], s[2])):
         if segment[:2] == last or segment[0] > last[1]:
-            segments_found.append(segment)
+            chosen.append(segment)
             last = segment[:2]
-    return segments_found
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -161,4 +161,4 @@ def _file(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["Found", "GammaSpace", "Segment", "leftmost_longest"]
+__all__ = ["GammaSpace", "Match", "Segment", "leftmost_longest"]

@@ -13,7 +13,7 @@ from typing import Any
 from hf_alpha.folders import alone, read_json, replacing, write_text
 from hf_alpha.settings import model_of
 from hf_alpha.transduction.automaton import Cascade
-from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
+from hf_alpha.transduction.gamma import GammaSpace, Match, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
 from hf_alpha.transduction.rules import Rule, RuleError, compile_rules, read_rules, rules_of
 from hf_alpha.transduction.units import Options, composed, unit_finder
@@ -117,7 +117,7 @@ class Transducer:
         units = [match.span() for match in pattern.finditer(text)]
         return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in matches]
 
-    def _segments(self, text: str, words: Sequence[str]) -> list[Found]:
+    def _segments(self, text: str, words: Sequence[str]) -> list[Match]:
         """Find the segments over a text's units, sorted and at most D at a unit."""
         options, words = self._options, composed(words, text)
         forms = [word.lower() for word in words] if options.lowercase else words
@@ -126,7 +126,7 @@ class Transducer:
             matches = leftmost_longest(matches)
         return self._limited(self._cascade.find(words, sorted(matches)))
 
-    def _limited(self, segments: list[Found]) -> list[Found]:
+    def _limited(self, segments: list[Match]) -> list[Match]:
         """Leave out segments where more than D elements start or end; the unit itself is one."""
         most = self._options.max_per_position - 1
         if len(segments) <= most:

@@ -160,7 +160,7 @@ def places_of_phrases(tokens: list[str]) -> set[tuple[int, int, str]]:
     }
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 @given(st.sampled_from(["none", "nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
 def test_segments_travel_with_their_tokens(sentences, length, seed):
     """Wherever a sentence is put and cut, its segments are those of the words that are left."""

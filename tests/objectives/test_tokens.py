@@ -69,7 +69,7 @@ def test_the_first_token_of_a_word_is_the_first_that_has_a_character_of_it(kind,
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     """Whatever is padded where and cut: a model that knows all tags says all that it sees."""
     rows = read_format("conll", WNUT)[: data.draw(st.integers(1, 30))]
@@ -137,7 +137,7 @@ def with_names(told, names: list[str]) -> dict:
 
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["words", "characters", "wordpiece:300", "bpe:300"])
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(NAMED_TEXTS, st.permutations(NAMES), st.sampled_from([5, 64]))
 def test_a_name_is_one_token_and_no_renaming_changes_features(kind, told, names, length):
     """A word that is a name has one token, with its tag, whatever the name and its neighbours."""
