@@ -16,7 +16,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof
+from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
@@ -313,21 +313,19 @@ def _end(name: str) -> str | None:
 def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
     """Check padding: RoBERTa finds it by its id when it counts positions."""
     pad_id, tokenizer_id = config.pad_token_id, tokenizer.pad_token_id
-    if FAMILIES[config.model_type].offset(config) and pad_id != tokenizer_id:
-        raise ConversionError(
-            f"the model's pad_token_id is {pad_id} and the tokenizer's {tokenizer_id}: the model "
-            "skips a position at each token of its own pad_token_id, which a converted one would "
-            "not do. Set both to the same id, if the model was trained so"
-        )
+    refuse(
+        FAMILIES[config.model_type].offset(config) and pad_id != tokenizer_id,
+        f"the model's pad_token_id is {pad_id} and the tokenizer's {tokenizer_id}: the model skips "
+        "a position at each token of its own pad_token_id, which a converted one would not do. Set "
+        "both to the same id, if the model was trained so",
+    )
 
 
 def _check_family(config: PreTrainedConfig) -> None:
-    if config.model_type not in FAMILIES:
-        raise ConversionError(
-            f"a {config.model_type!r} model is none of BERT's family: {', '.join(FAMILIES)}"
-        )
-    if getattr(config, "is_decoder", False):
-        raise ConversionError("the model is a decoder (is_decoder), and segments are for encoders")
+    kind, is_decoder = config.model_type, getattr(config, "is_decoder", False)
+    family = ", ".join(FAMILIES)
+    refuse(kind not in FAMILIES, f"a {kind!r} model is none of BERT's family: {family}")
+    refuse(is_decoder, "the model is a decoder (is_decoder), and segments are for encoders")
 
 
 def convert_config(

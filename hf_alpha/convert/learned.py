@@ -31,6 +31,7 @@ from hf_alpha.convert.shared import (
     for_proof,
     new_model,
     probe,
+    refuse,
 )
 from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, own_limit, raise_limit
@@ -73,8 +74,7 @@ def to_streams(
     placeholder = _one_per_class(vanilla.config, placeholder, "placeholder")
     pairs = list(zip(actual, placeholder, strict=True))
     for first, second in pairs:
-        if first == second:
-            raise ConversionError(f"actual and placeholder are the same symbol, id {first}")
+        refuse(first == second, f"actual and placeholder are the same symbol, id {first}")
     table = vanilla.state_dict()[EMBEDDING]
     rows = table[[*config.vocabulary.base_ids, *(symbol for pair in pairs for symbol in pair)]]
     converted = _converted_model(
@@ -122,15 +122,15 @@ def _added_blocks(config: AlphaConfig, add: Sequence[str]) -> dict[str, Any]:
     """Return the settings of aggregated attention that is added on these sides."""
     check_sides(add)
     for side in add:
-        if getattr(config, f"{side}_aggregated_attention"):
-            raise ConversionError(f"the {side} has aggregated attention already")
+        has_blocks = getattr(config, f"{side}_aggregated_attention")
+        refuse(has_blocks, f"the {side} has aggregated attention already")
     if not add:
         return {}
-    if config.encoder_aggregated_attention or config.decoder_aggregated_attention:
-        raise ConversionError(
-            "this model has aggregated attention in the form of Algorithm 3 on one side; the "
-            "other side cannot get silent blocks, which have their norm elsewhere"
-        )
+    refuse(
+        config.encoder_aggregated_attention or config.decoder_aggregated_attention,
+        "this model has aggregated attention in the form of Algorithm 3 on one side; the other "
+        "side cannot get silent blocks, which have their norm elsewhere",
+    )
     sides = {f"{side}_aggregated_attention": True for side in add}
     return {"aggregated_attention_norm": "pre", **sides}
 
@@ -239,14 +239,14 @@ def _check_promises(model: PreTrainedModel, symbols: list[int]) -> None:
     before, old = model(**batch).logits, model.config.vocab_size
     model.extend_symbols(dict.fromkeys(model.config.symbol_classes, 1))
     extended = model(**batch).logits
-    if not torch.equal(extended[..., :old], before):
-        raise ConversionError("proof failed: logits change with the size of the vocabulary")
+    same = torch.equal(extended[..., :old], before)
+    refuse(not same, "proof failed: logits change with the size of the vocabulary")
     names = torch.arange(model.config.vocab_size)
     for ids in class_members(model.config):
         names[ids] = names[ids].roll(1)
     renamed = {key: names[batch[key]] for key in ("input_ids", "decoder_input_ids")}
-    if not torch.equal(model(**batch | renamed).logits[..., names], extended):
-        raise ConversionError("proof failed: renaming does more than move columns")
+    same = torch.equal(model(**batch | renamed).logits[..., names], extended)
+    refuse(not same, "proof failed: renaming does more than move columns")
 
 
 def _sources(config: AlphaConfig, actual: int | Sequence[int] | None) -> list[list[int]]:
@@ -256,11 +256,11 @@ def _sources(config: AlphaConfig, actual: int | Sequence[int] | None) -> list[li
         return members
     actual_symbols = _one_per_class(config, actual, "actual")
     for symbol, ids in zip(actual_symbols, members, strict=True):
-        if config.symbol_renaming == "first_occurrence" and symbol != min(ids):
-            raise ConversionError(
-                f"actual: this model calls the first symbol of every input {min(ids)} "
-                f"(symbol_renaming 'first_occurrence'): choose that one, not {symbol}"
-            )
+        refuse(
+            config.symbol_renaming == "first_occurrence" and symbol != min(ids),
+            f"actual: this model calls the first symbol of every input {min(ids)} "
+            f"(symbol_renaming 'first_occurrence'): choose that one, not {symbol}",
+        )
     return [[symbol] for symbol in actual_symbols]
 
 
@@ -319,9 +319,8 @@ def prove_dual_part(vanilla: PreTrainedModel, converted: PreTrainedModel) -> Non
     config = two.config
     old, new = one.model.embedding_table(), two.model.embedding_table()
     base, width = config.vocabulary.base_ids, config.encoding(config).row_dim
-    directions = (F.normalize(table[base, :width], dim=-1) for table in (old, new))
-    rounding = max(1e-5, torch.finfo(vanilla.dtype).eps)
-    _check_same("rows of base tokens", *directions, rounding)
+    before, after = (F.normalize(table[base, :width], dim=-1) for table in (old, new))
+    _check_same("rows of base tokens", before, after, max(1e-5, torch.finfo(vanilla.dtype).eps))
     _check_same("random parts of base tokens and 0", new[base, width:], new.new_zeros(()))
     two.symbol_layer.table = lambda *_: old
     batch = probe(config, [i for i in range(config.vocab_size) if i not in set(base)][:4])
@@ -385,11 +384,10 @@ def _one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> 
         name = config.vocabulary.class_of(token)
         if name is None:
             raise ConversionError(f"{role}: id {token} is no symbol of this model")
-        if name in token_of:
-            raise ConversionError(f"{role}: two symbols for class {name!r}")
+        refuse(name in token_of, f"{role}: two symbols for class {name!r}")
         token_of[name] = token
-    if missing_classes := [name for name in config.symbol_classes if name not in token_of]:
-        raise ConversionError(f"{role}: no symbol given for class {missing_classes[0]!r}")
+    for name in config.symbol_classes:
+        refuse(name not in token_of, f"{role}: no symbol given for class {name!r}")
     return [token_of[name] for name in config.symbol_ranges]
 
 
@@ -420,10 +418,8 @@ def convert_checkpoint(
     check_choice("encoding", encoding, tuple(CONVERSIONS))
     with new_folder(Path(out)) as unfinished:
         vanilla, tokenizer = load_checkpoint(source)
-        if hasattr(vanilla.config, "backbone_config"):
-            raise ConversionError(
-                f"{source} holds a model of Transformers with symbols: convert it by convert_host"
-            )
+        message = "holds a model of Transformers with symbols: convert it by convert_host"
+        refuse(hasattr(vanilla.config, "backbone_config"), f"{source} {message}")
         check_learned(vanilla.config)
         for role in ("actual", "placeholder"):
             if (tokens := settings.get(role)) is not None:
@@ -444,10 +440,8 @@ def _ids_of(tokenizer: AnyTokenizer, symbols: str, role: str) -> list[int]:
     by_name = {names.get(token, token): index for token, index in by_token.items()}
     every = {**by_token, **by_name}
     for symbol in symbols.split(","):
-        if symbol not in every:
-            raise ConversionError(
-                f"{role}: {symbol!r} is no symbol; this model has {' '.join(map(str, by_name))}"
-            )
+        message = f"{symbol!r} is no symbol; this model has {' '.join(map(str, by_name))}"
+        refuse(symbol not in every, f"{role}: {message}")
     return [every[symbol] for symbol in symbols.split(",")]
 
 

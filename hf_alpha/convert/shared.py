@@ -15,32 +15,33 @@ class ConversionError(ValueError):
     """A model that cannot be converted as asked, or a conversion that failed its proof."""
 
 
+def refuse(fault: object, message: str) -> None:
+    """Raise a ConversionError with this message if there is a fault."""
+    if fault:
+        raise ConversionError(message)
+
+
 # -- settings and weights -------------------------------------------------------------------------
 
 
 def check_learned(config: Any) -> None:
     """Raise a ConversionError for a model that is converted already."""
-    if config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
-        )
+    encoding = config.symbol_encoding
+    message = f"only 'learned' models are converted; this one is {encoding!r} already"
+    refuse(encoding != "learned", message)
 
 
 def check_sides(sides: Iterable[str]) -> None:
     """Raise a ConversionError for a side that cannot get aggregated attention."""
     for side in sides:
-        if side not in ("encoder", "decoder"):
-            raise ConversionError(
-                f"aggregated attention is added to encoder or decoder, not {side!r}"
-            )
+        message = f"aggregated attention is added to encoder or decoder, not {side!r}"
+        refuse(side not in ("encoder", "decoder"), message)
 
 
 def check_fit(missing_names: Sequence[str], unused_names: Sequence[str]) -> None:
     """Raise a ConversionError unless all weights are there and all are used."""
-    if missing_names or unused_names:
-        raise ConversionError(
-            f"weights do not fit: missing {missing_names}, left over {unused_names}"
-        )
+    message = f"weights do not fit: missing {missing_names}, left over {unused_names}"
+    refuse(missing_names or unused_names, message)
 
 
 def changed_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
@@ -101,8 +102,8 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
 
 def check_gap(what: str, gap: float, tolerance: float = 0.0) -> None:
     """Raise a ConversionError for a gap beyond the tolerance; `what` differs says where."""
-    if not gap <= tolerance:  # NaN is no agreement
-        raise ConversionError(f"proof failed: {what} by up to {gap:.2e}")
+    agrees = gap <= tolerance  # NaN does not
+    refuse(not agrees, f"proof failed: {what} by up to {gap:.2e}")
 
 
 __all__ = [
@@ -116,4 +117,5 @@ __all__ = [
     "for_proof",
     "new_model",
     "probe",
+    "refuse",
 ]

@@ -18,7 +18,7 @@ from hf_alpha.settings import meaning
 from .base import Batch, Finder, Predictions, Record, Row, RowsObjective
 from .metrics import OF_CLASSES, OF_NUMBERS
 from .objective import setting
-from .rows import DataSource, text_in
+from .rows import DataSource, check_cell, text_in
 
 logger = logging.getLogger(__name__)
 
@@ -140,18 +140,14 @@ class Classes(Labelled):
     def check_rows(self, rows: Dataset, data: DataSource) -> None:
         super().check_rows(rows, data)
         count = len(declared_names(rows, data))
+        wanted = f"one class, numbered below {count}" if count else "one class"
         for row, value in enumerate(rows[data.target]):
-            fault = None
-            if value is None or value == "":
-                fault = "nothing"
-            elif isinstance(value, list | dict):
-                fault = f"{value!r}, which is no single class or number"
-            elif self.regression and _number(value) is None:
-                fault = f"{value!r}, which is no finite number"
-            elif count and not 0 <= value < count:
-                fault = f"{value!r}: it is out of range, there are {count} classes"
-            if fault:
-                raise ValueError(f"row {row}: the column {data.target!r} holds {fault}")
+            if self.regression:
+                check_cell(_number(value) is not None, row, data.target, value, "a finite number")
+                continue
+            is_class = value not in (None, "") and not isinstance(value, list | dict)
+            is_known = is_class and (not count or 0 <= value < count)
+            check_cell(is_known, row, data.target, value, wanted)
 
     def names_in(self, target: Any, declared: Sequence[str]) -> list[Any]:
         return [declared[target] if declared else str(target)]

@@ -20,7 +20,7 @@ from hf_alpha.tasks.base import warn_once
 
 from .base import Predictions, Record, RowsObjective
 from .names import finder_of, name_columns
-from .rows import DataSource
+from .rows import DataSource, check_cell
 
 ALL = "all"
 METRICS_FILE = "metrics.json"
@@ -123,15 +123,10 @@ def _groups(objective: RowsObjective, rows: Dataset, by: str) -> list[Any]:
     if not objective.has_record_per_row:
         raise ValueError(f"the objective {objective.name!r} has metrics of sequences, not of rows")
     values = list(rows[by])
+    wanted = f"a text or a number that names a group, and not {ALL!r}, which all rows are called"
     for row, value in enumerate(values):
-        if not isinstance(value, str | int | float):
-            content = "nothing" if value is None else repr(value)
-            raise ValueError(f"row {row}: the column {by!r} holds {content}, which names no group")
-        if value == ALL:
-            raise ValueError(
-                f"row {row}: the column {by!r} holds {ALL!r}, which is what all rows are called: "
-                "call that group otherwise"
-            )
+        is_name = isinstance(value, str | int | float) and value != ALL
+        check_cell(is_name, row, by, value, wanted)
     return values
 
 

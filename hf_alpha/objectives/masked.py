@@ -29,7 +29,7 @@ from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from .base import Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
 from .names import Name, Numbering, cut_out, encoded, finder_of
 from .objective import Collator, setting
-from .rows import DataSource
+from .rows import DataSource, check_cell
 from .tokenizers import check_tokenizer
 
 SENTENCES = ("nsp", "sop", "none")
@@ -122,8 +122,7 @@ class Masked(RowsObjective):
 
     def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
         text = row[data.source]
-        if not isinstance(text, str | None):
-            raise ValueError(f"row {place}: the column {data.source!r} holds {text!r}")
+        check_cell(isinstance(text, str | None), place, data.source, text, "a text")
         return [text or ""]
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:

@@ -8,6 +8,8 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row
 from hf_alpha.own_code import import_functions
 
+from .rows import check_cell
+
 
 class Name(NamedTuple):
     """A name in a sequence."""
@@ -68,8 +70,8 @@ def marked(
         if rule.column is not None:
             listed = row[rule.column]
             listed = [listed] if isinstance(listed, str) and listed else listed or []
-            if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-                raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
+            is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+            check_cell(is_list, place, rule.column, listed, "a list of names")
             names[kind] = listed
     with in_row(place):
         return [finder.mark(text, names) for text in texts]

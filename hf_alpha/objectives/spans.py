@@ -13,7 +13,7 @@ from .base import IDS, Batch, Finder, Predictions, Record, Row, RowsObjective
 from .metrics import OF_ANSWERS, best_answer
 from .names import cut_out, encoded
 from .objective import setting
-from .rows import DataSource
+from .rows import DataSource, check_cell
 
 COLUMNS = ("id", "question", "context", "answers")
 ENDS = ("start_positions", "end_positions")
@@ -62,15 +62,10 @@ class Spans(RowsObjective):
             )
 
     def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
-        is_text = {name: isinstance(row[name], str) for name in ("question", "context")}
-        for name, is_right in (is_text | {"answers": _are_answers(row["answers"])}).items():
-            if not is_right:
-                wanted = "a text" if name in is_text else (
-                    "a mapping with 'text' and 'answer_start', two lists of one length"
-                )  # fmt: skip
-                raise ValueError(
-                    f"row {place}: the column {name!r} holds {row[name]!r}: give {wanted}"
-                )
+        for name in ("question", "context"):
+            check_cell(isinstance(row[name], str), place, name, row[name], "a text")
+        wanted = "a mapping with 'text' and 'answer_start', two lists of one length"
+        check_cell(_are_answers(row["answers"]), place, "answers", row["answers"], wanted)
         return [row["question"].strip(), row["context"]]
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:

@@ -133,8 +133,8 @@ class _Parser:
         self._pynini = import_library("pynini", "pynini")
         self._rule, self._number, self._atoms = rule, number, atoms
         self._split, self._labels, self._max_units = split, labels, max_units
-        if not rule.label.strip() or CONTROL.search(rule.label):
-            raise self._error(0, f"its label {rule.label!r} is empty or has a tab or a line break")
+        is_bad = not rule.label.strip() or CONTROL.search(rule.label)
+        self._refuse(is_bad, 0, f"its label {rule.label!r} is empty or has a tab or a line break")
         self._tokens = self._read_tokens()
 
     def compile(self) -> RuleAutomaton:
@@ -156,17 +156,20 @@ class _Parser:
     def _error(self, at: int, message: str) -> RuleError:
         return RuleError(f"rule {self._number}, {self._rule.pattern!r}, column {at + 1}: {message}")
 
+    def _refuse(self, fault: object, at: int, message: str) -> None:
+        if fault:
+            raise self._error(at, message)
+
     def _compact(self, fst: Any, at: int, copies: int = 1) -> Any:
         """Return the same automaton, deterministic and minimal, with room for so many copies."""
         # It stops at so many states.
         automaton = self._pynini.determinize(fst.copy().rmepsilon(), nstate=MOST_STATES)
-        full = automaton.num_states() >= MOST_STATES
-        if full or automaton.minimize().num_states() * copies >= MOST_STATES:
-            raise self._error(
-                at,
-                f"it needs {MOST_STATES:,} states or more: repeat fewer times, and list phrases in "
-                "the lexicon",
-            )
+        is_full = automaton.num_states() >= MOST_STATES
+        self._refuse(
+            is_full or automaton.minimize().num_states() * copies >= MOST_STATES, at,
+            f"it needs {MOST_STATES:,} states or more: repeat fewer times, and list phrases in the "
+            "lexicon",
+        )  # fmt: skip
         return automaton
 
     def _read_tokens(self) -> list[re.Match[str]]:
@@ -198,8 +201,7 @@ class _Parser:
         items = []
         while self._tokens and not self._next_is("|", ")"):
             items.append(self._repeated(self._item()))
-        if not items:
-            raise self._error(at, "an item is missing: a word, /regex/, <LABEL>, . or ( )")
+        self._refuse(not items, at, "an item is missing: a word, /regex/, <LABEL>, . or ( )")
         return self._joined(items)
 
     def _joined(self, items: Sequence[Any]) -> Any:
@@ -213,8 +215,7 @@ class _Parser:
         text, at = token[0], token.start()
         if text == "(":
             inner = self._choice()
-            if not self._next_is(")"):
-                raise self._error(at, "this ( is not closed")
+            self._refuse(not self._next_is(")"), at, "this ( is not closed")
             self._tokens.pop(0)
             return inner
         match token.lastgroup:
@@ -226,8 +227,7 @@ class _Parser:
                 return self._atom(self._label(text[1:-1], at))
             case "word" | "quoted":
                 words = self._split(text.strip('"'))
-                if not words:
-                    raise self._error(at, f"{text} holds no word")
+                self._refuse(not words, at, f"{text} holds no word")
                 return self._joined([self._atom(self._atoms.word(word)) for word in words])
         raise self._error(at, f"{text} has nothing before it to repeat")
 
@@ -242,11 +242,9 @@ class _Parser:
             raise self._error(column, f"/{source}/ is no regular expression: {error}") from None
 
     def _label(self, label: str, at: int) -> int:
-        if label not in self._labels:
-            choices = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
-            raise self._error(
-                at, f"no entry of the lexicon and no rule before has the label {label!r}; {choices}"
-            )
+        choices = f"known: {', '.join(self._labels)}" if self._labels else "there are none"
+        message = f"no entry of the lexicon and no rule before has the label {label!r}; {choices}"
+        self._refuse(label not in self._labels, at, message)
         return self._atoms.label(label)
 
     def _repeated(self, item: Any) -> Any:
@@ -268,10 +266,10 @@ class _Parser:
         first, comma, second = token[0][1:-1].partition(",")
         least, most = int(first), int(second or first)
         unlimited = bool(comma) and not second
-        if max(least, most) > MOST_REPETITIONS or (most == 0 and not unlimited):
-            raise self._error(token.start(), f"{token[0]}: write 1 to {MOST_REPETITIONS} times")
-        if most < least:
-            raise self._error(token.start(), f"{token[0]}: the second number is the smaller one")
+        is_out = max(least, most) > MOST_REPETITIONS or (most == 0 and not unlimited)
+        self._refuse(is_out, token.start(), f"{token[0]}: write 1 to {MOST_REPETITIONS} times")
+        is_turned = most < least
+        self._refuse(is_turned, token.start(), f"{token[0]}: the second number is the smaller one")
         enough = self._max_units + 1
         return min(least, enough), 0 if unlimited else min(most, enough)
 

@@ -224,15 +224,15 @@ FIRST = "folnet.reasoner.layers.0.deducers.0.operators.1.0.reader.1.bias"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without(FIRST), rf"missing \['{FIRST}'\], unknown \[\]"),
-        (with_weight("folnet.extra.weight", 3), r"missing \[\], unknown \['folnet.extra.weight'\]"),
+        (without(FIRST), rf"missing \['{FIRST}'\], left over \[\]"),
+        (with_weight("folnet.extra.weight", 3), r"missing \[\], left over \['folnet.extra.weight'\]"),
         (with_weight("sch.dense.weight", 3), "sch.dense.weight belongs to the head of"),
         (with_weight("folnet.encoder.glob_embd.weight", 3), r"global branch \(mixer_ops\[0\]\)"),
         (with_weight("cls.heads.predictions.decoder.weight", WORDS, D1), "a projection of its own"),
         (without("folnet.encoder.word_embd.weight"), "is no FOLNet: it lacks folnet.encoder.word"),
         (with_setting(num_heads=H + 1), r"settings say \("),
         (with_setting(num_layers=3), r"missing \['folnet.reasoner.layers.2.deducers"),
-        (with_setting(num_layers=1), r"unknown \['folnet.reasoner.layers.1.deducers"),
+        (with_setting(num_layers=1), r"left over \['folnet.reasoner.layers.1.deducers"),
         (with_setting(vocab_size=7), f"has {WORDS} rows, the settings say vocab_size 7"),
         (with_setting(color="red"), "has settings that FOLNet has not: color"),
         (with_setting(absolute_position=True), "cannot both be on"),

@@ -64,7 +64,7 @@ def test_numbers_are_predicted_and_correlated(tmp_path):
     with pytest.raises(RecipeError, match="metrics must be one of pearson, spearman"):
         recipe(tmp_path, {**objective, "metrics": ["accuracy"]}, data)
     file = write_rows(tmp_path / "nan.jsonl", [*rows, {"source": "end", "target": "nan"}])
-    with pytest.raises(RecipeError, match=r"row 12: .*'nan', which is no finite number"):
+    with pytest.raises(RecipeError, match=r"row 12: .*'nan': give a finite number"):
         train(recipe(tmp_path / "nan", objective, {"train": file, "validation": file}, training))
 
 
@@ -182,10 +182,10 @@ def test_in_evaluation_a_class_that_the_model_does_not_know_counts_as_wrong(data
         ({}, {"where": {"kind": ["uncle"]}}, "holds no row with {'kind': ['uncle']}"),
         ({}, {"where": {"query": "Ann"}}, "where: the column 'query' holds ["),
         ({}, {"format": "nli"}, "no format 'nli': known are squad, conll"),
-        ({"kind": None}, {}, "row 9: the column 'kind' holds nothing"),
+        ({"kind": None}, {}, "row 9: the column 'kind' holds nothing: give one class"),
         ({"story": " "}, {}, "row 9: the column 'story' holds ' ': give a text"),
         ({"kind": "uncle"}, {}, "the column 'kind' holds 'uncle', which is no class of the model"),
-        ({"people": [["Ann"]]}, {"target": "people"}, "which is no single class or number"),
+        ({"people": [["Ann"]]}, {"target": "people"}, "holds [['Ann']]: give one class"),
     ],
 )
 def test_rows_that_cannot_be_learned_are_named(data, tmp_path, row, change, message):

@@ -48,9 +48,9 @@ def test_groups_leave_metrics_as_they_are(tmp_path):
         found[by] = scores["metrics"]["all"]
     assert found["kind"] == found["number"]
     holes = CliRunner().invoke(app, ["evaluate", out, "--by", "holes"])
-    assert "row 0: the column 'holes' holds nothing" in str(holes.exception)
+    assert "row 0: the column 'holes' holds nothing: give a text or a number" in str(holes.exception)
     every = CliRunner().invoke(app, ["evaluate", out, "--by", "which"])
-    assert "row 1: the column 'which' holds 'all', which is what all" in str(every.exception)
+    assert "row 1: the column 'which' holds 'all': give a text or a number" in str(every.exception)
 
 
 def test_groups_of_a_class_that_the_data_declares(tmp_path):
