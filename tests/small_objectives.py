@@ -21,6 +21,7 @@ BERT: dict[str, Any] = {
     "max_position_embeddings": 128,
     "hidden_dropout_prob": 0.1,
 }
+SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
 FOLNET: dict[str, Any] = {
     "model_type": "folnet",
     "hidden_size": 16,

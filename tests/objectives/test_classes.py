@@ -33,12 +33,8 @@ def data(tmp_path):
 
 def test_a_pair_is_classified_and_evaluated_by_groups(data, tmp_path):
     """From the recipe to a model of the plain Auto class, and to metrics of each group."""
-    training = {
-        "max_steps": 100,
-        "learning_rate": 0.006,
-        "eval_strategy": "steps",
-        "eval_steps": 100,
-    }
+    training = {"max_steps": 100, "learning_rate": 0.006}
+    training |= {"eval_strategy": "steps", "eval_steps": 100}
     trainer = train(recipe(tmp_path, "class", data, training))
     seen = [row for row in trainer.state.log_history if "eval_accuracy" in row]
     assert seen[-1]["eval_accuracy"] > 0.9

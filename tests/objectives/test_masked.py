@@ -7,7 +7,16 @@ import torch
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_objectives import BERT, FOLNET, cut_off, evaluated, recipe, same_weights, write_rows
+from small_objectives import (
+    BERT,
+    FOLNET,
+    SIZES,
+    cut_off,
+    evaluated,
+    recipe,
+    same_weights,
+    write_rows,
+)
 from transformers import (
     AlbertForPreTraining,
     AutoModelForMaskedLM,
@@ -200,7 +209,6 @@ def test_segments_over_masked_tokens_are_left_out(seed, keep, side):
         assert batch[key].tolist() == filled
 
 
-SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
 GEOMETRIC = GeometricForMaskedLM(GeometricConfig.for_tokenizer(SEGMENTED, **SIZES))
 MODEL = BertForPreTraining(BertConfig(**SIZES, vocab_size=len(TOKENIZER)))
 

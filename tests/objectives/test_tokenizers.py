@@ -162,26 +162,16 @@ def test_rows_without_segments_may_come_first(tmp_path):
     ("objective", "more", "message"),
     [
         ("span", {"transducer": "fst"}, "the objective 'span' does not take a 'transducer'"),
-        (
-            "answer",
-            {"transducer": "fst", "model": {}},
-            "'transducer' is for an objective that does",
-        ),
+        ("answer", {"transducer": "fst", "model": {}}, "'transducer' is for an objective that doe"),
         ("class", {"transducer": {"lexicon": "nowhere.tsv"}}, "transducer: .*nowhere.tsv"),
         ("class", {"transducer": "nowhere"}, "transducer: .*nowhere"),
         ("class", {"transducer": {"lexicons": "a"}}, "transducer: .*unknown key 'lexicons'"),
-        (
-            "class",
-            {"model": {**GRAPH, "segment_labels": ["A"]}},
-            "model: 'segment_labels' follows from the key 'transducer'; drop it",
-        ),
-        (
-            "class",
-            {"transducer": "fst", "symbols": {"person": {"column": "people"}}},
-            "give either 'symbols' or a 'transducer', not both",
-        ),
+        ("class", {"model": {**GRAPH, "segment_labels": ["A"]}},
+         "model: 'segment_labels' follows from the key 'transducer'; drop it"),
+        ("class", {"transducer": "fst", "symbols": {"person": {"column": "people"}}},
+         "give either 'symbols' or a 'transducer', not both"),
     ],
-)
+)  # fmt: skip
 def test_transducers_that_cannot_be_used_are_refused(tmp_path, objective, more, message):
     file = write_rows(tmp_path / "train.jsonl", relations(9))
     data = {"train": file, "source": "story", "target": "kind"}

@@ -9,7 +9,16 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import spans as reference
-from small_objectives import BERT, FOLNET, cut_off, evaluated, recipe, same_weights, write_rows
+from small_objectives import (
+    BERT,
+    FOLNET,
+    SIZES,
+    cut_off,
+    evaluated,
+    recipe,
+    same_weights,
+    write_rows,
+)
 from small_tokenizers import CHARACTERS, WORDS, byte_level, unigram, word_level, word_piece
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 
@@ -77,8 +86,7 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     told, source = Dataset.from_list(rows), Data(train="rows.jsonl", source="source")
     tokenizer = make_tokenizer("wordpiece:300", [" ".join(row["source"]) for row in rows])
     tokenizer.padding_side = side
-    sizes = {key: value for key, value in BERT.items() if key != "model_type"}
-    config = BertConfig(**sizes, **aim.config_settings([told], source))
+    config = BertConfig(**SIZES, **aim.config_settings([told], source))
     made = aim.features(told, source, tokenizer, config, training=False)
     collate = aim.collator(tokenizer, BertForTokenClassification(config), 0)
     labels = collate(list(made))["labels"].numpy()

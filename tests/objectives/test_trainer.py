@@ -9,7 +9,7 @@ import torch
 import transformers
 from datasets import Dataset
 from folnets import NO_DROPOUT, make_folnet
-from small_objectives import BERT, FOLNET, recipe, write_rows
+from small_objectives import FOLNET, SIZES, recipe, write_rows
 from transformers import BertConfig, PreTrainedModel, TrainingArguments
 
 from hf_alpha.recipe import RecipeError
@@ -22,10 +22,9 @@ def make_model(family: str, kind: str) -> PreTrainedModel:
     auto = f"AutoModelFor{kind}"
     if family == "folnet":
         return make_folnet(auto, **NO_DROPOUT)
-    sizes = {key: value for key, value in BERT.items() if key != "model_type"}
     torch.manual_seed(0)
     return getattr(transformers, auto).from_config(
-        BertConfig(**{**sizes, **NO_DROPOUT}, vocab_size=16)
+        BertConfig(**{**SIZES, **NO_DROPOUT}, vocab_size=16)
     )
 
 
@@ -116,20 +115,12 @@ def test_processes_train_models_with_weights_that_no_loss_reaches(tmp_path):
 @pytest.mark.parametrize(
     ("objective", "setting", "message"),
     [
-        ("masked", {"label_smoothing_factor": 0.1}, "training: label_smoothing_factor is for cla"),
-        ("span", {"label_smoothing_factor": 0.1}, "training: label_smoothing_factor is for class"),
-        (
-            {"name": "class", "regression": True},
-            {"label_smoothing_factor": 0.1},
-            "label_smoothing_factor is for classes, not for the objective ",
-        ),
-        (
-            "masked",
-            {"dataloader_persistent_workers": True, "dataloader_num_workers": 1},
-            "training: dataloader_persistent_workers: such workers would draw the masks of the f",
-        ),
+        *((objective, {"label_smoothing_factor": 0.1}, "label_smoothing_factor is for classes, not")
+          for objective in ("masked", "span", {"name": "class", "regression": True})),
+        ("masked", {"dataloader_persistent_workers": True, "dataloader_num_workers": 1},
+         "training: dataloader_persistent_workers: such workers would draw the masks of the f"),
     ],
-)
+)  # fmt: skip
 def test_settings_that_would_do_something_else_are_refused(tmp_path, objective, setting, message):
     made = recipe(tmp_path, objective, {"train": "rows.jsonl"}, setting)
     with pytest.raises(RecipeError, match=message):
@@ -158,14 +149,8 @@ def test_metrics_of_validation_are_of_the_right_rows(tmp_path, strategy):
         {"source": f"{'oh ' * (n % 5)}{kind}", "target": kind} for n in range(8) for kind in "ab"
     ]
     file = write_rows(tmp_path / "rows.jsonl", rows)
-    training = {
-        "max_steps": 40,
-        "learning_rate": 0.01,
-        "eval_strategy": "steps",
-        "eval_steps": 40,
-        "per_device_eval_batch_size": 2,
-        "train_sampling_strategy": strategy,
-    }
+    training = {"max_steps": 40, "learning_rate": 0.01, "eval_strategy": "steps", "eval_steps": 40}
+    training |= {"per_device_eval_batch_size": 2, "train_sampling_strategy": strategy}
     trainer = train(recipe(tmp_path, "class", {"train": file, "validation": file}, training))
     (seen,) = (row for row in trainer.state.log_history if "eval_accuracy" in row)
     assert seen["eval_loss"] < 0.2 and seen["eval_accuracy"] == 1

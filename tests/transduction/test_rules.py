@@ -52,7 +52,7 @@ def test_expressions_that_take_very_long(monkeypatch):
         transducer("the " + "a" * 60)
 
 
-@pytest.mark.parametrize("most", [297, 298])
+@pytest.mark.parametrize("most", [16, 297, 298])
 def test_repetitions_beyond_max_units_match_nothing(most):
     transducer = Transducer.compile(rules=[Rule("(a b c){99} d", "X")], max_units=most)
     assert len(transducer(f"{'a b c ' * 99} d").segments) == (most == 298)

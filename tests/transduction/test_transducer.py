@@ -104,6 +104,8 @@ def cascades(draw):
     cascades(), st.lists(WORDS, max_size=9), st.sampled_from(["all", "longest"]),
     st.integers(2, 9), st.integers(1, 9),
 )  # fmt: skip
+@example(([], [(("repeat", ("word", "a"), 1, None), "X")], ["X"]), ["a"] * 3, "all", 9, 2)
+@example(([(["a"], "X"), (["a"], "Y")], [], ["X", "Y"]), ["a"], "longest", 9, 9)
 def test_equals_plain_matching(cascade, words, match, most, max_units):
     """Segments, their order and the number of dropped ones, of lexicons and rules."""
     phrases, rules, labels = cascade
