@@ -204,5 +204,8 @@ def test_a_long_text_goes_on_and_every_token_is_learned_once():
         [i for one in found if one["row"] == row for i in one["labels"][1:]] for row in (0, 1)
     ]
     assert learned == [ids[1:] for ids in whole] and max(map(len, found["input_ids"])) == 4
+    batch = Causal(4).padding(tokenizer)(list(found))
+    padded = batch["attention_mask"] == 0
+    assert padded.any() and torch.equal(batch["labels"] == -100, padded)
     with pytest.raises(ValueError, match="the column 'source' holds no text"):
         Causal(4).features(rows.select([2]), source, tokenizer, None)
