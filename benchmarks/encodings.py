@@ -28,11 +28,7 @@ from typing import TYPE_CHECKING, Any
 import measure
 from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
-from hf_alpha.convert import (
-    convert_checkpoint,
-    convert_checkpoint_to_dual_part,
-    convert_checkpoint_to_relational,
-)
+from hf_alpha.convert import convert_checkpoint
 from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
@@ -105,11 +101,14 @@ def convert(name: str, vanilla: Path, out: Path) -> Path:
     """Convert a trained vanilla model, once."""
     if not (out / "config.json").is_file():
         if name == "converted":
-            convert_checkpoint(vanilla, out, "a", "b", ("encoder", "decoder"))
+            sides = ("encoder", "decoder")
+            convert_checkpoint(
+                vanilla, out, actual="a", placeholder="b", add_aggregated_attention=sides
+            )
         elif name == "relational-converted":
-            convert_checkpoint_to_relational(vanilla, out)
+            convert_checkpoint(vanilla, out, "relational")
         else:
-            convert_checkpoint_to_dual_part(vanilla, out)
+            convert_checkpoint(vanilla, out, "dual_part")
     return out
 
 

@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from commands import hf_alpha
+from safetensors.torch import load_file
+
 from hf_alpha.recipe import Recipe, parse_recipe
 
 BERT: dict[str, Any] = {
@@ -17,6 +21,7 @@ BERT: dict[str, Any] = {
     "max_position_embeddings": 128,
     "hidden_dropout_prob": 0.1,
 }
+SIZES = {key: value for key, value in BERT.items() if key != "model_type"}
 FOLNET: dict[str, Any] = {
     "model_type": "folnet",
     "hidden_size": 16,
@@ -69,3 +74,28 @@ def recipe(
     return parse_recipe({"model": BERT, **said, **more} if "checkpoint" not in more else {
         **said, **more
     })  # fmt: skip
+
+
+def evaluated(
+    out: Path, *options: object, into: Path | None = None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Evaluate a model by the command; its metrics by group, and the record of each row."""
+    folder = into or out / "evaluation"
+    done = hf_alpha("evaluate", out, *options, "--out", folder)
+    assert done.code == 0, done.err
+    records = (folder / "predictions.jsonl").read_text().splitlines()
+    return json.loads((folder / "metrics.json").read_text()), [*map(json.loads, records)]
+
+
+def cut_off(out: Path, step: int) -> dict[str, Any]:
+    """Leave of a run what it had written before it ended at a step; returns its weights."""
+    weights = load_file(out / "model.safetensors")
+    for file in out.glob("*.*"):
+        file.unlink() if file.is_file() else None
+    (out / f"checkpoint-{step}" / "trainer_state.json").unlink()
+    return weights
+
+
+def same_weights(weights: Mapping[str, Any], out: Path) -> bool:
+    again = load_file(out / "model.safetensors")
+    return all(torch.equal(weights[name], again[name]) for name in weights | again)

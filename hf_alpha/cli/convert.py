@@ -280,19 +280,22 @@ def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
     actual = encoding.actual
     if encoding.to == "streams":
         actual, placeholder = actual or "a", encoding.placeholder or "b"
-        model = conversions.convert_checkpoint(vanilla, out, actual, placeholder, encoding.sides)
+        model = conversions.convert_checkpoint(
+            vanilla, out, actual=actual, placeholder=placeholder,
+            add_aggregated_attention=encoding.sides,
+        )  # fmt: skip
         proved = (
             f"without symbols, and with {actual} only, the logits are identical to the vanilla "
             "model's."
         )
     elif encoding.to == "relational":
-        model = conversions.convert_checkpoint_to_relational(vanilla, out, actual)
+        model = conversions.convert_checkpoint(vanilla, out, "relational", actual=actual)
         alone = f", and with {actual} only," if actual else ""
         proved = (
             f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
         )
     elif encoding.to == "dual_part":
-        model = conversions.convert_checkpoint_to_dual_part(vanilla, out)
+        model = conversions.convert_checkpoint(vanilla, out, "dual_part")
         proved = (
             "with the vanilla model's embeddings in place of its own, the logits are identical. "
             f"{TRAIN_ON}"

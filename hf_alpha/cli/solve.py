@@ -299,7 +299,7 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
         say(task.answer_line(verdict.value if task.has_check else "answer", answer))
         if not answer.ended:
             say(
-                "  note: that answer is cut off: solve(..., max_new_tokens=N) of Python takes longer ones",
+                "  note: that answer is cut off: max_new_tokens of hf_alpha.solve sets more",
                 err=True,
             )
         if explain and solution.read is not None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
-from hf_alpha.convert.shared import ConversionError, check_gap, for_proof
+from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
 from hf_alpha.folders import new_folder, read_json
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
@@ -75,6 +75,7 @@ ABSENT = {
     "folnet.glob_link.": GLOBAL,
     "folnet.encoder.glob_embd.": GLOBAL,
 }
+SPECIAL = ("pad", "bos", "eos")
 ALL = slice(None)
 ROUNDING = 1e-4  # of what is computed in another order, by the largest number
 
@@ -95,10 +96,9 @@ def read_settings(path: Path) -> dict[str, Any]:
         content = read_json(path)
     except ValueError as error:
         raise ConversionError(f"{path} is no .cfg file of FOLNet: {error}") from error
-    if missing := sorted(NEEDED - content.keys()):
-        raise ConversionError(f"{path} lacks settings: {', '.join(missing)}")
-    if unknown := sorted(content.keys() - KNOWN - UNUSED):
-        raise ConversionError(f"{path} has settings that FOLNet has not: {', '.join(unknown)}")
+    missing, unknown = sorted(NEEDED - content.keys()), sorted(content.keys() - KNOWN - UNUSED)
+    refuse(missing, f"{path} lacks settings: {', '.join(missing)}")
+    refuse(unknown, f"{path} has settings that FOLNet has not: {', '.join(unknown)}")
     settings = {"absolute_position": False, "relative_position": True, "diag_link": False,
                 "boolean_type": "mlp", **content}  # fmt: skip
     settings["mixer_ops"] = {int(arity): ops for arity, ops in content["mixer_ops"].items()}
@@ -108,23 +108,23 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
     operators = settings["mixer_ops"]
-    if operators.get(0):
-        raise ConversionError(f"{path}: mixer_ops[0] is {operators[0]}: {GLOBAL} is not here")
+    branch = operators.get(0)
+    refuse(branch, f"{path}: mixer_ops[0] is {branch}: {GLOBAL} is not here")
     for arity, letters in LETTERS.items():
         listed = operators.get(arity) or []
-        if not listed or len(set(listed)) < len(listed) or not set(listed) <= letters.keys():
-            raise ConversionError(
-                f"{path}: mixer_ops[{arity}] is {listed}; it has one or more of "
-                f"{', '.join(letters)}, each once"
-            )
+        refuse(
+            not listed or len(set(listed)) < len(listed) or not set(listed) <= letters.keys(),
+            f"{path}: mixer_ops[{arity}] is {listed}; it has one or more of {', '.join(letters)}, "
+            "each once",
+        )
     for name, choices in CHOICES.items():
-        if settings[name] not in choices:
-            raise ConversionError(f"{path}: {name} is {settings[name]!r}, not one of {choices}")
+        value = settings[name]
+        refuse(value not in choices, f"{path}: {name} is {value!r}, not one of {choices}")
     for name in ("predicate_dims", "intermediate_dims"):
-        if len(settings[name]) != 3:
-            raise ConversionError(f"{path}: {name} has {len(settings[name])} numbers, not 3")
-    if settings["absolute_position"] and settings["relative_position"]:
-        raise ConversionError(f"{path}: absolute_position and relative_position cannot both be on")
+        count = len(settings[name])
+        refuse(count != 3, f"{path}: {name} has {count} numbers, not 3")
+    both = settings["absolute_position"] and settings["relative_position"]
+    refuse(both, f"{path}: absolute_position and relative_position cannot both be on")
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -144,10 +144,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     state = {name.removeprefix("module."): value.float() for name, value in state.items()}
     for name in state:
         for prefix, part in ABSENT.items():
-            if name.startswith(prefix):
-                raise ConversionError(f"{path}: {name} belongs to {part}, which is not here")
-    if OLD_WORDS not in state:
-        raise ConversionError(f"{path} is no FOLNet: it lacks {OLD_WORDS}")
+            message = f"{path}: {name} belongs to {part}, which is not here"
+            refuse(name.startswith(prefix), message)
+    refuse(OLD_WORDS not in state, f"{path} is no FOLNet: it lacks {OLD_WORDS}")
     return state
 
 
@@ -211,11 +210,11 @@ def convert_settings(
 def _vocabulary(settings: Mapping[str, Any], state: Mapping[str, Tensor]) -> int:
     """Return the rows of the embedding; settings may have them before the original's padding."""
     rows, stated_size = len(state[OLD_WORDS]), settings["vocab_size"]
-    if rows not in (stated_size, (stated_size // 8 + 1) * 8):
-        raise ConversionError(
-            f"{OLD_WORDS} has {rows} rows, the settings say vocab_size {stated_size}: are the two "
-            "files of one model?"
-        )
+    refuse(
+        rows not in (stated_size, (stated_size // 8 + 1) * 8),
+        f"{OLD_WORDS} has {rows} rows, the settings say vocab_size {stated_size}: are the two "
+        "files of one model?",
+    )
     return rows
 
 
@@ -300,18 +299,14 @@ def convert_weights(
             continue
         weights[name] = torch.cat([state[old][rows] for old, rows in parts])
         used_names |= {old for old, _ in parts}
-        if weights[name].shape != parameter.shape:
-            raise ConversionError(
-                f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for "
-                f"{name}, the settings say {tuple(parameter.shape)}"
-            )
-    unused_names = sorted(state.keys() - used_names)
-    if missing or unused_names:
-        raise ConversionError(
-            f"weights do not fit the settings: missing {missing}, unknown {unused_names}"
+        refuse(
+            weights[name].shape != parameter.shape,
+            f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for {name}, "
+            f"the settings say {tuple(parameter.shape)}",
         )
-    if TIED in state and not torch.equal(state[TIED], state[OLD_WORDS]):
-        raise ConversionError(f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
+    check_fit(missing, sorted(state.keys() - used_names))
+    is_untied = TIED in state and not torch.equal(state[TIED], state[OLD_WORDS])
+    refuse(is_untied, f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
     return weights
 
 
@@ -403,15 +398,14 @@ def convert_folnet(
     with new_folder(Path(out)) as unfinished:
         original_settings = read_settings(Path(settings))
         state = read_weights(Path(weights))
-        words = None if tokenizer is None else load_tokenizer(str(tokenizer))
-        model = convert_state(
-            state, original_settings, **({} if words is None else special_ids(words, state))
-        )
-        if words is not None:
+        if tokenizer is None:
+            model = convert_state(state, original_settings)
+        else:
+            words = load_tokenizer(str(tokenizer))
+            model = convert_state(state, original_settings, **special_ids(words, state))
             model.config.token_digest = token_digest(words)
-        model.save_pretrained(unfinished)
-        if words is not None:
             words.save_pretrained(unfinished)
+        model.save_pretrained(unfinished)
     return model
 
 
@@ -421,16 +415,13 @@ def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor])
     Raises:
         ConversionError: the tokenizer has more tokens than the model.
     """
-    if len(tokenizer) > len(state[OLD_WORDS]):
-        raise ConversionError(
-            f"the tokenizer has {len(tokenizer)} tokens, the model {len(state[OLD_WORDS])}: give "
-            "the tokenizer that it was trained with"
-        )
-    ids = {
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
+    rows = len(state[OLD_WORDS])
+    refuse(
+        len(tokenizer) > rows,
+        f"the tokenizer has {len(tokenizer)} tokens, the model {rows}: give the tokenizer that it "
+        "was trained with",
+    )
+    ids = {f"{kind}_token_id": getattr(tokenizer, f"{kind}_token_id") for kind in SPECIAL}
     return {name: number for name, number in ids.items() if number is not None}
 
 

@@ -16,10 +16,11 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.convert.shared import ConversionError, check_fit, for_proof
+from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
+from hf_alpha.modeling.choices import check_choice
 from hf_alpha.modeling.configuration_geometric import RELATION_ATTENTIONS, GeometricConfig
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
@@ -39,15 +40,11 @@ NEW = re.compile(r"segment_embeddings|relations|gate$")
 SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 # Ours: theirs, with the same meaning.
-SETTINGS = {
-    name: name
-    for name in (
-        "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-        "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
-        "classifier_dropout", "max_position_embeddings", "type_vocab_size", "initializer_range",
-        "layer_norm_eps",
-    )
-}  # fmt: skip
+SETTINGS = {name: name for name in (
+    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+    "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout",
+    "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps",
+)}  # fmt: skip
 DISTILBERT = {
     "vocab_size": "vocab_size",
     "hidden_size": "dim",
@@ -215,14 +212,19 @@ def to_geometric(
     if not 0 <= gate <= 1:
         raise ValueError(f"gate must be between 0 and 1, got {gate}")
     _check_family(model.config)
-    head = _head(type(model).__name__)
-    settings = {
-        "relation_attention": relation_attention,
-        "max_distance": max_distance,
-        "share_relations": share_relations,
-        "rope_theta": rope_theta,
-    }
-    config = convert_config(model.config, segment_labels, settings)
+    if (head := _end(type(model).__name__)) is None:
+        raise ConversionError(
+            f"{type(model).__name__}: only models that end in {', '.join(HEADS.values())} can be "
+            "converted; load this one by another Auto class, AutoModel for the encoder alone"
+        )
+    config = convert_config(
+        model.config,
+        segment_labels,
+        relation_attention=relation_attention,
+        max_distance=max_distance,
+        share_relations=share_relations,
+        rope_theta=rope_theta,
+    )
     state = convert_weights(model, head)
     if TYPES not in state:  # DistilBERT has none
         width = config.embedding_size or config.hidden_size
@@ -278,7 +280,8 @@ def convert_encoder(
     with new_folder(Path(out)) as unfinished:
         config = load_config(source)
         _check_family(config)
-        head_name = _default_head(config) if head is None else _chosen(head)
+        check_choice("head", head or "none", tuple(HEADS))
+        head_name = _default_head(config) if head is None else HEADS[head]
         auto = getattr(transformers, f"AutoModel{head_name.removeprefix('Model')}")
         model, tokenizer, new = load_for(source, auto, {})
         _check_padding(config, tokenizer)
@@ -296,60 +299,42 @@ def convert_encoder(
     return converted
 
 
-def _chosen(head: str) -> str:
-    if head not in HEADS:
-        raise ConversionError(f"head is {head!r}: choose {', '.join(HEADS)}")
-    return HEADS[head]
-
-
 def _default_head(config: PreTrainedConfig) -> str:
     """Return what a folder's model is for; BERT's pretraining has the head for masked tokens."""
     name = next(iter(config.architectures or []), "Model")
-    if name == "BertForPreTraining":
-        return HEADS["masked"]
-    return next((head for head in HEADS.values() if name.endswith(head)), "Model")
+    return HEADS["masked"] if name == "BertForPreTraining" else _end(name) or "Model"
+
+
+def _end(name: str) -> str | None:
+    """Return what a class of models is for: the end of its name, if it is one of `HEADS`."""
+    return next((head for head in HEADS.values() if name.endswith(head)), None)
 
 
 def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
     """Check padding: RoBERTa finds it by its id when it counts positions."""
     pad_id, tokenizer_id = config.pad_token_id, tokenizer.pad_token_id
-    if FAMILIES[config.model_type].offset(config) and pad_id != tokenizer_id:
-        raise ConversionError(
-            f"the model's pad_token_id is {pad_id} and the tokenizer's {tokenizer_id}: the model "
-            "skips a position at each token of its own pad_token_id, which a converted one would "
-            "not do. Set both to the same id, if the model was trained so"
-        )
+    refuse(
+        FAMILIES[config.model_type].offset(config) and pad_id != tokenizer_id,
+        f"the model's pad_token_id is {pad_id} and the tokenizer's {tokenizer_id}: the model skips "
+        "a position at each token of its own pad_token_id, which a converted one would not do. Set "
+        "both to the same id, if the model was trained so",
+    )
 
 
 def _check_family(config: PreTrainedConfig) -> None:
-    if config.model_type not in FAMILIES:
-        raise ConversionError(
-            f"a {config.model_type!r} model is none of BERT's family: {', '.join(FAMILIES)}"
-        )
-    if getattr(config, "is_decoder", False):
-        raise ConversionError("the model is a decoder (is_decoder), and segments are for encoders")
-
-
-def _head(name: str) -> str:
-    """Return what a class of models is for: the end of its name."""
-    heads = [head for head in HEADS.values() if name.endswith(head)]
-    if not heads:
-        raise ConversionError(
-            f"{name}: only models that end in {', '.join(HEADS.values())} can be converted; load "
-            "this one by another Auto class, AutoModel for the encoder alone"
-        )
-    return heads[0]
+    kind, is_decoder = config.model_type, getattr(config, "is_decoder", False)
+    family = ", ".join(FAMILIES)
+    refuse(kind not in FAMILIES, f"a {kind!r} model is none of BERT's family: {family}")
+    refuse(is_decoder, "the model is a decoder (is_decoder), and segments are for encoders")
 
 
 def convert_config(
-    encoder_config: PreTrainedConfig, segment_labels: Sequence[str], settings: Mapping[str, Any]
+    encoder_config: PreTrainedConfig, segment_labels: Sequence[str], **settings: Any
 ) -> GeometricConfig:
     """Return the converted model's configuration; `settings` are what is new in it."""
     if isinstance(segment_labels, str):
         raise ValueError(f"segment_labels is {segment_labels!r}: give a list of labels")
-    if (kind := settings["relation_attention"]) not in RELATION_ATTENTIONS[:2]:
-        choices = " or ".join(RELATION_ATTENTIONS[:2])
-        raise ValueError(f"relation_attention is {kind!r}: choose {choices}")
+    check_choice("relation_attention", settings["relation_attention"], RELATION_ATTENTIONS[:2])
     family = FAMILIES[encoder_config.model_type]
     converted = {ours: getattr(encoder_config, name) for ours, name in family.settings.items()}
     converted["max_position_embeddings"] -= family.offset(encoder_config)
@@ -388,10 +373,10 @@ def convert_weights(model: PreTrainedModel, head: str) -> dict[str, Tensor]:
 def _copies(name: str, config: PreTrainedConfig) -> list[str]:
     """Return the names of a weight in all layers that share it: ALBERT's are groups."""
     groups = getattr(config, "num_hidden_groups", None)
-    found = re.match(r"(geometric\.encoder\.layer\.)(\d+)(.*)", name)
-    if groups is None or found is None:
+    match = re.match(r"(geometric\.encoder\.layer\.)(\d+)(.*)", name)
+    if groups is None or match is None:
         return [name]
-    beginning, layer, end = found.groups()
+    beginning, layer, end = match.groups()
     size = config.num_hidden_layers / groups
     return [
         f"{beginning}{index}{end}"
@@ -428,11 +413,8 @@ def prove(model: PreTrainedModel, converted: PreTrainedModel) -> None:
         outputs = _outputs(after(input_ids=ids, attention_mask=mask, **inputs), mask)
         for one, two in zip(expected, outputs, strict=True):
             scale = max(float(one.abs().max()), 1.0)
-            if (difference := float((one - two).abs().max()) / scale) > ROUNDING:
-                raise ConversionError(
-                    f"{case}, outputs differ by {difference:.1e} of the largest number: the model "
-                    "computes something that BERT does not"
-                )
+            gap = float((one - two).abs().max()) / scale
+            check_gap(f"{case}, outputs differ, in parts of the largest number,", gap, ROUNDING)
 
 
 def _outputs(outputs: Any, mask: Tensor) -> list[Tensor]:

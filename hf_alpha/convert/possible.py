@@ -2,8 +2,6 @@
 
 import copy
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -46,8 +44,11 @@ def possible_conversions(config: PreTrainedConfig, tokenizer: Any) -> dict[str, 
         count = auto_class(small).from_config(small).num_parameters()
     if count > TRIED:
         return dict.fromkeys(ENCODINGS, "")
-    with _silent():
+    logging.disable(logging.WARNING)  # of what is random here
+    try:
         return {encoding: _refusal(small, tokenizer, encoding) for encoding in ENCODINGS}
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _refusal(config: PreTrainedConfig, tokenizer: Any, encoding: str) -> str:
@@ -74,16 +75,6 @@ def _two_layers(config: PreTrainedConfig) -> PreTrainedConfig:
     except Exception:  # each configuration has checks of its own
         return config
     return small
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keep conversions from warning of what is random here."""
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 __all__ = ["possible_conversions"]

@@ -1,26 +1,24 @@
-"""What all conversions of a `learned` model share: settings, weights, inputs of proofs, folders."""
+"""What conversions share: the error, checks of settings and weights, the inputs of proofs."""
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from hf_alpha.folders import new_folder
-from hf_alpha.generation import fit_tokenizer, own_limit, raise_limit
-from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
-
-EMBEDDING = "model.shared.weight"
-DRAWS = "symbol_draws"  # buffers, not weights: never taken over
 
 
 class ConversionError(ValueError):
     """A model that cannot be converted as asked, or a conversion that failed its proof."""
+
+
+def refuse(fault: object, message: str) -> None:
+    """Raise a ConversionError with this message if there is a fault."""
+    if fault:
+        raise ConversionError(message)
 
 
 # -- settings and weights -------------------------------------------------------------------------
@@ -28,37 +26,22 @@ class ConversionError(ValueError):
 
 def check_learned(config: Any) -> None:
     """Raise a ConversionError for a model that is converted already."""
-    if config.symbol_encoding != "learned":
-        raise ConversionError(
-            f"only 'learned' models are converted; this one is {config.symbol_encoding!r} already"
-        )
+    encoding = config.symbol_encoding
+    message = f"only 'learned' models are converted; this one is {encoding!r} already"
+    refuse(encoding != "learned", message)
 
 
 def check_sides(sides: Iterable[str]) -> None:
     """Raise a ConversionError for a side that cannot get aggregated attention."""
     for side in sides:
-        if side not in ("encoder", "decoder"):
-            raise ConversionError(
-                f"aggregated attention is added to encoder or decoder, not {side!r}"
-            )
+        message = f"aggregated attention is added to encoder or decoder, not {side!r}"
+        refuse(side not in ("encoder", "decoder"), message)
 
 
 def check_fit(missing_names: Sequence[str], unused_names: Sequence[str]) -> None:
     """Raise a ConversionError unless all weights are there and all are used."""
-    if missing_names or unused_names:
-        raise ConversionError(
-            f"weights do not fit: missing {missing_names}, left over {unused_names}"
-        )
-
-
-def converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
-    """Return the vanilla model's configuration with changes.
-
-    Raises:
-        ConversionError: the model is not `learned`, or a setting does not fit.
-    """
-    check_learned(config)
-    return changed_config(config, **changes)
+    message = f"weights do not fit: missing {missing_names}, left over {unused_names}"
+    refuse(missing_names or unused_names, message)
 
 
 def changed_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
@@ -81,69 +64,12 @@ def new_model(model: PreTrainedModel, config: AlphaConfig) -> PreTrainedModel:
         return type(model)(config).to(model.dtype)
 
 
-def converted_model(
-    vanilla: PreTrainedModel, config: AlphaConfig, weights: dict[str, Tensor], new: Sequence[str]
-) -> tuple[PreTrainedModel, list[str]]:
-    """Return a model with these weights, and the names of the tensors that they lack.
-
-    Those keep their initialisation, by a fixed seed: the same conversion gives the same model.
-
-    Args:
-        new: parts of the names of which every lacking tensor has one.
-
-    Raises:
-        ConversionError: weights are left over, or others than the new ones are missing.
-    """
-    converted = new_model(vanilla, config)
-    weights = {name: value for name, value in weights.items() if DRAWS not in name}
-    missing, unused_names = converted.load_state_dict(weights, strict=False)
-    missing_names = [name for name in missing if not any(part in name for part in (DRAWS, *new))]
-    check_fit(missing_names, unused_names)
-    raise_limit(converted, own_limit(vanilla))
-    return converted.train(vanilla.training), missing
-
-
-# -- symbols --------------------------------------------------------------------------------------
-
-
 def class_members(config: AlphaConfig) -> list[list[int]]:
     """Return the ids of each class's symbols, classes in the order of their rows."""
     return [
         [token for start, stop in ranges for token in range(start, stop)]
         for ranges in config.symbol_ranges.values()
     ]
-
-
-def one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> list[int]:
-    """Sort the ids by class and check that every class has one."""
-    tokens = [ids] if isinstance(ids, int) else list(ids)
-    token_of: dict[str, int] = {}
-    for token in tokens:
-        name = config.vocabulary.class_of(token)
-        if name is None:
-            raise ConversionError(f"{role}: id {token} is no symbol of this model")
-        if name in token_of:
-            raise ConversionError(f"{role}: two symbols for class {name!r}")
-        token_of[name] = token
-    if missing_classes := [name for name in config.symbol_classes if name not in token_of]:
-        raise ConversionError(f"{role}: no symbol given for class {missing_classes[0]!r}")
-    return [token_of[name] for name in config.symbol_ranges]
-
-
-def ids_of_tokens(tokenizer: AnyTokenizer, tokens: str, role: str) -> list[int]:
-    """Return the ids of symbols given as tokens or by their names, separated by commas."""
-    symbols = [
-        i for pairs in tokenizer.symbol_ranges.values() for pair in pairs for i in range(*pair)
-    ]
-    ids = dict(zip(tokenizer.convert_ids_to_tokens(symbols), symbols, strict=True))
-    symbol_names = getattr(tokenizer, "symbol_names", {})
-    names = {symbol_names.get(token, token): index for token, index in ids.items()}
-    for token in tokens.split(","):
-        if token not in names and token not in ids:
-            raise ConversionError(
-                f"{role}: {token!r} is no symbol; this model has {' '.join(map(str, names))}"
-            )
-    return [{**ids, **names}[token] for token in tokens.split(",")]
 
 
 # -- proofs ---------------------------------------------------------------------------------------
@@ -176,49 +102,20 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
 
 def check_gap(what: str, gap: float, tolerance: float = 0.0) -> None:
     """Raise a ConversionError for a gap beyond the tolerance; `what` differs says where."""
-    if not gap <= tolerance:  # NaN is no agreement
-        raise ConversionError(f"proof failed: {what} by up to {gap:.2e}")
-
-
-# -- folders --------------------------------------------------------------------------------------
-
-
-def convert_folder(
-    source: str | Path,
-    out: str | Path,
-    convert: Callable[[PreTrainedModel, AnyTokenizer], PreTrainedModel],
-) -> PreTrainedModel:
-    """Convert a checkpoint folder; model, tokenizer and code are written to `out`.
-
-    Raises:
-        ConversionError: as `convert`; nothing is written.
-        FileExistsError: `out` exists; it stays as it is.
-    """
-    with new_folder(Path(out)) as unfinished:
-        vanilla, tokenizer = load_checkpoint(source)
-        if hasattr(vanilla.config, "backbone_config"):
-            raise ConversionError(
-                f"{source} holds a model of Transformers with symbols: convert it by convert_host"
-            )
-        check_learned(vanilla.config)
-        converted = convert(vanilla, tokenizer)
-        fit_tokenizer(tokenizer, converted)
-        converted.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
-    return converted
+    agrees = gap <= tolerance  # NaN does not
+    refuse(not agrees, f"proof failed: {what} by up to {gap:.2e}")
 
 
 __all__ = [
-    "EMBEDDING",
     "ConversionError",
     "changed_config",
+    "check_fit",
+    "check_gap",
+    "check_learned",
+    "check_sides",
     "class_members",
-    "convert_folder",
-    "converted_config",
-    "converted_model",
     "for_proof",
-    "ids_of_tokens",
     "new_model",
-    "one_per_class",
     "probe",
+    "refuse",
 ]

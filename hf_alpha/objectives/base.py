@@ -2,60 +2,119 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import torch
 import transformers
-from datasets import Dataset, List, Value
+from datasets import Dataset, Features, List, Value
 from torch import nn
-from transformers import EvalPrediction, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    DataCollatorWithPadding,
+    EvalPrediction,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
-from hf_alpha.data.pairs import batches
+from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.pairs import batches, canonical_text
 from hf_alpha.data.rows import path_of
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.settings import meaning, section
+from hf_alpha.settings import section
 
-from .names import find_names, key_of_texts, name_columns
-from .objective import Examples, Objective, Say
+from .names import encoded, find_names, finder_of, marked, name_columns
+from .objective import Collator, Examples, Objective, Say, setting
 from .rows import DataSource, Where, check_validation, first, hold_out, read_rows
-from .tokenizers import make_tokenizer, with_transducer
+from .tokenizers import check_tokenizer, make_tokenizer, with_transducer
 
-INPUTS = ("input_ids", "token_type_ids", "stream_ids", *SEGMENTS)
-"""What models get of a text, if the tokenizer gives it; masks follow from padding."""
+IDS = List(Value("int64"))
+OF_TOKENS = ("input_ids", "token_type_ids", "stream_ids")
+"""What models get of tokens, if the tokenizer gives it; masks follow from padding."""
+FOR_METRICS = ("words", "offsets", "row")
+"""Columns of features that no model gets."""
 
+Finder = NameFinder | None
 Record = dict[str, Any]
+Row = Mapping[str, Any]
+
+
+class Predictions(NamedTuple):
+    """What a model says of rows, in their order.
+
+    Attributes:
+        outputs: of the model, as `RowsObjective.reduce` leaves them.
+        labels: that its loss was computed with.
+        rows: the data.
+        features: what the model got of the data.
+    """
+
+    outputs: Any
+    labels: Any
+    rows: Dataset
+    features: Dataset
+
+
+@dataclass
+class Batch:
+    """Some rows of the data.
+
+    Attributes:
+        rows: the rows.
+        places: their numbers.
+        texts: the texts of each row, their names marked.
+        tokenizer: that of the model.
+        data: the recipe's.
+    """
+
+    rows: Sequence[Row]
+    places: list[int]
+    texts: list[list[str]]
+    tokenizer: Any
+    data: DataSource
+
+    def encoded(self, **options: Any) -> Any:
+        """Encode the texts, or pairs of texts; `options` are the tokenizer's."""
+        return encoded(
+            self.tokenizer, *map(list, zip(*self.texts, strict=True)), place=self.name, **options
+        )
+
+    @property
+    def name(self) -> str:
+        """Where the rows are, for errors."""
+        return f"rows from {self.places[0]} on"
 
 
 @dataclass
 class RowsObjective(Objective):
     """From rows of data to a model's features, and from its outputs to metrics.
 
-    The fields of a subclass are its settings in a recipe.
+    The fields of a subclass are its settings in a recipe. `data` is what the recipe says of data,
+    `config` the configuration of the model, everywhere.
 
     Attributes:
         pipeline: what the Hub calls it.
+        auto_model: the Auto class of Transformers whose models are trained.
         has_record_per_row: whether `records` are of rows; else they are of sequences.
         takes_segments: whether texts may have segments (`transducer` in a recipe).
     """
 
     pipeline: ClassVar[str]
+    auto_model: ClassVar[str]
     has_record_per_row: ClassVar[bool] = True
     takes_segments: ClassVar[bool] = True
 
-    max_length: int = field(
-        default=128, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
-    )
+    max_length: int = setting(128, "tokens in a sequence; longer ones are cut", least=1)
 
     @property
-    @abstractmethod
     def auto_name(self) -> str:
-        """The Auto class of Transformers whose models are trained."""
+        """The name of the Auto class whose models are trained with these settings."""
+        return self.auto_model
 
     @property
     def trains(self) -> str:
@@ -66,6 +125,8 @@ class RowsObjective(Objective):
     def auto(self) -> Any:
         """The class of Transformers that `auto_name` names."""
         return getattr(transformers, self.auto_name)
+
+    # -- what a run calls -------------------------------------------------------------------------
 
     def auto_of(self, config: PreTrainedConfig) -> Any:
         return self.auto
@@ -113,7 +174,7 @@ class RowsObjective(Objective):
 
     def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
         with section("objective"):
-            check_positions(model, self.max_length)
+            _check_positions(model, self.max_length)
         _say_segments(model, tokenizer, say)
 
     def datasets(
@@ -130,53 +191,120 @@ class RowsObjective(Objective):
             features = self.features(eval_rows, data, tokenizer, config, seed=seed, training=False)
 
         def metrics(output: EvalPrediction) -> dict[str, float]:
-            outputs, labels = output.predictions, output.label_ids
-            records = self.records(outputs, labels, eval_rows, features, data, config)
-            return self.score(records, config)
+            made = Predictions(output.predictions, output.label_ids, eval_rows, features)
+            return self.score(self.records(made, data, config), config)
 
         return {
             "train_dataset": train, "eval_dataset": features, "compute_metrics": metrics,
             "preprocess_logits_for_metrics": self.reduce,
         }  # fmt: skip
 
+    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+        pad = self.padding(tokenizer)
+
+        def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
+            names = [name for name in rows[0] if name not in FOR_METRICS]
+            of_texts = [name for name in names if isinstance(rows[0][name], list)]
+            batch = dict(pad([{name: row[name] for name in of_texts} for row in rows]))
+            for name in set(names) - set(of_texts):  # a tokenizer would pad labels
+                batch[name] = torch.tensor([row[name] for row in rows])
+            return accepted(batch, model)
+
+        return collate
+
+    def padding(self, tokenizer: Any) -> Any:
+        """Return Transformers' collator of the features."""
+        return DataCollatorWithPadding(tokenizer)
+
+    # -- rows and their texts ---------------------------------------------------------------------
+
     @abstractmethod
-    def columns(self, settings: DataSource) -> list[str]:
+    def columns(self, data: DataSource) -> list[str]:
         """Return the columns that the data must have."""
 
     @abstractmethod
-    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
-        """Refuse rows that cannot be learned, naming the first."""
+    def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
+        """Return the texts of a row, the number of which is `place`.
 
-    @abstractmethod
-    def texts_of(
-        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-    ) -> list[str]:
+        Raises:
+            ValueError: there is none in a column; the message names it and the row.
+        """
+
+    def texts_of(self, row: Row, place: int, data: DataSource, finder: Finder) -> list[str]:
         """Return the texts of a row, their names marked; see `names.marked`."""
+        return marked(self.plain_texts(row, place, data), row, place, finder)
 
-    def texts(
-        self, rows: Dataset, settings: DataSource, finder: NameFinder | None
-    ) -> Iterable[str]:
+    def has_pairs(self, data: DataSource) -> bool:
+        """Whether a model is given two texts."""
+        return False
+
+    def check_rows(self, rows: Dataset, data: DataSource) -> None:
+        """Refuse rows that cannot be learned, naming the first."""
+        for place, row in enumerate(rows_in(rows, self.columns(data))):
+            self.plain_texts(row, place, data)
+
+    def read(
+        self,
+        data: DataSource,
+        where: Where,
+        preferred: str,
+        split: str | None = None,
+        extra: Sequence[str] = (),
+    ) -> Dataset:
+        """Read and check rows; `rows.read_rows` describes arguments and errors."""
+        rows = read_rows(data, where, [*self.columns(data), *extra], preferred, split)
+        try:
+            self.check_rows(rows, data)
+        except ValueError as error:
+            raise ValueError(f"{path_of(where)}, {error}") from error
+        return rows
+
+    def read_both(
+        self, data: DataSource, seed: int, finder: Finder
+    ) -> tuple[Dataset, Dataset | None]:
+        """Read training and validation rows; the second are None where there are none."""
+        extra = name_columns(finder)
+        train = self.read(data, data.train, "train", extra=extra)
+        share = data.validation
+        if isinstance(share, int | float):
+            return hold_out(train, share, seed, self.keys(train, data, finder))
+        if not share:
+            return train, None
+        return train, self.read(data, share, "validation", extra=extra)
+
+    def texts(self, rows: Dataset, data: DataSource, finder: Finder) -> Iterable[str]:
         """Return the texts that a new tokenizer is made from; they can be read several times."""
-        return Texts(self, rows, settings, finder)
+        return Texts(self, rows, data, finder)
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
         """Yield what `texts` has, from the texts of each row."""
         return chain.from_iterable(texts)
 
-    @abstractmethod
-    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
+    def key(self, texts: list[str], finder: Finder) -> str:
+        """Return what a row counts as when some are held out, of its texts: as its renamings."""
+        if finder is not None:
+            texts = [canonical_text(text, finder) for text in texts]
+        return "\x1f".join(texts)
+
+    def keys(self, rows: Dataset, data: DataSource, finder: Finder) -> Iterable[str]:
+        """Return what each row counts as when some are held out: those of one key stay together."""
+        return (self.key(texts, finder) for texts in Texts(self, rows, data, finder).by_row())
+
+    # -- what a model gets ------------------------------------------------------------------------
+
+    def config_settings(self, parts: Sequence[Dataset], data: DataSource) -> dict[str, Any]:
         """Return the fields of a model's configuration that follow from data.
 
         Args:
             parts: the rows of training, and those of validation if there are some.
-            settings: the recipe's.
         """
+        return {}
 
-    @abstractmethod
+    @filling_cache()
     def features(
         self,
         rows: Dataset,
-        settings: DataSource,
+        data: DataSource,
         tokenizer: Any,
         config: PreTrainedConfig,
         *,
@@ -184,16 +312,51 @@ class RowsObjective(Objective):
         training: bool = True,
     ) -> Dataset:
         """Return what the model gets; without `training` there may be what is for metrics only."""
+        check_tokenizer(tokenizer, config, self.max_length, pairs=self.has_pairs(data))
+        finder, kinds = finder_of(tokenizer), self.kinds(tokenizer, training)
+        label = self.labeller(rows, data, config, training)
 
-    def summary(
-        self,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        finder: NameFinder | None,
-    ) -> str:
+        def encode(columns: Mapping[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
+            members = list(rows_of(columns))
+            texts = [
+                self.texts_of(row, place, data, finder)
+                for row, place in zip(members, places, strict=True)
+            ]
+            made = self.encode(Batch(members, places, texts, tokenizer, data), label)
+            return {name: made[name] for name in kinds}
+
+        return rows.map(
+            encode, batched=True, with_indices=True, remove_columns=rows.column_names,
+            features=Features(kinds), load_from_cache_file=False, desc="tokenizing",
+        )  # fmt: skip
+
+    def kinds(self, tokenizer: Any, training: bool) -> dict[str, Any]:
+        """Return column -> type of the features.
+
+        Of the tokenizer's columns these are all that it gives: a batch in which no row has a
+        segment does not say what segments are.
+        """
+        names = (*OF_TOKENS, *SEGMENTS) if self.takes_segments else OF_TOKENS
+        return {name: IDS for name in names if name in tokenizer.model_input_names}
+
+    def labeller(
+        self, rows: Dataset, data: DataSource, config: PreTrainedConfig, training: bool
+    ) -> Callable[[Row], Any]:
+        """Return a function from a row to its labels."""
+        return lambda row: None
+
+    def encode(self, batch: Batch, label: Callable[[Row], Any]) -> Mapping[str, list[Any]]:
+        """Return at least the columns of `kinds` for some rows; `label` is from `labeller`.
+
+        An objective whose sequences are of several rows overrides `features` instead.
+        """
+        return {}
+
+    def summary(self, rows: Dataset, features: Dataset, data: DataSource, finder: Finder) -> str:
         """Return how much training data there is, and how much of it is left out."""
         return f"{len(rows):,} rows, {len(features):,} sequences"
+
+    # -- what a model says ------------------------------------------------------------------------
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
         """Return what is kept of a batch's outputs until there are records."""
@@ -201,61 +364,13 @@ class RowsObjective(Objective):
 
     @abstractmethod
     def records(
-        self,
-        outputs: Any,
-        labels: Any,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        config: PreTrainedConfig,
+        self, made: Predictions, data: DataSource, config: PreTrainedConfig
     ) -> list[Record]:
         """Return a record for each row: what the model says and what is right."""
 
     @abstractmethod
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         """Return the metrics of records, each between 0 and 1, or -1 and 1."""
-
-    def key(self, texts: list[str], finder: NameFinder | None) -> str:
-        """Return what a row counts as when some are held out: as much as its renamings.
-
-        Args:
-            texts: of the row, by `texts_of`.
-        """
-        return key_of_texts(texts, finder)
-
-    def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
-        """Return what each row counts as when some are held out: those of one key stay together."""
-        return (self.key(texts, finder) for texts in Texts(self, rows, settings, finder).by_row())
-
-    def read(
-        self,
-        settings: DataSource,
-        where: Where,
-        preferred: str,
-        split: str | None = None,
-        extra: Sequence[str] = (),
-    ) -> Dataset:
-        """Read and check rows; `rows.read_rows` describes arguments and errors."""
-        columns = [*self.columns(settings), *extra]
-        rows = read_rows(settings, where, columns, preferred, split)
-        try:
-            self.check_rows(rows, settings)
-        except ValueError as error:
-            raise ValueError(f"{path_of(where)}, {error}") from error
-        return rows
-
-    def read_both(
-        self, settings: DataSource, seed: int, finder: NameFinder | None
-    ) -> tuple[Dataset, Dataset | None]:
-        """Read training and validation rows; the second are None where there are none."""
-        extra = name_columns(finder)
-        train = self.read(settings, settings.train, "train", extra=extra)
-        share = settings.validation
-        if isinstance(share, int | float):
-            return hold_out(train, share, seed, self.keys(train, settings, finder))
-        if not share:
-            return train, None
-        return train, self.read(settings, share, "validation", extra=extra)
 
 
 @dataclass
@@ -264,20 +379,17 @@ class Texts:
 
     objective: RowsObjective
     rows: Dataset
-    settings: DataSource
-    finder: NameFinder | None
+    data: DataSource
+    finder: Finder
 
     def __iter__(self) -> Iterator[str]:
         return self.objective.texts_from(self.by_row())
 
     def by_row(self) -> Iterator[list[str]]:
         """Yield the texts of each row."""
-        columns = [*self.objective.columns(self.settings), *name_columns(self.finder)]
-        rows, place = self.rows.select_columns(list(dict.fromkeys(columns))), 0
-        for batch in batches(rows, "texts"):
-            for row in rows_of(batch):
-                yield self.objective.texts_of(row, place, self.settings, self.finder)
-                place += 1
+        columns = [*self.objective.columns(self.data), *name_columns(self.finder)]
+        for place, row in enumerate(rows_in(self.rows, columns)):
+            yield self.objective.texts_of(row, place, self.data, self.finder)
 
 
 def _transducing(tokenizer: Any, recipe: Any) -> Any:
@@ -306,19 +418,16 @@ def _say_segments(model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
     say(f"segments: {len(labels):,} labels: {label_names}")
 
 
-def rows_of(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+def rows_in(rows: Dataset, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield rows with these columns; what takes long shows a bar, on a terminal."""
+    parts = batches(rows.select_columns(list(dict.fromkeys(columns))), "texts")
+    return chain.from_iterable(map(rows_of, parts))
+
+
+def rows_of(columns: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a batch of columns."""
-    for values in zip(*batch.values(), strict=True):
-        yield dict(zip(batch, values, strict=True))
-
-
-def kinds_of(tokenizer: Any) -> dict[str, Any]:
-    """Return column -> type, of those of `INPUTS` that a tokenizer gives.
-
-    A batch in which no row has a segment does not say what segments are.
-    """
-    names = [name for name in INPUTS if name in tokenizer.model_input_names]
-    return {name: List(Value("int64")) for name in names}
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
 
 
 def accepted(batch: Mapping[str, Any], model: PreTrainedModel) -> dict[str, Any]:
@@ -332,7 +441,7 @@ def reads_segments(model: PreTrainedModel) -> bool:
     return hasattr(model.config, "segment_labels")
 
 
-def check_positions(model: PreTrainedModel, max_length: int) -> None:
+def _check_positions(model: PreTrainedModel, max_length: int) -> None:
     """Refuse sequences that are longer than a model's table of positions.
 
     Raises:
@@ -357,14 +466,14 @@ def num_positions(model: PreTrainedModel) -> int | None:
 
 
 __all__ = [
-    "INPUTS",
+    "IDS",
+    "Batch",
+    "Finder",
+    "Predictions",
     "Record",
+    "Row",
     "RowsObjective",
     "Texts",
     "accepted",
-    "check_positions",
-    "kinds_of",
     "num_positions",
-    "reads_segments",
-    "rows_of",
 ]

@@ -1,34 +1,30 @@
 """The next token, by a decoder alone: plain texts, or targets that go on from their sources."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from datasets import Dataset, Features, List, Value
+from datasets import Dataset, Value
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.cache import filling_cache
 from hf_alpha.generation import answer_room, fit_tokenizer
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling.checks import IGNORE
-from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import is_made
-from hf_alpha.settings import meaning, section
+from hf_alpha.settings import section
 
-from .base import Record, RowsObjective, rows_of
-from .names import encoded, finder_of, marked
-from .objective import Collator, Say
+from .base import IDS, Batch, Predictions, Record, Row, RowsObjective
+from .names import encoded
+from .objective import Say, setting
 from .rows import DataSource, text_in
 
 PADDING = {"input_ids": 0, "attention_mask": 0, "labels": IGNORE}
-_IDS = List(Value("int64"))
-COLUMNS: dict[str, Any] = {"input_ids": _IDS, "labels": _IDS, "row": Value("int64")}
 
 
 @dataclass
@@ -44,41 +40,23 @@ class Causal(RowsObjective):
 
     name: ClassVar[str] = "causal"
     pipeline: ClassVar[str] = "text-generation"
+    auto_model: ClassVar[str] = "AutoModelForCausalLM"
     takes_segments: ClassVar[bool] = False
 
-    pairs: bool = field(
-        default=False,
-        metadata=meaning(
-            "causal: `data.target` goes on from `data.source`, and only the target is learned; "
-            "else all of the text in `data.source`"
-        ),
+    pairs: bool = setting(
+        False,
+        "causal: `data.target` goes on from `data.source`, and only the target is learned; "
+        "else all of the text in `data.source`",
     )
 
-    @property
-    def auto_name(self) -> str:
-        return "AutoModelForCausalLM"
+    def columns(self, data: DataSource) -> list[str]:
+        return [data.source, *([data.target] if self.pairs else [])]
 
-    def columns(self, settings: DataSource) -> list[str]:
-        return [settings.source, *([settings.target] if self.pairs else [])]
-
-    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
-        for column in self.columns(settings):
-            for row, value in enumerate(rows[column]):
-                self._text(value, column, row)
-
-    def texts_of(
-        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-    ) -> list[str]:
-        texts = [self._text(row[column], column, place) for column in self.columns(settings)]
-        return marked(texts, row, place, finder)
-
-    def _text(self, value: Any, column: str, row: int) -> str:
-        """Return the text of a cell; without pairs it may be blank, as lines between texts are."""
-        is_blank = value is None or (isinstance(value, str) and not value.strip())
-        return "" if is_blank and not self.pairs else text_in(value, column, row)
-
-    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
-        return {}
+    def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
+        """Return source and target, or a text, which may be blank, as lines between texts are."""
+        if not self.pairs and not f"{row[data.source] or ''}".strip():
+            return [""]
+        return [text_in(row[column], column, place) for column in self.columns(data)]
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Any) -> Any:
         """Return a tokenizer that writes an end token; one that the recipe names stays as it is."""
@@ -100,35 +78,23 @@ class Causal(RowsObjective):
             _check_causal(model)
         fit_tokenizer(tokenizer, model)
 
-    @filling_cache()
-    def features(
-        self,
-        rows: Dataset,
-        settings: DataSource,
-        tokenizer: Any,
-        config: PreTrainedConfig,
-        *,
-        seed: int = 0,
-        training: bool = True,
-    ) -> Dataset:
-        finder = finder_of(tokenizer)
-
-        def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            sequences: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-            for row, place in zip(rows_of(batch), places, strict=True):
-                texts = self.texts_of(row, place, settings, finder)
-                for sequence in self._sequences(texts, tokenizer, f"row {place}"):
-                    for name, value in zip(COLUMNS, (*sequence, place), strict=True):
-                        sequences[name].append(value)
-            return sequences
-
-        features = rows.map(
-            encode, batched=True, with_indices=True, remove_columns=rows.column_names,
-            features=Features(COLUMNS), load_from_cache_file=False, desc="tokenizing",
-        )  # fmt: skip
+    def features(self, rows: Dataset, data: DataSource, *parts: Any, **options: Any) -> Dataset:
+        features = super().features(rows, data, *parts, **options)
         if not len(features):
-            raise ValueError(f"the column {settings.source!r} holds no text")
+            raise ValueError(f"the column {data.source!r} holds no text")
         return features
+
+    def kinds(self, tokenizer: Any, training: bool) -> dict[str, Any]:
+        return {"input_ids": IDS, "labels": IDS, "row": Value("int64")}
+
+    def encode(self, batch: Batch, label: Callable[[Row], Any]) -> Mapping[str, list[Any]]:
+        sequences = [
+            (*sequence, place)
+            for texts, place in zip(batch.texts, batch.places, strict=True)
+            for sequence in self._sequences(texts, batch.tokenizer, f"row {place}")
+        ]
+        names = self.kinds(batch.tokenizer, training=True)
+        return {name: [each[i] for each in sequences] for i, name in enumerate(names)}
 
     def _sequences(
         self, texts: list[str], tokenizer: Any, place: str
@@ -161,17 +127,17 @@ class Causal(RowsObjective):
             )
         yield [*problem, *answer], [*[IGNORE] * len(problem), *answer]
 
-    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
+    def padding(self, tokenizer: Any) -> Any:
         """Return a function that pads rows on the right, where no token looks at the padding."""
 
-        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+        def pad(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
             rows = [{**row, "attention_mask": [1] * len(row["input_ids"])} for row in rows]
             return {
                 name: pad_sequence([torch.tensor(row[name]) for row in rows], True, value)
                 for name, value in PADDING.items()
             }
 
-        return collate
+        return pad
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
         """Return, of each sequence, the loss of all its tokens, how many, and how many are wrong.
@@ -187,17 +153,11 @@ class Causal(RowsObjective):
         return torch.stack([losses_BT.sum(1), learned_BT.sum(1), wrong_BT.sum(1)], dim=1)
 
     def records(
-        self,
-        outputs: Any,
-        labels: Any,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        config: PreTrainedConfig,
+        self, made: Predictions, data: DataSource, config: PreTrainedConfig
     ) -> list[Record]:
         """Return what `reduce` has counted, of all sequences of a row."""
-        counts = np.zeros((len(rows), 3))
-        np.add.at(counts, np.asarray(features["row"]), np.asarray(outputs))
+        counts = np.zeros((len(made.rows), 3))
+        np.add.at(counts, np.asarray(made.features["row"]), np.asarray(made.outputs))
         return [
             {"loss": loss, "tokens": int(tokens), "wrong": int(wrong)}
             for loss, tokens, wrong in counts.tolist()

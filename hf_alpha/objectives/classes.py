@@ -2,33 +2,93 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.compute as pc
-import torch
-from datasets import ClassLabel, Dataset, Features, Value
-from transformers import PreTrainedConfig, PreTrainedModel
+from datasets import ClassLabel, Dataset, Value
+from transformers import PreTrainedConfig
 
-from hf_alpha.data.cache import filling_cache
-from hf_alpha.modeling.choices import check_unique
-from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.choices import check_choice, check_unique
 from hf_alpha.settings import meaning
 
-from .base import Record, RowsObjective, accepted, kinds_of, rows_of
+from .base import Batch, Finder, Predictions, Record, Row, RowsObjective
 from .metrics import OF_CLASSES, OF_NUMBERS
-from .names import encoded, finder_of, marked
-from .objective import Collator
-from .rows import DataSource, text_in
-from .tokenizers import check_pairs, check_room
+from .objective import setting
+from .rows import DataSource, check_cell, text_in
 
 logger = logging.getLogger(__name__)
 
 
+class Labelled(RowsObjective):
+    """An objective whose rows have labels by name, which the model's configuration numbers.
+
+    Attributes:
+        label_word: what messages call a label.
+    """
+
+    labels: list[str]
+    label_word: ClassVar[str]
+
+    @abstractmethod
+    def names_in(self, target: Any, declared: Sequence[str]) -> list[Any]:
+        """Return the names of the labels of a row.
+
+        Args:
+            target: what the row's target column holds.
+            declared: the names that the data declares; numbers are their places.
+        """
+
+    def targets(self, rows: Dataset, data: DataSource) -> list[list[Any]]:
+        """Return the names of the labels of each row."""
+        declared = declared_names(rows, data)
+        return [self.names_in(target, declared) for target in rows[data.target]]
+
+    def config_settings(self, parts: Sequence[Dataset], data: DataSource) -> dict[str, Any]:
+        names = self.labels or declared_names(parts[0], data)
+        if not names:
+            in_data = {name for rows in parts for some in self.targets(rows, data) for name in some}
+            names = sorted(in_data, key=_order)
+        if len(names) < 2:
+            raise ValueError(
+                f"the column {data.target!r} has one {self.label_word} only: {names[0]!r}"
+            )
+        return {
+            "id2label": dict(enumerate(names)),
+            "label2id": {name: index for index, name in enumerate(names)},
+        }
+
+    def labeller(
+        self, rows: Dataset, data: DataSource, config: PreTrainedConfig, training: bool
+    ) -> Callable[[Row], Any]:
+        """Return a function from a row to the numbers of its labels.
+
+        Raises:
+            ValueError: the model has no such label, in training; else that is a warning.
+        """
+        ids = {str(name): index for index, name in config.id2label.items()}
+        targets, declared = self.targets(rows, data), declared_names(rows, data)
+        unknown = [(row, x) for row, names in enumerate(targets) for x in names if x not in ids]
+        if unknown:
+            row, name = unknown[0]
+            fault = (
+                f"row {row}: the column {data.target!r} holds {name!r}, which is no "
+                f"{self.label_word} of the model: {', '.join(ids)}"
+            )
+            if training:
+                raise ValueError(fault)
+            logger.warning(
+                "%s; so it is with %s of %s: they count as wrong, and the loss takes them for the "
+                "first one", fault, f"{len(unknown):,}", f"{sum(map(len, targets)):,}",
+            )  # fmt: skip
+        return lambda row: [ids.get(x, 0) for x in self.names_in(row[data.target], declared)]
+
+
 @dataclass
-class Classes(RowsObjective):
+class Classes(Labelled):
     """`data.source`, and `data.pair` if there is one, are the texts, `data.target` the class.
 
     With symbols, the names of a row are those of both texts.
@@ -36,10 +96,10 @@ class Classes(RowsObjective):
 
     name: ClassVar[str] = "class"
     pipeline: ClassVar[str] = "text-classification"
+    auto_model: ClassVar[str] = "AutoModelForSequenceClassification"
+    label_word: ClassVar[str] = "class"
 
-    regression: bool = field(
-        default=False, metadata=meaning("class: the target is a number, not a class")
-    )
+    regression: bool = setting(False, "class: the target is a number, not a class")
     labels: list[str] = field(
         default_factory=list,
         metadata=meaning(
@@ -58,167 +118,76 @@ class Classes(RowsObjective):
     def __post_init__(self) -> None:
         metrics = OF_NUMBERS if self.regression else OF_CLASSES
         self.metrics = self.metrics or (list(metrics) if self.regression else ["accuracy"])
-        if unknown := [name for name in self.metrics if name not in metrics]:
-            raise ValueError(
-                f"metrics: {unknown[0]!r} is none of "
-                f"{'numbers' if self.regression else 'classes'}: choose {', '.join(metrics)}"
-            )
+        for name in self.metrics:
+            check_choice("metrics", name, tuple(metrics))
         if self.regression and self.labels:
             raise ValueError("labels are for classes: leave them out with regression")
         check_unique("labels", self.labels)
-
-    @property
-    def auto_name(self) -> str:
-        return "AutoModelForSequenceClassification"
 
     def check_training(self, training: Mapping[str, Any]) -> None:
         if self.regression:
             super().check_training(training)
 
-    def columns(self, settings: DataSource) -> list[str]:
-        return [*_text_columns(settings), settings.target]
+    def columns(self, data: DataSource) -> list[str]:
+        return [*_text_columns(data), data.target]
 
-    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
-        for column in _text_columns(settings):
-            for row, value in enumerate(rows[column]):
-                text_in(value, column, row)
-        class_names = _class_names(rows, settings.target)
-        for row, value in enumerate(rows[settings.target]):
-            fault = None
-            if value is None or value == "":
-                fault = "holds nothing"
-            elif isinstance(value, list | dict):
-                fault = f"holds {value!r}, which is no single class or number"
-            elif self.regression and _number(value) is None:
-                fault = f"holds {value!r}, which is no finite number"
-            elif class_names and not 0 <= value < len(class_names):
-                fault = f"holds {value!r}: it is out of range, there are {len(class_names)} classes"
-            if fault:
-                raise ValueError(f"row {row}: the column {settings.target!r} {fault}")
+    def has_pairs(self, data: DataSource) -> bool:
+        return len(_text_columns(data)) == 2
 
-    def texts_of(
-        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-    ) -> list[str]:
-        texts = [text_in(row[column], column, place) for column in _text_columns(settings)]
-        return marked(texts, row, place, finder)
+    def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
+        return [text_in(row[column], column, place) for column in _text_columns(data)]
 
-    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
+    def check_rows(self, rows: Dataset, data: DataSource) -> None:
+        super().check_rows(rows, data)
+        count = len(declared_names(rows, data))
+        wanted = f"one class, numbered below {count}" if count else "one class"
+        for row, value in enumerate(rows[data.target]):
+            if self.regression:
+                check_cell(_number(value) is not None, row, data.target, value, "a finite number")
+                continue
+            is_class = value not in (None, "") and not isinstance(value, list | dict)
+            is_known = is_class and (not count or 0 <= value < count)
+            check_cell(is_known, row, data.target, value, wanted)
+
+    def names_in(self, target: Any, declared: Sequence[str]) -> list[Any]:
+        return [declared[target] if declared else str(target)]
+
+    def config_settings(self, parts: Sequence[Dataset], data: DataSource) -> dict[str, Any]:
         if self.regression:
             return {"num_labels": 1, "problem_type": "regression"}
-        class_names = self.labels or _class_names(parts[0], settings.target)
-        names = class_names or sorted(
-            {name for rows in parts for name in _targets(rows, settings.target)}, key=_order
-        )
-        if len(names) < 2:
-            raise ValueError(f"the column {settings.target!r} has one class only: {names[0]!r}")
-        return {
-            "id2label": dict(enumerate(names)),
-            "label2id": {name: index for index, name in enumerate(names)},
-            "problem_type": "single_label_classification",
-        }
+        settings = super().config_settings(parts, data)
+        return {**settings, "problem_type": "single_label_classification"}
 
-    @filling_cache()
-    def features(
-        self,
-        rows: Dataset,
-        settings: DataSource,
-        tokenizer: Any,
-        config: PreTrainedConfig,
-        *,
-        seed: int = 0,
-        training: bool = True,
-    ) -> Dataset:
-        paired = len(_text_columns(settings)) == 2
-        if paired:
-            check_pairs(tokenizer, config)
-        check_room(tokenizer, self.max_length, paired)
-        finder = finder_of(tokenizer)
-        labels = self._label_ids(rows, settings, config, training)
-        kinds = kinds_of(tokenizer)
+    def kinds(self, tokenizer: Any, training: bool) -> dict[str, Any]:
         label = Value("float32" if self.regression else "int64")
+        return {**super().kinds(tokenizer, training), "labels": label}
 
-        def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            pairs = zip(rows_of(batch), places, strict=True)
-            texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
-            encoding = encoded(
-                tokenizer,
-                *map(list, zip(*texts, strict=True)),
-                place=f"rows from {places[0]} on",
-                truncation=True,
-                max_length=self.max_length,
-            )
-            return {
-                **{name: encoding[name] for name in kinds},
-                "labels": [labels[i] for i in places],
-            }
-
-        return rows.map(
-            encode, batched=True, with_indices=True, remove_columns=rows.column_names,
-            features=Features({**kinds, "labels": label}), load_from_cache_file=False,
-            desc="tokenizing",
-        )  # fmt: skip
-
-    def _label_ids(
-        self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
-    ) -> list[Any]:
-        """Return the number of each row's class; a class unknown to the model fails in training."""
+    def labeller(
+        self, rows: Dataset, data: DataSource, config: PreTrainedConfig, training: bool
+    ) -> Callable[[Row], Any]:
         if self.regression:
-            return [_number(value) for value in rows[settings.target]]
-        names = _targets(rows, settings.target)
-        ids = {str(name): index for index, name in config.id2label.items()}
-        unknown = [row for row, name in enumerate(names) if name not in ids]
-        if unknown:
-            fault = (
-                f"row {unknown[0]}: the column {settings.target!r} holds {names[unknown[0]]!r}, "
-                f"which is no class of the model: {', '.join(ids)}"
-            )
-            if training:
-                raise ValueError(fault)
-            logger.warning(
-                "%s; so it is in %s of %s rows: they count as wrong, and the loss takes them for "
-                "the first class", fault, f"{len(unknown):,}", f"{len(names):,}",
-            )  # fmt: skip
-        return [ids.get(name, 0) for name in names]
+            return lambda row: [_number(row[data.target])]
+        return super().labeller(rows, data, config, training)
 
-    def summary(
-        self,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        finder: NameFinder | None,
-    ) -> str:
+    def encode(self, batch: Batch, label: Callable[[Row], Any]) -> Mapping[str, list[Any]]:
+        encoding = batch.encoded(truncation=True, max_length=self.max_length)
+        return {**encoding, "labels": [label(row)[0] for row in batch.rows]}
+
+    def summary(self, rows: Dataset, features: Dataset, data: DataSource, finder: Finder) -> str:
         lengths = pc.list_value_length(features.with_format("arrow")[:]["input_ids"])
         full = pc.sum(pc.equal(lengths, self.max_length), min_count=0).as_py()
         cut = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
-        return super().summary(rows, features, settings, finder) + cut * bool(full)
-
-    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        kind = torch.float32 if self.regression else torch.int64
-
-        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-            inputs = [{k: v for k, v in row.items() if k != "labels"} for row in rows]
-            batch = dict(tokenizer.pad(inputs, return_tensors="pt"))
-            batch["labels"] = torch.tensor([row["labels"] for row in rows], dtype=kind)
-            return accepted(batch, model)
-
-        return collate
+        return super().summary(rows, features, data, finder) + cut * bool(full)
 
     def records(
-        self,
-        outputs: Any,
-        labels: Any,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        config: PreTrainedConfig,
+        self, made: Predictions, data: DataSource, config: PreTrainedConfig
     ) -> list[Record]:
-        scores = np.asarray(outputs)
+        scores = np.asarray(made.outputs)
         if self.regression:
-            numbers = zip(scores.reshape(-1), labels, strict=True)
+            numbers = zip(scores.reshape(-1), made.labels, strict=True)
             return [{"prediction": float(one), "target": float(two)} for one, two in numbers]
-        names = config.id2label
-        pairs = zip(scores.argmax(-1), _targets(rows, settings.target), strict=True)
-        return [{"prediction": names[int(i)], "target": target} for i, target in pairs]
+        pairs = zip(scores.argmax(-1).tolist(), self.targets(made.rows, data), strict=True)
+        return [{"prediction": config.id2label[i], "target": name} for i, (name,) in pairs]
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         metrics = OF_NUMBERS if self.regression else OF_CLASSES
@@ -230,20 +199,15 @@ class Classes(RowsObjective):
         return {name: metrics[name](predicted, right) for name in self.metrics}
 
 
-def _text_columns(settings: DataSource) -> list[str]:
-    return [settings.source, *([settings.pair] if settings.pair else [])]
-
-
-def _class_names(rows: Dataset, column: str) -> list[str]:
-    """Return the names of classes that the data itself declares; [] if it declares none."""
-    kind = rows.features[column]
+def declared_names(rows: Dataset, data: DataSource) -> list[str]:
+    """Return the names of labels that the data itself declares; [] if it declares none."""
+    kind = rows.features[data.target]
+    kind = getattr(kind, "feature", kind)  # of a list's elements
     return list(kind.names) if isinstance(kind, ClassLabel) else []
 
 
-def _targets(rows: Dataset, column: str) -> list[str]:
-    """Return the name of each row's class."""
-    class_names = _class_names(rows, column)
-    return [class_names[value] if class_names else str(value) for value in rows[column]]
+def _text_columns(data: DataSource) -> list[str]:
+    return [data.source, *([data.pair] if data.pair else [])]
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -259,4 +223,4 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-__all__ = ["Classes"]
+__all__ = ["Classes", "Labelled", "declared_names"]

@@ -18,9 +18,9 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
 from hf_alpha.tasks.base import warn_once
 
-from .base import Record, RowsObjective
+from .base import Predictions, Record, RowsObjective
 from .names import finder_of, name_columns
-from .rows import DataSource
+from .rows import DataSource, check_cell
 
 ALL = "all"
 METRICS_FILE = "metrics.json"
@@ -57,7 +57,7 @@ def evaluate_model(
     model: PreTrainedModel,
     tokenizer: Any,
     rows: Dataset,
-    settings: DataSource,
+    data: DataSource,
     *,
     by: str | None = None,
     batch_size: int = 64,
@@ -71,7 +71,7 @@ def evaluate_model(
         model: the model, on the device where it runs.
         tokenizer: that of the model.
         rows: by `Objective.read`.
-        settings: the recipe's.
+        data: the recipe's.
         by: a column of the rows; each of its values is a group with metrics of its own.
         batch_size: rows, or sequences, in a batch.
         seed: of random choices, such as which tokens are masked.
@@ -82,7 +82,7 @@ def evaluate_model(
     """
     values = None if by is None else _groups(objective, rows, by)
     config = model.config
-    features = objective.features(rows, settings, tokenizer, config, seed=seed, training=False)
+    features = objective.features(rows, data, tokenizer, config, seed=seed, training=False)
     unknown = unknown_id(tokenizer)
     if count := sum(unknown in ids for ids in features["input_ids"]):
         warn_once(f"{count:,} of {len(features):,} texts have words that the model does not know, "
@@ -104,7 +104,7 @@ def evaluate_model(
     outputs, labels = (
         _rows_at(part, np.argsort(order)) for part in (output.predictions, output.label_ids)
     )
-    records = objective.records(outputs, labels, rows, features, settings, config)
+    records = objective.records(Predictions(outputs, labels, rows, features), data, config)
     groups: dict[str, list[Record]] = {}
     if by is not None and values is not None:
         for value, record in zip(values, records, strict=True):
@@ -123,15 +123,10 @@ def _groups(objective: RowsObjective, rows: Dataset, by: str) -> list[Any]:
     if not objective.has_record_per_row:
         raise ValueError(f"the objective {objective.name!r} has metrics of sequences, not of rows")
     values = list(rows[by])
+    wanted = f"a text or a number that names a group, and not {ALL!r}, which all rows are called"
     for row, value in enumerate(values):
-        if not isinstance(value, str | int | float):
-            content = "nothing" if value is None else repr(value)
-            raise ValueError(f"row {row}: the column {by!r} holds {content}, which names no group")
-        if value == ALL:
-            raise ValueError(
-                f"row {row}: the column {by!r} holds {ALL!r}, which is what all rows are called: "
-                "call that group otherwise"
-            )
+        is_name = isinstance(value, str | int | float) and value != ALL
+        check_cell(is_name, row, by, value, wanted)
     return values
 
 
@@ -145,8 +140,8 @@ def _rows_at(values: Any, order: np.ndarray) -> Any:
 def evaluate_checkpoint(
     folder: str | Path,
     objective: RowsObjective,
-    settings: DataSource,
-    data: Any,
+    data: DataSource,
+    where: Any,
     *,
     split: str | None = None,
     by: str | None = None,
@@ -158,18 +153,17 @@ def evaluate_checkpoint(
     Args:
         folder: of the model, or its Hub name.
         objective: what the model is trained for.
-        settings: the recipe's.
-        data: where the test data is.
+        data: the recipe's.
+        where: the test data is.
         split: of that data.
         device: where the model runs.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
-    extra = [by] if by else []
-    extra += name_columns(finder_of(tokenizer))
-    rows = objective.read(settings, data, "test", split, extra)
+    extra = [*([by] if by else []), *name_columns(finder_of(tokenizer))]
+    rows = objective.read(data, where, "test", split, extra)
     model.to(device)
     return evaluate_model(
-        objective, model, tokenizer, rows, settings, by=by, batch_size=batch_size, progress=False
+        objective, model, tokenizer, rows, data, by=by, batch_size=batch_size, progress=False
     )
 
 

@@ -4,7 +4,7 @@ import inspect
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -21,16 +21,16 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreT
 from hf_alpha.data.cache import filling_cache
 from hf_alpha.data.keys import key_of
 from hf_alpha.modeling.checks import IGNORE
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
+from hf_alpha.modeling.choices import check_choice, check_numbers
+from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.modeling.symbols import first_occurrence
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
-from hf_alpha.settings import meaning
 
-from .base import Record, RowsObjective, Texts, accepted
-from .names import Name, Numbering, cut_out, encoded, finder_of, marked
-from .objective import Collator
-from .rows import DataSource
-from .tokenizers import check_pairs, check_room
+from .base import Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
+from .names import Name, Numbering, cut_out, encoded, finder_of
+from .objective import Collator, setting
+from .rows import DataSource, check_cell
+from .tokenizers import check_tokenizer
 
 SENTENCES = ("nsp", "sop", "none")
 COVERED = ("drop", "keep")
@@ -68,60 +68,46 @@ class Masked(RowsObjective):
 
     name: ClassVar[str] = "masked"
     pipeline: ClassVar[str] = "fill-mask"
+    auto_model: ClassVar[str] = "AutoModelForPreTraining"
     has_record_per_row: ClassVar[bool] = False
 
-    sentences: str = field(
-        default="nsp",
-        metadata=meaning(
-            "masked: what is said about a pair of parts beside the masked tokens: nsp (half of the "
-            "second ones are from another document), sop (half of the pairs are in the wrong "
-            "order), or none (one text fills the sequence)"
-        ),
+    sentences: str = setting(
+        "nsp",
+        "masked: what is said about a pair of parts beside the masked tokens: nsp (half of the "
+        "second ones are from another document), sop (half of the pairs are in the wrong "
+        "order), or none (one text fills the sequence)",
     )
-    documents: str = field(
-        default="rows",
-        metadata=meaning(
-            "masked: a document is a row (rows), or all rows up to one without text (blank_lines)"
-        ),
+    documents: str = setting(
+        "rows",
+        "masked: a document is a row (rows), or all rows up to one without text (blank_lines)",
     )
-    masked_share: float = field(
-        default=0.15, metadata=meaning("masked: share of the tokens that are to be found")
+    masked_share: float = setting(0.15, "masked: share of the tokens that are to be found")
+    whole_words: bool = setting(False, "masked: mask all tokens of a word, by [MASK] only")
+    covered_segments: str = setting(
+        "drop",
+        "masked: what becomes of a segment over a masked token, which tells something about "
+        "it: drop or keep",
     )
-    whole_words: bool = field(
-        default=False,
-        metadata=meaning("masked: mask all tokens of a word, by [MASK] only"),
-    )
-    covered_segments: str = field(
-        default="drop",
-        metadata=meaning(
-            "masked: what becomes of a segment over a masked token, which tells something about "
-            "it: drop or keep"
-        ),
-    )
-    short_share: float = field(
-        default=0.1, metadata=meaning("masked: share of the pairs that do not fill the sequence")
-    )
+    short_share: float = setting(0.1, "masked: share of the pairs that do not fill the sequence")
 
     def __post_init__(self) -> None:
-        for key, choices in (
-            ("sentences", SENTENCES),
-            ("documents", DOCUMENTS),
-            ("covered_segments", COVERED),
-        ):
-            if (value := getattr(self, key)) not in choices:
-                raise ValueError(f"{key} is {value!r}: choose one of {', '.join(choices)}")
-        for key in ("masked_share", "short_share"):
-            if not 0 <= (share := getattr(self, key)) < 1 or (key == "masked_share" and not share):
-                raise ValueError(f"{key} is {share}: give a share between 0 and 1")
+        check_choice("sentences", self.sentences, SENTENCES)
+        check_choice("documents", self.documents, DOCUMENTS)
+        check_choice("covered_segments", self.covered_segments, COVERED)
+        check_numbers(self, {}, ("masked_share", "short_share"), ("masked_share",))
+
+    @property
+    def paired(self) -> bool:
+        """Whether something is said about two parts of a sequence."""
+        return self.sentences != "none"
 
     @property
     def auto_name(self) -> str:
-        return "AutoModelForMaskedLM" if self.sentences == "none" else "AutoModelForPreTraining"
+        return self.auto_model if self.paired else "AutoModelForMaskedLM"
 
     @property
     def trains(self) -> str:
-        suffix = " (with sentences: none, AutoModelForMaskedLM)"
-        return self.auto_name + suffix * (self.sentences != "none")
+        return self.auto_name + " (with sentences: none, AutoModelForMaskedLM)" * self.paired
 
     def check_training(self, training: Mapping[str, Any]) -> None:
         super().check_training(training)
@@ -131,29 +117,24 @@ class Masked(RowsObjective):
                 "epoch in all of them: leave it out"
             )
 
-    def columns(self, settings: DataSource) -> list[str]:
-        return [settings.source]
+    def columns(self, data: DataSource) -> list[str]:
+        return [data.source]
 
-    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
-        for row, text in enumerate(rows[settings.source]):
-            if not isinstance(text, str | None):
-                raise ValueError(f"row {row}: the column {settings.source!r} holds {text!r}")
-
-    def texts_of(
-        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-    ) -> list[str]:
-        return marked([row[settings.source] or ""], row, place, finder)
+    def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
+        text = row[data.source]
+        check_cell(isinstance(text, str | None), place, data.source, text, "a text")
+        return [text or ""]
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
         """Yield the sentences of all texts."""
         for (text,) in texts:
             yield from _split(text)
 
-    def keys(self, rows: Dataset, settings: DataSource, finder: NameFinder | None) -> Iterable[str]:
+    def keys(self, rows: Dataset, data: DataSource, finder: Finder) -> Iterable[str]:
         """Return each line's document as its key; lines without text count with the one before."""
         if self.documents == "rows":
-            return super().keys(rows, settings, finder)
-        lines = [key if _split(key) else "" for key in super().keys(rows, settings, finder)]
+            return super().keys(rows, data, finder)
+        lines = [key if _split(key) else "" for key in super().keys(rows, data, finder)]
         begins = [bool(line) and not before for before, line in pairwise(["", *lines])]
         numbers = np.cumsum(begins).tolist()
         documents: dict[int, list[str]] = {}
@@ -162,31 +143,25 @@ class Masked(RowsObjective):
         texts = {number: "\n".join(filter(None, some)) for number, some in documents.items()}
         return [texts[number] for number in numbers]
 
-    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
-        return {}
-
     @filling_cache()
     def features(
         self,
         rows: Dataset,
-        settings: DataSource,
+        data: DataSource,
         tokenizer: Any,
         config: PreTrainedConfig,
         *,
         seed: int = 0,
         training: bool = True,
     ) -> Dataset:
-        paired = self.sentences != "none"
-        if paired:
-            check_pairs(tokenizer, config)
-        check_room(tokenizer, self.max_length, paired)
+        check_tokenizer(tokenizer, config, self.max_length, pairs=self.paired)
         starts = list(range(0, len(rows), PART))
-        workers = min(settings.num_workers, len(starts))
+        workers = min(data.num_workers, len(starts))
         arguments = {
             "starts": starts,
             "training": training,
             "rows": rows,
-            "settings": settings,
+            "data": data,
             "tokenizer": tokenizer,
             "seed": seed,
         }
@@ -199,7 +174,7 @@ class Masked(RowsObjective):
             return Dataset.from_generator(
                 self._sequences,
                 features=self._kinds(tokenizer),
-                fingerprint=self._fingerprint(rows, settings.source, tokenizer, seed, training),
+                fingerprint=self._fingerprint(rows, data.source, tokenizer, seed, training),
                 gen_kwargs=arguments,
                 num_proc=workers if workers > 1 else None,
             )
@@ -214,7 +189,7 @@ class Masked(RowsObjective):
         kinds: dict[str, Any] = dict.fromkeys(names, List(Value("int32")))
         if self.whole_words:
             kinds["offset_mapping"] = List(List(Value("int64")))
-        if self.sentences != "none":
+        if self.paired:
             kinds |= {"sentence_label": Value("int64"), "sentences": Value("int64")}
         return Features({**kinds, "place": Value("int64")})
 
@@ -238,17 +213,17 @@ class Masked(RowsObjective):
         self,
         starts: list[int],
         rows: Dataset,
-        settings: DataSource,
+        data: DataSource,
         tokenizer: Any,
         seed: int,
         training: bool,
     ) -> Iterator[dict[str, Any]]:
         """Yield sequences of the rows, a function of rows and seed: workers change nothing."""
-        frame = _Frame(tokenizer, self.sentences != "none")
+        frame = _Frame(tokenizer, self.paired)
         for start in starts:
             rng, place = random.Random(f"{seed}/{start}"), start << 20
             part = rows.select(range(start, min(start + PART, len(rows))))
-            for documents in self._documents(part, start, settings, tokenizer):
+            for documents in self._documents(part, start, data, tokenizer):
                 for pair in self._pairs(documents, tokenizer, rng):
                     try:
                         sequence = frame(pair, self.whole_words)
@@ -258,13 +233,13 @@ class Masked(RowsObjective):
                     place += 1
 
     def _documents(
-        self, rows: Dataset, start: int, settings: DataSource, tokenizer: Any
+        self, rows: Dataset, start: int, data: DataSource, tokenizer: Any
     ) -> Iterator[list[Document]]:
         """Yield many documents at a time, as sentences of tokens; rows count from `start`."""
         documents: list[Document] = []
         current: Document = []
         numbering = Numbering(tokenizer)
-        texts = Texts(self, rows, settings, finder_of(tokenizer)).by_row()
+        texts = Texts(self, rows, data, finder_of(tokenizer)).by_row()
         for row, (text,) in enumerate(texts, start):
             sentences = _split(text)
             current += _tokens(sentences, numbering, sum(map(len, current)), row)
@@ -281,9 +256,8 @@ class Masked(RowsObjective):
     def _pairs(
         self, documents: list[Document], tokenizer: Any, rng: random.Random
     ) -> Iterator[Pair]:
-        paired = self.sentences != "none"
-        room = self.max_length - tokenizer.num_special_tokens_to_add(pair=paired)
-        if not paired:
+        room = self.max_length - tokenizer.num_special_tokens_to_add(pair=self.paired)
+        if not self.paired:
             yield from _filled(documents, room)
         elif self.sentences == "sop" or len(documents) > 1:
             for number in range(len(documents)):
@@ -319,18 +293,12 @@ class Masked(RowsObjective):
         """Draw how many tokens a pair is to have: some are short, as the data of tasks is."""
         return rng.randint(2, room) if rng.random() < self.short_share else room
 
-    def summary(
-        self,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        finder: NameFinder | None,
-    ) -> str:
+    def summary(self, rows: Dataset, features: Dataset, data: DataSource, finder: Finder) -> str:
         """Return the summary; with pairs, how many sentences are in no sequence, too."""
-        summary = super().summary(rows, features, settings, finder)
-        if self.sentences == "none":
+        summary = super().summary(rows, features, data, finder)
+        if not self.paired:
             return summary
-        total = sum(1 for _ in self.texts(rows, settings, finder))
+        total = sum(1 for _ in self.texts(rows, data, finder))
         num_used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
         return f"{summary}; {total - num_used:,} of {total:,} sentences are in none"
 
@@ -340,19 +308,13 @@ class Masked(RowsObjective):
     def reduce(self, outputs: Any, labels: Any) -> Any:
         """Return the likeliest tokens and sentence classes: logits would take too much memory."""
         if isinstance(outputs, tuple):
-            return tuple(logits.argmax(-1) for logits in outputs[: 1 + (self.sentences != "none")])
+            return tuple(logits.argmax(-1) for logits in outputs[: 1 + self.paired])
         return outputs.argmax(-1)
 
     def records(
-        self,
-        outputs: Any,
-        labels: Any,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        config: PreTrainedConfig,
+        self, made: Predictions, data: DataSource, config: PreTrainedConfig
     ) -> list[Record]:
-        paired = self.sentences != "none"
+        outputs, labels = made.outputs, made.labels
         predicted, targets = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
         has_target = targets != IGNORE
         right = (predicted == targets) & has_target
@@ -360,7 +322,7 @@ class Masked(RowsObjective):
             {"masked": int(n), "found": int(m)}
             for n, m in zip(has_target.sum(1), right.sum(1), strict=True)
         ]
-        if paired:
+        if self.paired:
             for record, one, two in zip(records, outputs[1], labels[1], strict=True):
                 record |= {"prediction": int(one), "target": int(two)}
         return records
@@ -368,7 +330,7 @@ class Masked(RowsObjective):
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         masked = sum(record["masked"] for record in records)
         scores = {"masked_accuracy": sum(r["found"] for r in records) / max(masked, 1)}
-        if self.sentences != "none":
+        if self.paired:
             right = [record["prediction"] == record["target"] for record in records]
             scores[f"{self.sentences}_accuracy"] = float(np.mean(right))
         return scores
@@ -387,7 +349,7 @@ class MaskingCollator:
         self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
         self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
         self._has_symbols = bool(self._is_symbol_V.any())
-        draws = not (objective.whole_words or self._has_symbols)  # else `with_own_symbols` does
+        draws = not (objective.whole_words or self._has_symbols)  # else `with_shown_symbols` does
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
             mlm_probability=objective.masked_share,
@@ -407,7 +369,7 @@ class MaskingCollator:
         batch = dict(self._mask(copies))
         if self._has_symbols:
             mask_id, generator = self._mask.tokenizer.mask_token_id, self._mask.generator
-            batch |= with_own_symbols(batch, self._is_symbol_V, mask_id, generator)
+            batch |= with_shown_symbols(batch, self._is_symbol_V, mask_id, generator)
         if "segment_ids" in batch and not self._keeps_covered:
             batch |= without_covered(batch, batch["labels"] != IGNORE)
         if classes[0] is not None:
@@ -424,7 +386,7 @@ class MaskingCollator:
                 row["offset_mapping"] = filling + spans if left else spans + filling
 
 
-def with_own_symbols(
+def with_shown_symbols(
     batch: Mapping[str, torch.Tensor],
     is_symbol_V: torch.Tensor,
     mask_id: int,
@@ -447,10 +409,10 @@ def with_own_symbols(
         Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
     """
     ids_BT, labels_BT = batch["input_ids"], batch["labels"]
-    asked_BT = labels_BT != IGNORE
-    before_BT = torch.where(asked_BT, labels_BT, ids_BT)
+    target_BT = labels_BT != IGNORE
+    before_BT = torch.where(target_BT, labels_BT, ids_BT)
     drawn_BT, which_BT = torch.rand((2, *ids_BT.shape), generator=generator)
-    random_BT = asked_BT & (ids_BT != mask_id) & (drawn_BT < 0.5)
+    random_BT = target_BT & (ids_BT != mask_id) & (drawn_BT < 0.5)
     symbol_BT = is_symbol_V[before_BT]
     shown_BS = first_occurrence(before_BT, symbol_BT & (ids_BT != mask_id) & ~random_BT)
 
@@ -468,16 +430,16 @@ def with_own_symbols(
 
 
 def without_covered(
-    batch: Mapping[str, torch.Tensor], masked_BT: torch.Tensor
+    batch: Mapping[str, torch.Tensor], mtarget_BT: torch.Tensor
 ) -> dict[str, torch.Tensor]:
     """The segments of a batch without those that cover a masked token; the others close up.
 
     Args:
         batch: `segment_ids`, `segment_starts` and `segment_ends`, each (B, S).
-        masked_BT: which tokens are masked.
+        mtarget_BT: which tokens are masked.
     """
     ids, starts, ends = (batch[key] for key in SEGMENTS)
-    before = nn.functional.pad(masked_BT.cumsum(1), (1, 0))  # masked tokens before each column
+    before = nn.functional.pad(mtarget_BT.cumsum(1), (1, 0))  # masked tokens before each column
     uncovered = (ids > 0) & (before.gather(1, ends + 1) == before.gather(1, starts))
     width = max(1, int(uncovered.sum(1).max()))
     order = uncovered.int().argsort(dim=1, descending=True, stable=True)[:, :width]

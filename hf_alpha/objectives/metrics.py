@@ -1,12 +1,19 @@
 """Metrics as the benchmarks define them, between what was predicted and what is right."""
 
 import math
+import re
+import string
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 Values = Sequence[float] | np.ndarray
 Metric = Callable[[Values, Values], float]
+OfAnswers = Callable[[str, str], float]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_SIGNS = str.maketrans("", "", string.punctuation)
 
 
 def accuracy(predicted: Values, right: Values) -> float:
@@ -49,7 +56,33 @@ def _ranks(values: Values) -> np.ndarray:
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
+def normalized(answer: str) -> str:
+    """Return the answer in lower case, without ASCII punctuation, articles and surplus spaces."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_SIGNS)).split())
+
+
+def exact_answer(answer: str, right: str) -> float:
+    """Return 1 if both answers are the same when normalised, else 0, as SQuAD 2.0 has it."""
+    return float(normalized(answer) == normalized(right))
+
+
+def f1_of_words(answer: str, right: str) -> float:
+    """Return the F1 of the normalised words; 1 if neither side has words, 0 if only one has."""
+    answer_words, right_words = normalized(answer).split(), normalized(right).split()
+    if not answer_words or not right_words:
+        return float(answer_words == right_words)
+    num_shared = sum((Counter(answer_words) & Counter(right_words)).values())
+    return 2 * num_shared / (len(answer_words) + len(right_words))
+
+
+def best_answer(metric: OfAnswers, answer: str, answers: Sequence[str]) -> float:
+    """Return the best value over all right answers; a question without any is answered by ""."""
+    right_answers = [right for right in answers if normalized(right)] or [""]
+    return max(metric(answer, right) for right in right_answers)
+
+
 OF_CLASSES: dict[str, Metric] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 OF_NUMBERS: dict[str, Metric] = {"pearson": pearson, "spearman": spearman}
+OF_ANSWERS: dict[str, OfAnswers] = {"exact": exact_answer, "f1": f1_of_words}
 
-__all__ = ["OF_CLASSES", "OF_NUMBERS", "Metric"]
+__all__ = ["OF_ANSWERS", "OF_CLASSES", "OF_NUMBERS", "Metric", "best_answer", "normalized"]

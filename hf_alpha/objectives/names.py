@@ -4,10 +4,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hf_alpha.data.pairs import canonical_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row
 from hf_alpha.own_code import import_functions
+
+from .rows import check_cell
 
 
 class Name(NamedTuple):
@@ -69,16 +70,11 @@ def marked(
         if rule.column is not None:
             listed = row[rule.column]
             listed = [listed] if isinstance(listed, str) and listed else listed or []
-            if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-                raise ValueError(f"row {place}: the column {rule.column!r} holds no list of names")
+            is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+            check_cell(is_list, place, rule.column, listed, "a list of names")
             names[kind] = listed
     with in_row(place):
         return [finder.mark(text, names) for text in texts]
-
-
-def key_of_texts(texts: Iterable[str], finder: NameFinder | None) -> str:
-    """Return the key that decides whether a row is held out: equal up to renaming."""
-    return "\x1f".join(text if finder is None else canonical_text(text, finder) for text in texts)
 
 
 def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any) -> Any:
@@ -159,7 +155,6 @@ __all__ = [
     "encoded",
     "find_names",
     "finder_of",
-    "key_of_texts",
     "marked",
     "name_columns",
 ]

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,9 +10,15 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.settings import meaning
 
 Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
 Say = Callable[[str], object]
+
+
+def setting(default: Any, text: str, least: int | None = None) -> Any:
+    """Return a field of an objective: a setting in a recipe, with its default and meaning."""
+    return field(default=default, metadata=meaning(text, least))
 
 
 @dataclass
@@ -107,4 +113,4 @@ class Objective(ABC):
         """
 
 
-__all__ = ["Collator", "Examples", "Objective", "Say"]
+__all__ = ["Collator", "Examples", "Objective", "Say", "setting"]

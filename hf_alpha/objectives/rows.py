@@ -154,6 +154,17 @@ def first(rows: Any, limit: int | None) -> Any:
     )
 
 
+def check_cell(is_right: bool, row: int, column: str, value: Any, wanted: str) -> None:
+    """Refuse what a row holds in a column.
+
+    Raises:
+        ValueError: it is not right; the message says what is wanted.
+    """
+    if not is_right:
+        content = "nothing" if value is None else repr(value)
+        raise ValueError(f"row {row}: the column {column!r} holds {content}: give {wanted}")
+
+
 def text_in(value: Any, column: str, row: int) -> str:
     """Return the text of a cell; a list of texts is joined by spaces.
 
@@ -169,6 +180,7 @@ def text_in(value: Any, column: str, row: int) -> str:
 __all__ = [
     "DataSource",
     "Where",
+    "check_cell",
     "check_validation",
     "first",
     "hold_out",

@@ -1,28 +1,22 @@
 """Spans of a text that answer a question, as in SQuAD 2.0: there may be no answer."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from datasets import Dataset, Features, List, Value
-from transformers import PreTrainedConfig, PreTrainedModel
+from datasets import Dataset, List, Value
+from transformers import DataCollatorWithPadding, PreTrainedConfig
 
-from hf_alpha.data.cache import filling_cache
-from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.settings import meaning
-
-from . import squad
-from .base import Record, RowsObjective, accepted, kinds_of, rows_of
-from .names import cut_out, encoded, finder_of, marked
-from .objective import Collator
-from .rows import DataSource
-from .tokenizers import check_pairs, check_room
+from .base import IDS, Batch, Finder, Predictions, Record, Row, RowsObjective
+from .metrics import OF_ANSWERS, best_answer
+from .names import cut_out, encoded
+from .objective import setting
+from .rows import DataSource, check_cell
 
 COLUMNS = ("id", "question", "context", "answers")
-INPUTS = ("input_ids", "token_type_ids", "stream_ids")
+ENDS = ("start_positions", "end_positions")
 FAR = -1e9
 
 
@@ -36,62 +30,43 @@ class Spans(RowsObjective):
 
     name: ClassVar[str] = "span"
     pipeline: ClassVar[str] = "question-answering"
+    auto_model: ClassVar[str] = "AutoModelForQuestionAnswering"
     takes_segments: ClassVar[bool] = False
 
-    max_length: int = field(
-        default=384, metadata=meaning("tokens in a sequence; longer ones are cut", least=1)
+    max_length: int = setting(384, "tokens in a sequence; longer ones are cut", least=1)
+    stride: int = setting(128, "span: tokens that two windows share", least=0)
+    max_question_length: int = setting(
+        64, "span: tokens of a question; longer ones are cut", least=1
     )
-    stride: int = field(
-        default=128, metadata=meaning("span: tokens that two windows share", least=0)
-    )
-    max_question_length: int = field(
-        default=64, metadata=meaning("span: tokens of a question; longer ones are cut", least=1)
-    )
-    max_answer_length: int = field(
-        default=30, metadata=meaning("span: tokens of an answer", least=1)
-    )
-    best: int = field(
-        default=20, metadata=meaning("span: starts and ends of a window that are tried", least=1)
-    )
-    null_threshold: float = field(
-        default=0.0,
-        metadata=meaning("span: no answer where its score is ahead of the best span's by more"),
+    max_answer_length: int = setting(30, "span: tokens of an answer", least=1)
+    best: int = setting(20, "span: starts and ends of a window that are tried", least=1)
+    null_threshold: float = setting(
+        0.0, "span: no answer where its score is ahead of the best span's by more"
     )
 
-    @property
-    def auto_name(self) -> str:
-        return "AutoModelForQuestionAnswering"
-
-    def columns(self, settings: DataSource) -> list[str]:
+    def columns(self, data: DataSource) -> list[str]:
         return list(COLUMNS)
 
-    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
-        bad = []
-        for row, question in enumerate(rows):
-            for column in ("question", "context"):
-                if not isinstance(question[column], str):
-                    raise ValueError(
-                        f"row {row}: the column {column!r} holds {question[column]!r}: give a text"
-                    )
-            if not _are_answers(question["answers"]):
-                raise ValueError(
-                    f"row {row}: the column 'answers' holds {question['answers']!r}: give a "
-                    "mapping with 'text' and 'answer_start', two lists of one length"
-                )
-            if not _is_in_context(question):
-                bad.append(row)
-        if bad:
-            question = rows[bad[0]]
+    def has_pairs(self, data: DataSource) -> bool:
+        return True
+
+    def check_rows(self, rows: Dataset, data: DataSource) -> None:
+        super().check_rows(rows, data)
+        misplaced = [row for row, question in enumerate(rows) if not _is_in_context(question)]
+        if misplaced:
+            row, question = misplaced[0], rows[misplaced[0]]
             raise ValueError(
-                f"row {bad[0]}: the answers {question['answers']['text']!r} of question "
+                f"row {row}: the answers {question['answers']['text']!r} of question "
                 f"{question['id']!r} do not stand at {question['answers']['answer_start']} in its "
-                f"context; so it is in {len(bad):,} of {len(rows):,} rows"
+                f"context; so it is in {len(misplaced):,} of {len(rows):,} rows"
             )
 
-    def texts_of(
-        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-    ) -> list[str]:
-        return marked([row["question"].strip(), row["context"]], row, place, finder)
+    def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
+        for name in ("question", "context"):
+            check_cell(isinstance(row[name], str), place, name, row[name], "a text")
+        wanted = "a mapping with 'text' and 'answer_start', two lists of one length"
+        check_cell(_are_answers(row["answers"]), place, "answers", row["answers"], wanted)
+        return [row["question"].strip(), row["context"]]
 
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
         """Yield contexts, each once if its questions follow each other, and questions."""
@@ -102,81 +77,45 @@ class Spans(RowsObjective):
             yield question
             before = current
 
-    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
-        return {}
-
-    def key(self, texts: list[str], finder: NameFinder | None) -> str:
+    def key(self, texts: list[str], finder: Finder) -> str:
         return super().key(texts[1:], finder)  # questions of one text stay together
 
-    @filling_cache()
-    def features(
-        self,
-        rows: Dataset,
-        settings: DataSource,
-        tokenizer: Any,
-        config: PreTrainedConfig,
-        *,
-        seed: int = 0,
-        training: bool = True,
-    ) -> Dataset:
-        """Return the windows of all rows; `row` says of which row each one is.
+    def kinds(self, tokenizer: Any, training: bool) -> dict[str, Any]:
+        """Return the columns of windows.
 
-        `offsets` has the characters of each token, [-1, -1] outside of the context, unless the
-        features are for training.
+        Unless they are for training, `row` says of which row each one is, and `offsets` has the
+        characters of each token, [-1, -1] outside of the context.
         """
-        check_pairs(tokenizer, config)
-        check_room(tokenizer, self.max_length, pair=True)
-        if tokenizer.padding_side != "right":
+        kinds = {**super().kinds(tokenizer, training), **dict.fromkeys(ENDS, Value("int64"))}
+        return kinds if training else {**kinds, "offsets": List(IDS), "row": Value("int64")}
+
+    def encode(self, batch: Batch, label: Callable[[Row], Any]) -> Mapping[str, list[Any]]:
+        """Return the windows of all rows."""
+        if batch.tokenizer.padding_side != "right":
             raise ValueError("spans need a tokenizer that pads on the right")
-        finder, columns = finder_of(tokenizer), kinds_of(tokenizer)
-        kinds = {name: columns[name] for name in INPUTS if name in columns}
-        kinds |= dict.fromkeys(("start_positions", "end_positions"), Value("int64"))
-        if not training:
-            kinds |= {"offsets": List(List(Value("int64"))), "row": Value("int64")}
-
-        def windows(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            pairs = zip(rows_of(batch), places, strict=True)
-            texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
-            questions, contexts = map(list, zip(*texts, strict=True))
-            encoding = self._encoded(questions, contexts, tokenizer, f"rows from {places[0]} on")
-            features: dict[str, list[Any]] = {
-                name: encoding[name] for name in INPUTS if name in kinds
-            }
-            parts = encoding.pop("overflow_to_sample_mapping")
-            offsets = [
-                # A token without characters, as `<join>` is, is no place for an answer.
-                [
-                    list(span) if part == 1 and span[0] < span[1] else [-1, -1]
-                    for span, part in zip(*spans_and_parts, strict=True)
-                ]
-                for spans_and_parts in zip(
-                    encoding["offset_mapping"],
-                    map(encoding.sequence_ids, range(len(parts))),
-                    strict=True,
-                )
+        encoding = self._windows(batch)
+        numbers = encoding["overflow_to_sample_mapping"]
+        offsets = [
+            # A token without characters, as `<join>` is, is no place for an answer.
+            [
+                list(span) if part == 1 and span[0] < span[1] else [-1, -1]
+                for span, part in zip(spans, encoding.sequence_ids(window), strict=True)
             ]
-            ends = [
-                _place(batch["answers"][part], spans)
-                for part, spans in zip(parts, offsets, strict=True)
-            ]
-            features["start_positions"], features["end_positions"] = map(
-                list, zip(*ends, strict=True)
-            )
-            if not training:
-                features |= {"offsets": offsets, "row": [places[part] for part in parts]}
-            return features
+            for window, spans in enumerate(encoding["offset_mapping"])
+        ]
+        places = [
+            _place(batch.rows[number]["answers"], spans)
+            for number, spans in zip(numbers, offsets, strict=True)
+        ]
+        ends = dict(zip(ENDS, map(list, zip(*places, strict=True)), strict=True))
+        rows = [batch.places[number] for number in numbers]
+        return {**encoding, **ends, "offsets": offsets, "row": rows}
 
-        return rows.map(
-            windows, batched=True, with_indices=True, remove_columns=rows.column_names,
-            features=Features(kinds), load_from_cache_file=False, desc="windows",
-        )  # fmt: skip
-
-    def _encoded(
-        self, questions: list[str], contexts: list[str], tokenizer: Any, place: str
-    ) -> Any:
-        """Return the encoded windows of rows; `place` says in errors where the rows are."""
-        questions, longest = self._shortened(questions, tokenizer, place)
-        room = self.max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
+    def _windows(self, batch: Batch) -> Any:
+        """Return the encoded windows of rows."""
+        questions, contexts = map(list, zip(*batch.texts, strict=True))
+        questions, longest = self._shortened(questions, batch)
+        room = self.max_length - longest - batch.tokenizer.num_special_tokens_to_add(pair=True)
         if room <= self.stride:
             raise ValueError(
                 f"a question of {longest} tokens leaves no room: windows of {self.max_length} "
@@ -184,68 +123,44 @@ class Spans(RowsObjective):
                 "raise max_length, or lower stride or max_question_length"
             )
         return encoded(
-            tokenizer,
-            questions,
-            contexts,
-            place=place,
-            truncation="only_second",
-            max_length=self.max_length,
-            stride=self.stride,
-            return_overflowing_tokens=True,
+            batch.tokenizer, questions, contexts, place=batch.name, truncation="only_second",
+            max_length=self.max_length, stride=self.stride, return_overflowing_tokens=True,
             return_offsets_mapping=True,
-        )
+        )  # fmt: skip
 
-    def _shortened(self, questions: list[str], tokenizer: Any, place: str) -> tuple[list[str], int]:
+    def _shortened(self, questions: list[str], batch: Batch) -> tuple[list[str], int]:
         """Return questions, long ones cut, and how many tokens the longest has."""
         options: dict[str, Any] = {"add_special_tokens": False, "return_offsets_mapping": True}
-        encoding = encoded(tokenizer, questions, place=place, **options)
+        encoding = encoded(batch.tokenizer, questions, place=batch.name, **options)
         limit = self.max_question_length
         short = [
             text if len(spans) <= limit else cut_out(text, 0, spans[limit - 1][1])
             for text, spans in zip(questions, encoding["offset_mapping"], strict=True)
         ]
-        return short, max(map(len, encoded(tokenizer, short, place=place, **options)["input_ids"]))
+        again = encoded(batch.tokenizer, short, place=batch.name, **options)
+        return short, max(map(len, again["input_ids"]))
 
-    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        ends = ("start_positions", "end_positions")
-
-        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-            inputs = [{name: row[name] for name in INPUTS if name in row} for row in rows]
-            # Of one length, so that the scores of all batches can be put together.
-            batch = dict(
-                tokenizer.pad(
-                    inputs, padding="max_length", max_length=self.max_length, return_tensors="pt"
-                )
-            )
-            batch |= {name: torch.tensor([row[name] for row in rows]) for name in ends}
-            return accepted(batch, model)
-
-        return collate
+    def padding(self, tokenizer: Any) -> Any:
+        """Return a collator to one length: the scores of all batches can then be put together."""
+        return DataCollatorWithPadding(tokenizer, "max_length", self.max_length)
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
         return outputs[:2]
 
     def records(
-        self,
-        outputs: Any,
-        labels: Any,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        config: PreTrainedConfig,
+        self, made: Predictions, data: DataSource, config: PreTrainedConfig
     ) -> list[Record]:
-        starts, ends = (np.asarray(scores) for scores in outputs[:2])
+        starts, ends = (np.asarray(scores) for scores in made.outputs[:2])
         best: dict[int, tuple[float, tuple[int, int]]] = {}
         nothing: dict[int, float] = {}
-        for number, window in enumerate(features):
-            row, offsets = window["row"], window["offsets"]
-            null = float(starts[number][0] + ends[number][0])
+        for number, window in enumerate(made.features):
+            row, null = window["row"], float(starts[number][0] + ends[number][0])
             nothing[row] = min(nothing.get(row, null), null)
-            score, span = self._best(starts[number], ends[number], offsets)
-            if row not in best or score > best[row][0]:
-                best[row] = score, span
+            scored = self._best(starts[number], ends[number], window["offsets"])
+            if row not in best or scored[0] > best[row][0]:
+                best[row] = scored
         records = []
-        for row, question in enumerate(rows):
+        for row, question in enumerate(made.rows):
             score, (start, stop) = best[row]
             null = nothing[row] - score
             answer = "" if null > self.null_threshold else question["context"][start:stop]
@@ -276,12 +191,10 @@ class Spans(RowsObjective):
         return score, span
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
-        measures = {"exact": squad.exact, "f1": squad.f1}
+        """Return the metrics of all questions, and of those with and without an answer."""
         scores = {}
-        for name, measure in measures.items():
-            values = [
-                squad.best(measure, record["prediction"], record["target"]) for record in records
-            ]
+        for name, metric in OF_ANSWERS.items():
+            values = [best_answer(metric, each["prediction"], each["target"]) for each in records]
             scores[name] = float(np.mean(values))
             for kind, has in (("answerable", True), ("unanswerable", False)):
                 some = [v for v, r in zip(values, records, strict=True) if bool(r["target"]) == has]

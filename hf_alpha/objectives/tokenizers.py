@@ -30,6 +30,10 @@ SPECIAL = {
 }  # fmt: skip
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 SMALLEST = 300
+_PAIRS = (
+    "Take one that does and that gives token_type_ids, as BERT's, or words, wordpiece:8000 or "
+    "bpe:8000"
+)
 
 
 def make_tokenizer(
@@ -73,94 +77,101 @@ def with_transducer(tokenizer: Any, transducer: str | Mapping[str, Any]) -> Geom
 
 def _beneath(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
     name, _, size = kind.partition(":")
-    if name in _KINDS and not size:
-        backend, trainer = _KINDS[name]()
-    elif name in _SIZED:
-        if not size.isdecimal() or int(size) < SMALLEST:
-            raise ValueError(f"{kind!r}: write {name}:8000, with at least {SMALLEST} tokens")
-        backend, trainer = _SIZED[name](int(size))
-    else:
+    if name not in _KINDS or (size and name not in _SIZED):
         tokenizer = load_tokenizer(kind)
         if not tokenizer.is_fast:
             raise ValueError(f"{kind}: {type(tokenizer).__name__} is no fast tokenizer")
         return tokenizer
-    backend.train_from_iterator(texts(), trainer)
-    ids = [(token, backend.token_to_id(token)) for token in (START, BETWEEN)]
+    if name in _SIZED and (not size.isdecimal() or int(size) < SMALLEST):
+        raise ValueError(f"{kind!r}: write {name}:8000, with at least {SMALLEST} tokens")
+    model, trainer, parts, options = _KINDS[name]()
+    backend = Tokenizer(model)
+    for part, value in parts.items():
+        setattr(backend, part, value)
+    options |= {"vocab_size": int(size or 2**31 - 1), "special_tokens": list(SPECIAL.values())}
+    backend.train_from_iterator(texts(), trainer(show_progress=False, **options))
     backend.post_processor = processors.TemplateProcessing(
         single=f"{START} $A {BETWEEN}",
         pair=f"{START} $A {BETWEEN} $B:1 {BETWEEN}:1",
-        special_tokens=ids,
+        special_tokens=[(token, backend.token_to_id(token)) for token in (START, BETWEEN)],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, model_input_names=list(INPUTS), **SPECIAL
     )
 
 
-def _words() -> tuple[Tokenizer, Any]:
-    backend = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    return backend, trainers.WordLevelTrainer(**_options(2**31 - 1))
+_KINDS: dict[str, Callable[[], tuple[models.Model, Any, dict[str, Any], dict[str, Any]]]] = {
+    "words": lambda: (
+        models.WordLevel(unk_token=UNKNOWN),
+        trainers.WordLevelTrainer,
+        {"pre_tokenizer": pre_tokenizers.Whitespace()},
+        {},
+    ),
+    "characters": lambda: (
+        models.WordLevel(unk_token=UNKNOWN),
+        trainers.WordLevelTrainer,
+        {
+            "pre_tokenizer": pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
+            "decoder": decoders.Fuse(),
+        },
+        {},
+    ),
+    "wordpiece": lambda: (
+        models.WordPiece(unk_token=UNKNOWN),
+        trainers.WordPieceTrainer,
+        {
+            "normalizer": normalizers.BertNormalizer(lowercase=True),
+            "pre_tokenizer": pre_tokenizers.BertPreTokenizer(),
+            "decoder": decoders.WordPiece(),
+        },
+        {},
+    ),
+    "bpe": lambda: (
+        models.BPE(),
+        trainers.BpeTrainer,
+        {
+            "pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=False),
+            "decoder": decoders.ByteLevel(),
+        },
+        {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()},
+    ),
+}
+"""Kind -> what is trained and by what, its other parts, and what else its trainer takes."""
+_SIZED = ("wordpiece", "bpe")
 
 
-def _characters() -> tuple[Tokenizer, Any]:
-    backend = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    backend.decoder = decoders.Fuse()
-    return backend, trainers.WordLevelTrainer(**_options(2**31 - 1))
-
-
-def _wordpiece(size: int) -> tuple[Tokenizer, Any]:
-    backend = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece()
-    return backend, trainers.WordPieceTrainer(**_options(size))
-
-
-def _bpe(size: int) -> tuple[Tokenizer, Any]:
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    return backend, trainers.BpeTrainer(initial_alphabet=alphabet, **_options(size))
-
-
-def _options(size: int) -> dict[str, Any]:
-    return {
-        "vocab_size": size, "special_tokens": list(SPECIAL.values()), "show_progress": False,
-    }  # fmt: skip
-
-
-_KINDS: dict[str, Callable[[], tuple[Tokenizer, Any]]] = {
-    "words": _words, "characters": _characters,
-}  # fmt: skip
-_SIZED: dict[str, Callable[[int], tuple[Tokenizer, Any]]] = {"wordpiece": _wordpiece, "bpe": _bpe}
-
-
-def check_pairs(tokenizer: Any, config: PreTrainedConfig) -> None:
-    """Refuse a tokenizer that does not tell two texts apart.
+def check_tokenizer(
+    tokenizer: Any, config: PreTrainedConfig, max_length: int, *, pairs: bool
+) -> None:
+    """Refuse a tokenizer that does not tell two texts apart, and a length without room for texts.
 
     Args:
-        tokenizer: has to write something between them.
+        tokenizer: for `pairs` it has to write something between the two texts.
         config: of the model; FOLNet, whose cross-segment atoms are of token types, needs those of
             the texts to differ.
+        max_length: tokens of a sequence.
+        pairs: sequences are of two texts.
 
     Raises:
-        ValueError: naming the tokenizer.
+        ValueError: naming the tokenizer, or the shortest length that will do.
     """
-    alone, paired = (tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True))
-    if paired <= alone:
+    count = tokenizer.num_special_tokens_to_add(pair=pairs)
+    if pairs and count <= tokenizer.num_special_tokens_to_add(pair=False):
         raise ValueError(
             f"{type(tokenizer).__name__} is not made for pairs of texts: it writes no token "
-            "between them. Take one that does, as BERT's, or words, wordpiece:8000 or bpe:8000"
+            f"between them. {_PAIRS}"
         )
     told_apart = isinstance(config, FolnetConfig) and config.type_vocab_size > 1
-    if told_apart and not _gives_types(tokenizer):
+    if pairs and told_apart and not _gives_types(tokenizer):
         raise ValueError(
             f"{type(tokenizer).__name__} gives both texts of a pair the same token types, or none, "
-            "and FOLNet tells texts apart by them: take a tokenizer that gives token_type_ids, as "
-            "BERT's, or words, wordpiece:8000 or bpe:8000; or set model.type_vocab_size to 1 for a "
-            "new model without types"
+            f"and FOLNet tells texts apart by them. {_PAIRS}; or set model.type_vocab_size to 1 "
+            "for a new model without types"
+        )
+    if max_length <= count + pairs:
+        raise ValueError(
+            f"max_length {max_length} leaves no room for texts: special tokens and a token of each "
+            f"text take {count + 1 + pairs}"
         )
 
 
@@ -173,18 +184,4 @@ def _gives_types(tokenizer: Any) -> bool:
     return "token_type_ids" in tokenizer.model_input_names and len(set(types)) > 1
 
 
-def check_room(tokenizer: Any, max_length: int, pair: bool) -> None:
-    """Refuse a length that special tokens fill.
-
-    Raises:
-        ValueError: naming the shortest length that will do.
-    """
-    fewest_tokens = tokenizer.num_special_tokens_to_add(pair=pair) + 1 + pair
-    if max_length < fewest_tokens:
-        raise ValueError(
-            f"max_length {max_length} leaves no room for texts: special tokens and a token of each "
-            f"text take {fewest_tokens}"
-        )
-
-
-__all__ = ["MASK", "check_pairs", "check_room", "make_tokenizer", "with_transducer"]
+__all__ = ["MASK", "check_tokenizer", "make_tokenizer", "with_transducer"]

@@ -5,30 +5,24 @@ type may be missing. Spans with gaps (Schneider et al., 2014; DiMSUM 2016) have 
 the words in a gap: `B o b i I` are the words 1 and 5, and the words 3 and 4.
 """
 
-import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from datasets import ClassLabel, Dataset, Features, List, Value
-from transformers import DataCollatorForTokenClassification, PreTrainedConfig, PreTrainedModel
+from datasets import Dataset
+from transformers import DataCollatorForTokenClassification, PreTrainedConfig
 
-from hf_alpha.data.cache import filling_cache
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_unique
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.settings import meaning
 
-from .base import Record, RowsObjective, accepted, kinds_of, rows_of
-from .names import encoded, finder_of, marked
-from .objective import Collator
+from .base import IDS, Batch, Finder, Predictions, Record, Row
+from .classes import Labelled
+from .objective import setting
 from .rows import DataSource
-from .tokenizers import check_room
-
-logger = logging.getLogger(__name__)
 
 OUTSIDE = "O"
 
@@ -36,7 +30,7 @@ Span = tuple[str, tuple[int, ...]]  # its type, and the places of its words
 
 
 @dataclass
-class Tokens(RowsObjective):
+class Tokens(Labelled):
     """`data.source` lists a text's words, `data.target` a tag for each of them.
 
     The model sees the words joined by spaces. A word's tag is learned and read at its first token;
@@ -46,13 +40,13 @@ class Tokens(RowsObjective):
 
     name: ClassVar[str] = "token"
     pipeline: ClassVar[str] = "token-classification"
+    auto_model: ClassVar[str] = "AutoModelForTokenClassification"
+    label_word: ClassVar[str] = "tag"
 
-    spans: bool = field(
-        default=True,
-        metadata=meaning(
-            "token: the tags mark spans, as BIO tags do (B-person, I-person, O, and b-, i-, o for "
-            "words in a gap); false for other tags, of which there is the accuracy only"
-        ),
+    spans: bool = setting(
+        True,
+        "token: the tags mark spans, as BIO tags do (B-person, I-person, O, and b-, i-, o for "
+        "words in a gap); false for other tags, of which there is the accuracy only",
     )
     labels: list[str] = field(
         default_factory=list,
@@ -66,149 +60,73 @@ class Tokens(RowsObjective):
         if self.spans and (bad := [tag for tag in self.labels if not _marks_spans(tag)]):
             raise ValueError(f"labels: {bad[0]!r} {_NO_SPAN_TAG}")
 
-    @property
-    def auto_name(self) -> str:
-        return "AutoModelForTokenClassification"
-
     def check_training(self, training: Mapping[str, Any]) -> None:
         """Accept everything: the Trainer's label smoothing leaves ignored tokens out."""
 
-    def columns(self, settings: DataSource) -> list[str]:
-        return [settings.source, settings.target]
+    def columns(self, data: DataSource) -> list[str]:
+        return [data.source, data.target]
 
-    def check_rows(self, rows: Dataset, settings: DataSource) -> None:
-        tags = _tags(rows, settings.target)
-        for row, (words, row_tags) in enumerate(zip(rows[settings.source], tags, strict=True)):
-            if fault := _fault(words, row_tags, self.spans):
-                columns = f"{settings.source!r} and {settings.target!r}"
+    def check_rows(self, rows: Dataset, data: DataSource) -> None:
+        targets = self.targets(rows, data)
+        for row, (words, tags) in enumerate(zip(rows[data.source], targets, strict=True)):
+            if fault := _fault(words, tags, self.spans):
+                columns = f"{data.source!r} and {data.target!r}"
                 raise ValueError(f"row {row}: the columns {columns}: {fault}")
 
-    def texts_of(
-        self, row: Mapping[str, Any], place: int, settings: DataSource, finder: NameFinder | None
-    ) -> list[str]:
-        words = row[settings.source]
-        return [word_by_word(text, words) for text in marked([" ".join(words)], row, place, finder)]
+    def plain_texts(self, row: Row, place: int, data: DataSource) -> list[str]:
+        return [" ".join(row[data.source])]
 
-    def config_settings(self, parts: Sequence[Dataset], settings: DataSource) -> dict[str, Any]:
-        data_tags = {tag for rows in parts for tags in _tags(rows, settings.target) for tag in tags}
-        names = self.labels or _tag_names(parts[0], settings.target) or sorted(data_tags)
-        if len(names) < 2:
-            raise ValueError(f"the column {settings.target!r} has one tag only: {names[0]!r}")
-        return {
-            "id2label": dict(enumerate(names)),
-            "label2id": {name: index for index, name in enumerate(names)},
-        }
+    def texts_of(self, row: Row, place: int, data: DataSource, finder: Finder) -> list[str]:
+        (text,) = super().texts_of(row, place, data, finder)
+        return [word_by_word(text, row[data.source])]
 
-    @filling_cache()
-    def features(
-        self,
-        rows: Dataset,
-        settings: DataSource,
-        tokenizer: Any,
-        config: PreTrainedConfig,
-        *,
-        seed: int = 0,
-        training: bool = True,
-    ) -> Dataset:
+    def names_in(self, target: Any, declared: Sequence[str]) -> list[Any]:
+        """Return the tags of a row by name; None for a number that names no tag."""
+        tags = target if isinstance(target, list) else []
+        return [dict(enumerate(declared)).get(tag) for tag in tags] if declared else tags
+
+    def kinds(self, tokenizer: Any, training: bool) -> dict[str, Any]:
+        return {**super().kinds(tokenizer, training), "words": IDS, "labels": IDS}
+
+    def encode(self, batch: Batch, label: Callable[[Row], Any]) -> Mapping[str, list[Any]]:
         """Return a sequence for each row.
 
         `words` has the words whose tokens the model sees; the others are cut off, or have no token.
         """
-        check_room(tokenizer, self.max_length, pair=False)
-        if not tokenizer.is_fast:
-            raise ValueError(f"{type(tokenizer).__name__} cannot say where its tokens stand")
-        labels = self._label_ids(rows, settings, config, training)
-        kinds, finder = kinds_of(tokenizer), finder_of(tokenizer)
-        places_and_labels = dict.fromkeys(("words", "labels"), List(Value("int64")))
-
-        def encode(batch: dict[str, list[Any]], places: list[int]) -> dict[str, list[Any]]:
-            pairs = zip(rows_of(batch), places, strict=True)
-            texts = [self.texts_of(row, place, settings, finder) for row, place in pairs]
-            encoding = encoded(
-                tokenizer,
-                [text for (text,) in texts],
-                place=f"rows from {places[0]} on",
-                truncation=True,
-                max_length=self.max_length,
-                return_offsets_mapping=True,
-            )
-            features: dict[str, list[Any]] = {name: encoding[name] for name in kinds}
-            firsts = list(map(first_tokens, batch[settings.source], encoding["offset_mapping"]))
-            features["words"] = [list(first) for first in firsts]
-            features["labels"] = []
-            for ids, first, place in zip(encoding["input_ids"], firsts, places, strict=True):
-                row_labels = [IGNORE] * len(ids)
-                for word, column in first.items():
-                    row_labels[column] = labels[place][word]
-                features["labels"].append(row_labels)
-            return features
-
-        return rows.map(
-            encode, batched=True, with_indices=True, remove_columns=rows.column_names,
-            features=Features({**kinds, **places_and_labels}), load_from_cache_file=False,
-            desc="tokenizing",
-        )  # fmt: skip
-
-    def _label_ids(
-        self, rows: Dataset, settings: DataSource, config: PreTrainedConfig, training: bool
-    ) -> list[list[int]]:
-        """Return the number of each word's tag; a tag unknown to the model fails in training."""
-        ids = {str(name): index for index, name in config.id2label.items()}
-        tags = _tags(rows, settings.target)
-        unknown = [(row, tag) for row, some in enumerate(tags) for tag in some if tag not in ids]
-        if unknown:
-            row, tag = unknown[0]
-            fault = (
-                f"row {row}: the column {settings.target!r} holds {tag!r}, which is no tag of the "
-                f"model: {', '.join(ids)}"
-            )
-            if training:
-                raise ValueError(fault)
-            logger.warning(
-                "%s; so it is with %s words: the model cannot find them, and the loss takes their "
-                "tags for the first one", fault, f"{len(unknown):,}",
-            )  # fmt: skip
-        return [[ids.get(tag, 0) for tag in some] for some in tags]
-
-    def summary(
-        self,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        finder: NameFinder | None,
-    ) -> str:
-        total, labelled = (
-            sum(map(len, column)) for column in (rows[settings.source], features["words"])
+        if not batch.tokenizer.is_fast:
+            raise ValueError(f"{type(batch.tokenizer).__name__} cannot say where its tokens stand")
+        encoding = batch.encoded(
+            truncation=True, max_length=self.max_length, return_offsets_mapping=True
         )
-        summary = super().summary(rows, features, settings, finder)
+        words = [row[batch.data.source] for row in batch.rows]
+        firsts = list(map(first_tokens, words, encoding["offset_mapping"]))
+        labels = [[IGNORE] * len(ids) for ids in encoding["input_ids"]]
+        for row, first, row_labels in zip(batch.rows, firsts, labels, strict=True):
+            tags = label(row)
+            for word, column in first.items():
+                row_labels[column] = tags[word]
+        return {**encoding, "words": list(map(list, firsts)), "labels": labels}
+
+    def summary(self, rows: Dataset, features: Dataset, data: DataSource, finder: Finder) -> str:
+        total, labelled = (
+            sum(map(len, column)) for column in (rows[data.source], features["words"])
+        )
+        summary = super().summary(rows, features, data, finder)
         return f"{summary}; {total - labelled:,} of {total:,} words are cut off or have no token"
 
-    def collator(self, tokenizer: Any, model: PreTrainedModel, seed: int) -> Collator:
-        pad = DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORE)
-
-        def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-            return accepted(
-                pad([{k: v for k, v in r.items() if k != "words"} for r in rows]), model
-            )
-
-        return collate
+    def padding(self, tokenizer: Any) -> Any:
+        return DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORE)
 
     def reduce(self, outputs: Any, labels: Any) -> Any:
         return super().reduce(outputs, labels).argmax(-1)
 
     def records(
-        self,
-        outputs: Any,
-        labels: Any,
-        rows: Dataset,
-        features: Dataset,
-        settings: DataSource,
-        config: PreTrainedConfig,
+        self, made: Predictions, data: DataSource, config: PreTrainedConfig
     ) -> list[Record]:
-        predicted, has_label = np.asarray(outputs), np.asarray(labels) != IGNORE
+        predicted, has_label = np.asarray(made.outputs), np.asarray(made.labels) != IGNORE
         records: list[Record] = []
-        words, right = rows[settings.source], _tags(rows, settings.target)
-        for row, visible_words in enumerate(features["words"]):
+        words, right = made.rows[data.source], self.targets(made.rows, data)
+        for row, visible_words in enumerate(made.features["words"]):
             tags = [OUTSIDE] * len(words[row])  # of words that the model does not see
             for word, index in zip(visible_words, predicted[row][has_label[row]], strict=True):
                 tags[word] = str(config.id2label[int(index)])
@@ -336,22 +254,6 @@ def _fault(words: Any, tags: Sequence[Any], spans: bool) -> str | None:
         if spans and not _marks_spans(tag):
             return f"the tag of word {place}, {word!r}: {tag!r} {_NO_SPAN_TAG}"
     return None
-
-
-def _tag_names(rows: Dataset, column: str) -> list[str]:
-    """Return the names of tags that the data itself declares; [] if it declares none."""
-    kind = getattr(rows.features[column], "feature", None)
-    return list(kind.names) if isinstance(kind, ClassLabel) else []
-
-
-def _tags(rows: Dataset, column: str) -> list[list[Any]]:
-    """Return the tags of each row by name; None for a number that names no tag."""
-    tag_names = _tag_names(rows, column)
-    lists = [tags if isinstance(tags, list) else [] for tags in rows[column]]
-    if not tag_names:
-        return lists
-    names = dict(enumerate(tag_names))
-    return [[names.get(tag) for tag in tags] for tags in lists]
 
 
 __all__ = ["Tokens", "first_tokens", "span_scores", "spans_of", "word_by_word"]

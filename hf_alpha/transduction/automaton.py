@@ -1,13 +1,20 @@
-"""Compiled rules, and how they run over the words and segments of a text."""
+"""Compiled rules, and how they run in order over the words and segments of a text."""
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.modeling.names_in_text import TIME_LIMIT, too_slow
+from hf_alpha.transduction.gamma import Match, leftmost_longest
+from hf_alpha.transduction.units import Options
+
+REMEMBERED = 100_000
+"""Words whose masks are remembered."""
 
 
 class Atoms:
@@ -23,50 +30,52 @@ class Atoms:
 
     def __init__(self, lowercase: bool) -> None:
         self._lowercase = lowercase
-        self._words: dict[str, int] = {}
-        self._labels: dict[str, int] = {}
-        self._regexes: dict[str, tuple[int, regex.Pattern[str]]] = {}
+        self._numbers: dict[tuple[str, str], int] = {}  # of a kind and its word, label or source
+        self._patterns: dict[str, regex.Pattern[str]] = {}
         self._masks: dict[str, int] = {}
 
-    def _next(self) -> int:
-        return 2 + len(self._words) + len(self._labels) + len(self._regexes)
+    def _number(self, kind: str, text: str) -> int:
+        return self._numbers.setdefault((kind, text), 2 + len(self._numbers))
+
+    def _form(self, word: str) -> str:
+        return word.lower() if self._lowercase else word
 
     def word(self, text: str) -> int:
-        text = unicodedata.normalize("NFC", text)  # as the words of texts are
-        return self._words.setdefault(text.lower() if self._lowercase else text, self._next())
+        return self._number("word", self._form(unicodedata.normalize("NFC", text)))
 
     def label(self, label: str) -> int:
-        return self._labels.setdefault(label, self._next())
+        return self._number("label", label)
 
     def regex(self, source: str) -> int:
-        if source not in self._regexes:
-            source_nfc = unicodedata.normalize("NFC", source)
-            re.compile(source_nfc)  # it says where an error is
-            self._regexes[source] = self._next(), regex.compile(source_nfc)
-        return self._regexes[source][0]
+        source_nfc = unicodedata.normalize("NFC", source)  # as the words of texts are
+        re.compile(source_nfc)  # it says where an error is
+        self._patterns.setdefault(source, regex.compile(source_nfc))
+        return self._number("regex", source)
 
     def mask_of_word(self, word: str) -> int:
-        """Return the mask of a word in normal form C; the last 100,000 are remembered.
+        """Return the mask of a word in normal form C.
 
         Raises:
             ValueError: an expression takes longer for it than `TIME_LIMIT`.
         """
         if (mask := self._masks.get(word)) is None:
-            if len(self._masks) >= 100_000:
+            if len(self._masks) >= REMEMBERED:
                 self._masks.clear()
-            atom = self._words.get(word.lower() if self._lowercase else word, self.ANY)
+            atom = self._numbers.get(("word", self._form(word)), self.ANY)
             mask = 1 << self.ANY | 1 << atom
-            for source, (number, pattern) in self._regexes.items():
+            for source, pattern in self._patterns.items():
                 try:
-                    mask |= bool(pattern.fullmatch(word, timeout=TIME_LIMIT)) << number
+                    matches = bool(pattern.fullmatch(word, timeout=TIME_LIMIT))
                 except TimeoutError:
                     raise too_slow("a rule for segments", source, word) from None
+                mask |= matches << self._numbers["regex", source]
             self._masks[word] = mask
         return mask
 
     def mask_of_label(self, label: str) -> int:
         """Return the mask of a segment; 0 if no rule asks for its label."""
-        return 1 << self._labels[label] if label in self._labels else 0
+        number = self._numbers.get(("label", label))
+        return 0 if number is None else 1 << number
 
 
 class RuleAutomaton(NamedTuple):
@@ -76,13 +85,16 @@ class RuleAutomaton(NamedTuple):
         arcs: of each state the masks that lead on and the states they lead to.
         final: of each state whether the rule has matched.
         start: the first state.
-        first: the mask of all that a match can begin with.
     """
 
     arcs: list[list[tuple[int, int]]]
     final: list[bool]
     start: int
-    first: int
+
+    @property
+    def first(self) -> int:
+        """The mask of all that a match can begin with."""
+        return reduce(or_, (mask for mask, _ in self.arcs[self.start]), 0)
 
     def ends(self, edges: Sequence[Sequence[tuple[int, int]]], start: int, most: int) -> list[int]:
         """Return the last units of all matches that begin at a unit.
@@ -117,4 +129,82 @@ class RuleAutomaton(NamedTuple):
                 reached.setdefault(after, set()).update(to)
 
 
-__all__ = ["Atoms", "RuleAutomaton"]
+class Lattice:
+    """The words and segments of a text, as edges between its units.
+
+    Args:
+        masks: of each word; see `Atoms`.
+
+    Attributes:
+        edges: of each unit what begins there: its mask, and the unit after it.
+        masks: of each unit the bits of all that begins there.
+        begins: the bits of all masks.
+    """
+
+    def __init__(self, masks: list[int]) -> None:
+        self.edges = [[(mask, after)] for after, mask in enumerate(masks, start=1)]
+        self.masks = masks
+        self.begins = reduce(or_, masks, 0)
+
+    def add(self, segments: Iterable[Match], mask_of_label: Mapping[int, int]) -> None:
+        """Add segments that a rule can ask for."""
+        for start, end, label in segments:
+            if mask := mask_of_label[label]:
+                self.edges[start].append((mask, end + 1))
+                self.masks[start] |= mask
+                self.begins |= mask
+
+
+class Cascade:
+    """Rules in order, each applied to the words and to all segments found before it.
+
+    Args:
+        rules: compiled, each with the number of its label.
+        atoms: the conditions of all of them.
+        labels: of the lexicon and the rules, by number.
+        options: the transducer's.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[tuple[RuleAutomaton, int]],
+        atoms: Atoms,
+        labels: Sequence[str],
+        options: Options,
+    ) -> None:
+        self._rules = [(rule, rule.first, label) for rule, label in rules]
+        self._mask_of_word = atoms.mask_of_word
+        self._mask_of_label = {n: atoms.mask_of_label(label) for n, label in enumerate(labels)}
+        self._longest = options.match == "longest"
+        self._max_units = options.max_units
+
+    def find(self, words: Sequence[str], segments: list[Match]) -> list[Match]:
+        """Return the segments and those that the rules find, sorted, each once.
+
+        Args:
+            words: the units as the text writes them.
+            segments: what the lexicon found, sorted.
+        """
+        if not self._rules:
+            return segments
+        lattice = Lattice([self._mask_of_word(word) for word in words])
+        lattice.add(segments, self._mask_of_label)
+        all_segments = set(segments)
+        for rule, first, label in self._rules:
+            if not first & lattice.begins:  # true for most rules in most sentences
+                continue
+            matches = [
+                (start, end, label)
+                for start, mask in enumerate(lattice.masks)
+                if mask & first
+                for end in rule.ends(lattice.edges, start, self._max_units)
+            ]
+            if self._longest:
+                matches = leftmost_longest(matches)
+            new = [match for match in matches if match not in all_segments]
+            lattice.add(new, self._mask_of_label)
+            all_segments.update(new)
+        return sorted(all_segments)
+
+
+__all__ = ["Atoms", "Cascade", "RuleAutomaton"]

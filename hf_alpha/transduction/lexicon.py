@@ -2,13 +2,26 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.transduction.libraries import import_library
+from hf_alpha.environment import install_command
 
 CONTROL = re.compile(r"[\t\n\r\v\f]")
+
+
+def import_library(module: str, package: str) -> Any:
+    """Import a library of the extra `transduction`.
+
+    Raises:
+        ImportError: it is not installed; the message has the command for that.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(f"transduction needs {package}: {install_command(package)}") from None
 
 
 class Lexicon:
@@ -185,4 +198,4 @@ class PhraseMatcher:
         ]
 
 
-__all__ = ["Lexicon", "PhraseMatcher"]
+__all__ = ["Lexicon", "PhraseMatcher", "import_library"]

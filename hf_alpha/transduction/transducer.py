@@ -12,12 +12,11 @@ from typing import Any
 
 from hf_alpha.folders import alone, read_json, replacing, write_text
 from hf_alpha.settings import model_of
-from hf_alpha.transduction.cascade import Cascade
-from hf_alpha.transduction.gamma import Found, GammaSpace, Segment, leftmost_longest
+from hf_alpha.transduction.automaton import Cascade
+from hf_alpha.transduction.gamma import GammaSpace, Match, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher
-from hf_alpha.transduction.options import Options
-from hf_alpha.transduction.rules import Rule, RuleError, read_rules, rules_of
-from hf_alpha.transduction.units import composed, unit_finder
+from hf_alpha.transduction.rules import Rule, RuleError, compile_rules, read_rules, rules_of
+from hf_alpha.transduction.units import Options, composed, unit_finder
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +47,9 @@ class Transducer:
         self._pattern = unit_finder(options.unit)
         label_ids = {label: number for number, label in enumerate(self.labels)}
         self._phrases = PhraseMatcher(lines, label_ids)
-        self._cascade = Cascade(rules, label_ids, labels, options)
+        compiled, atoms = compile_rules(rules, labels, options)
+        numbered = zip(compiled, (label_ids[rule.label] for rule in rules), strict=True)
+        self._cascade = Cascade(numbered, atoms, self.labels, options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Transducer, (self._table, self.rules, self._options)
@@ -116,7 +117,7 @@ class Transducer:
         units = [match.span() for match in pattern.finditer(text)]
         return [(units[start][0], units[end][1], self.labels[n]) for start, end, n in matches]
 
-    def _segments(self, text: str, words: Sequence[str]) -> list[Found]:
+    def _segments(self, text: str, words: Sequence[str]) -> list[Match]:
         """Find the segments over a text's units, sorted and at most D at a unit."""
         options, words = self._options, composed(words, text)
         forms = [word.lower() for word in words] if options.lowercase else words
@@ -125,7 +126,7 @@ class Transducer:
             matches = leftmost_longest(matches)
         return self._limited(self._cascade.find(words, sorted(matches)))
 
-    def _limited(self, segments: list[Found]) -> list[Found]:
+    def _limited(self, segments: list[Match]) -> list[Match]:
         """Leave out segments where more than D elements start or end; the unit itself is one."""
         most = self._options.max_per_position - 1
         if len(segments) <= most:
@@ -137,18 +138,13 @@ class Transducer:
                 starts[start] += 1
                 ends[end] += 1
                 remaining.append(segment)
-        if len(remaining) < len(segments):
-            self._count_dropped(len(segments) - len(remaining))
-        return sorted(remaining)
-
-    def _count_dropped(self, number: int) -> None:
-        if not self.dropped:
+        if (dropped := len(segments) - len(remaining)) and not self.dropped:
             logger.warning(
                 "more than max_per_position=%d elements start or end at one unit: the longest "
-                "segments are kept; `dropped` counts the others",
-                self._options.max_per_position,
-            )
-        self.dropped += number
+                "segments are kept; `dropped` counts the others", most + 1,
+            )  # fmt: skip
+        self.dropped += dropped
+        return sorted(remaining)
 
     def settings(self) -> dict[str, Any]:
         """Return all but the lexicon, as plain data."""
@@ -230,9 +226,7 @@ def _lexicon_of(sources: Any) -> Lexicon | None:
         return None
     lexicon = Lexicon({})
     for entry in sources if isinstance(sources, list) else [sources]:
-        settings: dict[str, Any] = (
-            dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
-        )
+        settings: Any = dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)}
         model_of(Lexicon.from_file).read(settings, "transducer: lexicon")
         lexicon |= Lexicon.from_file(**settings)
     return lexicon
@@ -241,27 +235,20 @@ def _lexicon_of(sources: Any) -> Lexicon | None:
 def _table(lexicon: Lexicon, options: Options) -> str:
     """Write a lexicon in normal form: sorted lines of words with one space between, tab, label."""
     pattern = unit_finder(options.unit)
-    entries: dict[str, tuple[str, ...]] = {}
+    entries: dict[str, dict[str, None]] = {}  # labels are in order, each once
     for phrase, labels in lexicon.entries.items():
         words = " ".join(composed(pattern(phrase).findall(phrase), phrase))
         words = words.lower() if options.lowercase else words
-        entry_labels = entries.get(words, ())
-        entries[words] = tuple(dict.fromkeys((*entry_labels, *labels))) if entry_labels else labels
-    _say_conflicts(entries)
-    return "".join(sorted(f"{w}\t{label}\n" for w, labels in entries.items() for label in labels))
-
-
-def _say_conflicts(entries: Mapping[str, tuple[str, ...]]) -> None:
+        entries.setdefault(words, {}).update(dict.fromkeys(labels))
     several = [(words, labels) for words, labels in entries.items() if len(labels) > 1]
     if several:
-        first = "; ".join(f"{words!r}: {', '.join(labels)}" for words, labels in several[:3])
         logger.warning(
-            "%d %s several labels, all of which are kept: %s%s",
-            len(several),
-            "phrase of the lexicon has" if len(several) == 1 else "phrases of the lexicon have",
-            first,
-            "; ..." if len(several) > 3 else "",
-        )
+            "%d of %d phrases of the lexicon have several labels, all of which are kept: %s%s",
+            len(several), len(entries),
+            "; ".join(f"{words!r}: {', '.join(labels)}" for words, labels in several[:3]),
+            "; ..." * (len(several) > 3),
+        )  # fmt: skip
+    return "".join(sorted(f"{w}\t{label}\n" for w, labels in entries.items() for label in labels))
 
 
 __all__ = ["LEXICON_FILE", "SETTINGS_FILE", "Transducer"]

@@ -1,16 +1,43 @@
-"""Units of a text: words, or characters."""
+"""The settings of a transducer, and the units of a text: words, or characters."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 
 import regex  # type: ignore[import-untyped]
+
+from hf_alpha.modeling.choices import check_choice, check_numbers
+from hf_alpha.settings import model_of
 
 UNITS = ("words", "characters")
 ASCII_WORD = re.compile(r"\w+|[^\w\s]", re.ASCII)
 # `regex` takes marks (accents, vowel signs) for word characters, as `re` does not.
 ANY_WORD = regex.compile(r"\w+|\S\p{M}*")
 CHARACTER = regex.compile(r"\S\p{M}*")
+MATCHES = ("all", "longest")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of a transducer; `Transducer.compile` describes them.
+
+    Raises:
+        ValueError: a value is not possible.
+    """
+
+    unit: str = "words"
+    match: str = "all"
+    lowercase: bool = True
+    max_per_position: int = 4
+    max_units: int = 16
+
+    def __post_init__(self) -> None:
+        model_of(Options).read(asdict(self), "transducer")
+        check_choice("unit", self.unit, UNITS)
+        check_choice("match", self.match, MATCHES)
+        # The unit itself is one of those at a position.
+        check_numbers(self, {"max_per_position": 2, "max_units": 1}, (), ())
 
 
 def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[str]"]:
@@ -21,12 +48,7 @@ def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[s
             character that is no white space is one, much as BERT's tokenizers split texts: `don't`
             is three words, `E.U.` four. `characters`: each character that is no white space. Marks
             that follow a character, such as accents, belong to it.
-
-    Raises:
-        ValueError: the unit is neither.
     """
-    if unit not in UNITS:
-        raise ValueError(f"unit={unit!r}: choose words or characters")
     if unit == "characters":
         return lambda text: CHARACTER
     return lambda text: ASCII_WORD if text.isascii() else ANY_WORD  # the former is twice as fast
@@ -37,4 +59,4 @@ def composed(units: Sequence[str], text: str) -> Sequence[str]:
     return units if text.isascii() else [unicodedata.normalize("NFC", unit) for unit in units]
 
 
-__all__ = ["composed", "unit_finder"]
+__all__ = ["Options", "composed", "unit_finder"]

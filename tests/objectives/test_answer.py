@@ -79,7 +79,7 @@ def test_a_model_without_names_learns_and_goes_on_from_its_checkpoint(tmp_path, 
     """Few pairs by heart; a checkpoint needs no `symbols`, and takes none."""
     file = write_rows(tmp_path / "pairs.jsonl", PAIRS[:4])
     recipe = content(tmp_path, {"train": file}, model={**model, "symbol_encoding": "learned"})
-    recipe["training"] |= {"max_steps": 150, "learning_rate": 0.02, "warmup_steps": 10}
+    recipe["training"] |= {"max_steps": 100, "learning_rate": 0.02, "warmup_steps": 10}
     train(parse_recipe(recipe), say=lambda _: None)
     trained, tokenizer = load_checkpoint(tmp_path / "out")
     batch = tokenizer([row["source"] for row in PAIRS[:4]], padding=True, return_tensors="pt")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from commands import hf_alpha
 from datasets import Dataset
-from small_objectives import BERT, TRAINING, recipe, write_rows
+from small_objectives import BERT, TRAINING, evaluated, recipe, write_rows
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig
-from typer.testing import CliRunner
 
-from hf_alpha.cli import app
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.causal import Causal
 from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
@@ -32,17 +32,7 @@ PAIRS = [
     for one in PEOPLE for two in PEOPLE if one != two for day in ("today", "later")
 ]  # fmt: skip
 NAMES = {"person": {"tokens": list(PEOPLE)}}
-LEARNING = {"max_steps": 150, "learning_rate": 0.01, "per_device_train_batch_size": 8}
-
-
-def run(command: list[str]) -> str:
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def metrics(folder: Path) -> dict[str, float]:
-    return json.loads((folder / "evaluation" / "metrics.json").read_text())["metrics"]["all"]
+LEARNING = {"max_steps": 100, "learning_rate": 0.01, "per_device_train_batch_size": 8}
 
 
 @pytest.mark.quick_cases(2)
@@ -66,13 +56,13 @@ def test_texts_are_learned_and_their_loss_is_evaluated(tmp_path, model, more):
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     assert losses[-1] < 0.9 * losses[0]
     (seen,) = [row for row in trainer.state.log_history if "eval_perplexity" in row]
-    shown = run(["evaluate", str(tmp_path / "out"), "--card"])
+    measured = evaluated(tmp_path / "out", "--card")[0]["metrics"]["all"]
+    shown = (tmp_path / "out" / "evaluation" / "report.txt").read_text()
     assert "x100" not in shown and (tmp_path / "out" / "README.md").is_file()
-    measured = metrics(tmp_path / "out")
     assert measured["loss"] == pytest.approx(seen["eval_loss"], rel=0.1)
     assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
     assert f"{measured['perplexity']:.3f}" in shown
-    assert ", a decoder" in run(["info", str(tmp_path / "out")])
+    assert ", a decoder" in hf_alpha("info", tmp_path / "out").out
 
 
 def loss_of(model: Any, ids: list[int], first: int) -> float:
@@ -96,8 +86,7 @@ def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generate
     data = {"train": train_file, "test": test_file}
     made = recipe(tmp_path, objective, data, LEARNING, model=model, **more)
     train(made, say=lambda _: None)
-    run(["evaluate", str(tmp_path / "out"), "--by", "target"])
-    records = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
+    measured, records = evaluated(tmp_path / "out", "--by", "target")
     trained, tokenizer = load_checkpoint(tmp_path / "out", answers=False)
     trained.eval()
     rows = [json.loads(line) for line in Path(test_file).read_text().splitlines()]
@@ -105,7 +94,7 @@ def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generate
         Dataset.from_list(rows), made.data, tokenizer, trained.config, training=False
     )
     exact = []
-    for record, sequence in zip(map(json.loads, records), features, strict=True):
+    for record, sequence in zip(records, features, strict=True):
         ids, labels = sequence["input_ids"], sequence["labels"]
         start = labels.count(-100)
         assert ids[start:] == labels[start:] and set(labels[:start]) == {-100}
@@ -115,7 +104,8 @@ def test_only_targets_are_learned_and_the_exact_ones_are_those_that_are_generate
         )[0, start:].tolist()  # fmt: skip
         exact.append(written[: len(ids) - start] == ids[start:])
         assert (record["wrong"] == 0) == exact[-1]
-    assert any(exact[:4]) and metrics(tmp_path / "out")["exact"] == sum(exact) / len(exact)
+    assert any(exact[:4])
+    assert measured["metrics"]["all"]["exact"] == sum(exact) / len(exact)
 
 
 @pytest.mark.parametrize("config", [LlamaConfig, GPT2Config])
@@ -143,7 +133,7 @@ def test_any_decoder_of_transformers_goes_on_from_its_checkpoint(tmp_path, confi
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     assert type(plain.config) is config
     assert AutoTokenizer.from_pretrained(tmp_path / "out").pad_token is None
-    run(["evaluate", str(tmp_path / "out")])
+    evaluated(tmp_path / "out")
 
 
 def train_tokenizer(texts: list[str]) -> Any:
@@ -194,7 +184,7 @@ def test_all_sequences_of_a_text_count():
     features = Dataset.from_dict({"row": [0, 0, 2, 0]})
     counted = np.array([[1.0, 3, 1], [2.0, 3, 0], [0.5, 1, 0], [4.0, 2, 2]])
     rows, source = Dataset.from_dict({"source": ["long", "", "short"]}), Data(train="rows.jsonl")
-    records = Causal(4).records(counted, None, rows, features, source, None)
+    records = Causal(4).records(Predictions(counted, None, rows, features), source, None)
     assert records == [
         {"loss": 7.0, "tokens": 8, "wrong": 3},
         {"loss": 0.0, "tokens": 0, "wrong": 0},
@@ -214,5 +204,8 @@ def test_a_long_text_goes_on_and_every_token_is_learned_once():
         [i for one in found if one["row"] == row for i in one["labels"][1:]] for row in (0, 1)
     ]
     assert learned == [ids[1:] for ids in whole] and max(map(len, found["input_ids"])) == 4
+    batch = Causal(4).padding(tokenizer)(list(found))
+    padded = batch["attention_mask"] == 0
+    assert padded.any() and torch.equal(batch["labels"] == -100, padded)
     with pytest.raises(ValueError, match="the column 'source' holds no text"):
         Causal(4).features(rows.select([2]), source, tokenizer, None)

@@ -1,12 +1,9 @@
-import json
-
+from commands import hf_alpha
 from datasets import ClassLabel, Dataset
-from small_objectives import BERT, recipe, relations, write_rows
+from small_objectives import SIZES, evaluated, recipe, relations, write_rows
 from strategies import make_model
 from transformers import BertConfig, BertForSequenceClassification
-from typer.testing import CliRunner
 
-from hf_alpha.cli import app
 from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.evaluate import evaluate_model
 from hf_alpha.objectives.tokenizers import make_tokenizer
@@ -20,20 +17,23 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
     train(recipe(tmp_path, "class", data))
     out = str(tmp_path / "out")
     (tmp_path / "out" / "recipe.yaml").rename(tmp_path / "recipe.yaml")
-    none = CliRunner().invoke(app, ["evaluate", out])
-    assert "has no recipe.yaml that says what it is trained for" in str(none.exception)
+    assert "has no recipe.yaml that says what it is trained" in hf_alpha("evaluate", out).error
     (tmp_path / "recipe.yaml").rename(tmp_path / "out" / "recipe.yaml")
-    asked = CliRunner().invoke(app, ["solve", "x", "--model", out, "--task", "text"])
-    assert "holds a BertForSequenceClassification, which does not answer" in str(asked.exception)
-    told = CliRunner().invoke(app, ["info", out])
-    assert "bert, an encoder (BertForSequenceClassification)" in told.output
-    no_test = CliRunner().invoke(app, ["evaluate", out])
-    assert "name a file of pairs with --data" in str(no_test.exception)
-    by = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], "--by", "length"])
-    assert "has no column 'length'" in str(by.exception)
-    for option, value in [("--samples", "3"), ("--covariance", "3"), ("--task", "text")]:
-        told = CliRunner().invoke(app, ["evaluate", out, "--data", data["train"], option, value])
-        assert f"{option} is for models that write answers" in str(told.exception)
+    assert "bert, an encoder (BertForSequenceClassification)" in hf_alpha("info", out).out
+    with_data = ["evaluate", out, "--data", data["train"]]
+    for command, message in [
+        (
+            ["solve", "x", "--model", out, "--task", "text"],
+            "holds a BertForSequenceClassification, w",
+        ),
+        (["evaluate", out], "name a file of pairs with --data"),
+        ([*with_data, "--by", "length"], "has no column 'length'"),
+        *(
+            ([*with_data, option, value], f"{option} is for models that write answers")
+            for option, value in [("--samples", 3), ("--covariance", 3), ("--task", "text")]
+        ),
+    ]:
+        assert message in hf_alpha(*command).error
 
 
 def test_groups_leave_metrics_as_they_are(tmp_path):
@@ -46,14 +46,14 @@ def test_groups_leave_metrics_as_they_are(tmp_path):
     train(recipe(tmp_path, "class", data, {"max_steps": 30}))
     out, found = str(tmp_path / "out"), {}
     for by in ("kind", "number"):
-        done = CliRunner().invoke(app, ["evaluate", out, "--by", by, "--out", str(tmp_path / by)])
-        assert done.exit_code == 0, done.output
-        found[by] = json.loads((tmp_path / by / "metrics.json").read_text())["metrics"]["all"]
+        scores, _ = evaluated(tmp_path / "out", "--by", by, into=tmp_path / by)
+        found[by] = scores["metrics"]["all"]
     assert found["kind"] == found["number"]
-    holes = CliRunner().invoke(app, ["evaluate", out, "--by", "holes"])
-    assert "row 0: the column 'holes' holds nothing" in str(holes.exception)
-    every = CliRunner().invoke(app, ["evaluate", out, "--by", "which"])
-    assert "row 1: the column 'which' holds 'all', which is what all" in str(every.exception)
+    for by, message in [
+        ("holes", "row 0: the column 'holes' holds nothing: give a text"),
+        ("which", "row 1: the column 'which' holds 'all': give a text or a number"),
+    ]:
+        assert message in hf_alpha("evaluate", out, "--by", by).error
 
 
 def test_groups_of_a_class_that_the_data_declares(tmp_path):
@@ -64,7 +64,7 @@ def test_groups_of_a_class_that_the_data_declares(tmp_path):
     ).cast_column("target", kinds)
     aim, settings = Classes(), Data(train="rows.jsonl")
     config = BertConfig(
-        **{k: v for k, v in BERT.items() if k != "model_type"},
+        **SIZES,
         vocab_size=99,
         **aim.config_settings([rows], settings),
     )
@@ -81,8 +81,8 @@ def test_sequences_are_not_grouped(tmp_path):
     file = write_rows(tmp_path / "train.jsonl", [{"source": "one two three", "kind": "a"}] * 4)
     data = {"train": file, "test": file}
     train(recipe(tmp_path, {"name": "masked", "sentences": "none"}, data))
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out"), "--by", "kind"])
-    assert "metrics of sequences, not of rows" in str(done.exception)
+    error = hf_alpha("evaluate", tmp_path / "out", "--by", "kind").error
+    assert "metrics of sequences, not of rows" in error
 
 
 def test_reports_of_two_models_do_not_land_beside_their_weights(tmp_path):
@@ -92,11 +92,10 @@ def test_reports_of_two_models_do_not_land_beside_their_weights(tmp_path):
         (tmp_path / name).mkdir()
         train(recipe(tmp_path / name, "class", data, {"max_steps": 1}))
     models = [str(tmp_path / name / "out") for name in "ab"]
-    done = CliRunner().invoke(app, ["evaluate", *models, "--out", str(tmp_path / "report")])
-    assert done.exit_code == 0, done.output
+    done = hf_alpha("evaluate", *models, "--out", tmp_path / "report")
+    assert done.code == 0, done.err
     assert len(list((tmp_path / "report").rglob("metrics.json"))) == 2
     make_model().save_pretrained(tmp_path / "other")
-    done = CliRunner().invoke(app, ["evaluate", models[0], str(tmp_path / "other"), "--out", "no"])
-    assert "other writes answers, " in str(done.exception)
-    assert "out does not: evaluate them apart" in str(done.exception)
+    error = hf_alpha("evaluate", models[0], tmp_path / "other", "--out", "no").error
+    assert "other writes answers, " in error and "out does not: evaluate them apart" in error
     assert not list((tmp_path / "a").rglob("metrics.json"))

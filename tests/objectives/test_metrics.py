@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as sklearn
@@ -13,6 +13,7 @@ CLASSES = st.integers(2, 4).flatmap(
 NUMBERS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3)
 
 
+@settings(max_examples=25)
 @given(CLASSES)
 def test_metrics_of_classes_are_those_of_scikit_learn(pairs):
     found, right = np.array(pairs).T
@@ -26,6 +27,7 @@ def test_metrics_of_classes_are_those_of_scikit_learn(pairs):
     assert OF_CLASSES["f1"](found, right) == pytest.approx(first)
 
 
+@settings(max_examples=25)
 @given(NUMBERS)
 def test_correlations_are_those_of_scipy(pairs):
     found, right = np.array(pairs, float).T

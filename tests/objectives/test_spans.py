@@ -8,13 +8,12 @@ import pytest
 from datasets import Dataset
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from small_objectives import FOLNET, recipe, write_rows
+from small_objectives import FOLNET, evaluated, recipe, write_rows
 from transformers import AutoModelForQuestionAnswering
-from typer.testing import CliRunner
 
-from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
-from hf_alpha.objectives import squad
+from hf_alpha.objectives import metrics
+from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.spans import Spans
 from hf_alpha.objectives.tokenizers import make_tokenizer
@@ -37,6 +36,15 @@ def question(number: int, length: int, first: int | None, size: int = 2) -> dict
         answers = {"text": [" ".join(words[first : first + size])], "answer_start": [start]}
     asked = {"id": f"q{number}", "question": " who is it?", "context": context}
     return {**asked, "answers": answers}
+
+
+def answers(aim: Spans, rows: Dataset, made: Dataset, data: Data) -> list[dict]:
+    """What is recorded of a model that says exactly what is trained."""
+    scores = np.zeros((2, len(made), aim.max_length))
+    for number, window in enumerate(made):
+        for side, name in enumerate(("start_positions", "end_positions")):
+            scores[side, number, window[name]] = 9.0
+    return aim.records(Predictions(tuple(scores), None, rows, made), data, None)
 
 
 ASKED = [question(0, 9, 3), question(1, 50, 47), question(2, 40, None), question(3, 30, 0)]
@@ -63,11 +71,7 @@ def test_the_right_scores_give_the_right_answers(told, length, stride):
     assert max(map(len, made["input_ids"])) <= length
     trained = aim.features(rows, data, TOKENIZER, None)
     assert trained["start_positions"] == made["start_positions"]
-    scores = np.zeros((2, len(made), length))
-    for number, window in enumerate(made):
-        for side, name in enumerate(("start_positions", "end_positions")):
-            scores[side, number, window[name]] = 9.0
-    found = aim.records(tuple(scores), None, rows, made, data, None)
+    found = answers(aim, rows, made, data)
     assert [each["prediction"] for each in found] == [
         (row["answers"]["text"] or [""])[0] for row in rows
     ]
@@ -80,13 +84,11 @@ ANSWERS = st.lists(st.sampled_from(SOME)).map(" ".join)
 
 @given(ANSWERS, ANSWERS, st.lists(ANSWERS))
 def test_metrics_hold_what_the_benchmark_defines(one, two, more):
-    assert squad.exact(one, one) == squad.f1(one, one) == 1
-    assert squad.f1(one, two) == squad.f1(two, one)
-    assert squad.exact(one, two) <= squad.f1(one, two) <= 1
-    assert squad.best(squad.f1, one, [two, *more]) >= squad.best(squad.f1, one, [two]) or not (
-        squad.normalized(two)
-    )
-    assert squad.normalized(f"the {one.upper()}!") == squad.normalized(one)
+    exact, f1, best = metrics.exact_answer, metrics.f1_of_words, metrics.best_answer
+    assert exact(one, one) == f1(one, one) == 1
+    assert exact(one, two) <= f1(one, two) == f1(two, one) <= 1
+    assert best(f1, one, [two, *more]) >= best(f1, one, [two]) or not metrics.normalized(two)
+    assert metrics.normalized(f"the {one.upper()}!") == metrics.normalized(one)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +105,8 @@ def test_metrics_hold_what_the_benchmark_defines(one, two, more):
     ],
 )
 def test_metrics_by_hand(answer, right, exact, f1):
-    assert squad.best(squad.exact, answer, right) == exact
-    assert squad.best(squad.f1, answer, right) == pytest.approx(f1)
+    found = [metrics.best_answer(of, answer, right) for of in metrics.OF_ANSWERS.values()]
+    assert found == [exact, pytest.approx(f1)]
 
 
 NAMES = ["Ann", "Li Wu", "O'Neil", "x-9", "Dr. Ünal Jr.", "McX2"]
@@ -149,11 +151,7 @@ def test_answers_are_written_with_the_names_of_their_row(kind, told, first, size
                 0 <= start < stop or start == stop == -1 for start, stop in window["offsets"]
             )
         assert any(made["end_positions"])
-        scores = np.zeros((2, len(made), length))
-        for number, window in enumerate(made):
-            for side, name in enumerate(("start_positions", "end_positions")):
-                scores[side, number, window[name]] = 9.0
-        (record,) = aim.records(tuple(scores), None, rows, made, data, None)
+        (record,) = answers(aim, rows, made, data)
         answer = record["prediction"].strip()  # of a BPE, a space is in the token behind it
         assert answer == row["answers"]["text"][0]
     assert found[0] == found[1]
@@ -194,19 +192,14 @@ def test_spans_with_names_are_trained_and_evaluated(tmp_path, encoding):
     data = {"train": files[0], "validation": files[0], "test": files[0]}
     more = {"model": {**FOLNET, "symbol_encoding": encoding}, "symbols": SYMBOLS}
     train(recipe(tmp_path, aim, data, {"eval_strategy": "steps", "eval_steps": 4}, **more))
-    places = []
+    scores = []
     for file in files:
-        done = CliRunner().invoke(
-            app, ["evaluate", str(tmp_path / "out"), "--data", file, "--out", f"{file}-out"]
-        )
-        assert done.exit_code == 0, done.output
-        lines = (Path(f"{file}-out") / "predictions.jsonl").read_text().splitlines()
-        scores = [json.loads(line)["null_score"] for line in lines]
-        places.append(scores)
+        _, records = evaluated(tmp_path / "out", "--data", file, into=Path(f"{file}-out"))
         rows = [json.loads(line) for line in Path(file).read_text().splitlines()]
-        for line, row in zip(lines, rows, strict=True):
-            assert json.loads(line)["prediction"] in row["context"]
-    assert places[0] == pytest.approx(places[1], abs=1e-5)
+        for record, row in zip(records, rows, strict=True):
+            assert record["prediction"] in row["context"]
+        scores.append([record["null_score"] for record in records])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
 def test_squad_files_are_trained_and_evaluated(tmp_path):
@@ -233,10 +226,9 @@ def test_squad_files_are_trained_and_evaluated(tmp_path):
     seen = next(row for row in trainer.state.log_history if "eval_exact" in row)
     assert {"eval_loss", "eval_f1", "eval_f1_answerable", "eval_exact_unanswerable"} <= seen.keys()
     AutoModelForQuestionAnswering.from_pretrained(tmp_path / "out")
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
-    assert done.exit_code == 0 and "exact" in done.output, done.output
-    lines = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ASKED * 3]
+    found, records = evaluated(tmp_path / "out")
+    assert "exact" in found["metrics"]["all"]
+    assert [record["id"] for record in records] == [row["id"] for row in ASKED * 3]
 
 
 def test_what_cannot_be_answered_is_said(tmp_path):
@@ -250,8 +242,8 @@ def test_what_cannot_be_answered_is_said(tmp_path):
         with pytest.raises(RecipeError, match=re.escape(message)):
             train(recipe(tmp_path, {"name": "span", "max_length": 64, **aim}, {"train": file}))
     answers = {"text": ["w1", "w2"], "answer_start": [2]}
-    for column, value in [("question", None), ("context", None), ("answers", None),
+    for column, value in [("question", None), ("context", 3), ("answers", None),
                           ("answers", answers)]:  # fmt: skip
-        file = write_rows(tmp_path / "rows.jsonl", [*ASKED, {**ASKED[0], column: value}])
-        with pytest.raises(RecipeError, match=f"row 4: the column '{column}' holds .*: give a "):
-            train(recipe(tmp_path, {"name": "span", "max_length": 64}, {"train": file}))
+        row = {**ASKED[0], column: value}
+        with pytest.raises(ValueError, match=f"row 4: the column '{column}' holds .*: give a "):
+            Spans().plain_texts(row, 4, Data(train="rows.jsonl"))

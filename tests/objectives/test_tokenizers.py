@@ -1,17 +1,14 @@
 """Recipes with a transducer: from its lexicon to what the model sees, and to its checkpoints."""
 
-import json
 import random
 
 import pytest
 import torch
 from datasets import Dataset
-from small_objectives import BERT, FOLNET, recipe, relations, write_rows
+from small_objectives import BERT, FOLNET, evaluated, recipe, relations, write_rows
 from transformers import AutoConfig, AutoTokenizer, BertConfig
-from typer.testing import CliRunner
 
 from hf_alpha import GeometricTokenizer
-from hf_alpha.cli import app
 from hf_alpha.loading import load_parts
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.objectives.classes import Classes
@@ -64,9 +61,7 @@ def test_a_model_learns_what_only_the_lexicon_tells_and_keeps_it(expressions, tm
     train(made, say=said.append)
     assert "segments: 1 labels: MWE" in said
     (tmp_path / "lexicon.tsv").unlink()  # the checkpoint has it
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "out" / "evaluation" / "metrics.json").read_text())
+    found, _ = evaluated(tmp_path / "out")
     f1 = found["metrics"]["all"]["f1"]
     assert f1 < 0.75 if attention == "none" else f1 > 0.95
     assert AutoConfig.from_pretrained(tmp_path / "out").segment_labels == ["MWE"]
@@ -171,26 +166,16 @@ def test_rows_without_segments_may_come_first(tmp_path):
     ("objective", "more", "message"),
     [
         ("span", {"transducer": "fst"}, "the objective 'span' does not take a 'transducer'"),
-        (
-            "answer",
-            {"transducer": "fst", "model": {}},
-            "'transducer' is for an objective that does",
-        ),
+        ("answer", {"transducer": "fst", "model": {}}, "'transducer' is for an objective that doe"),
         ("class", {"transducer": {"lexicon": "nowhere.tsv"}}, "transducer: .*nowhere.tsv"),
         ("class", {"transducer": "nowhere"}, "transducer: .*nowhere"),
         ("class", {"transducer": {"lexicons": "a"}}, "transducer: .*unknown key 'lexicons'"),
-        (
-            "class",
-            {"model": {**GRAPH, "segment_labels": ["A"]}},
-            "model: 'segment_labels' follows from the key 'transducer'; drop it",
-        ),
-        (
-            "class",
-            {"transducer": "fst", "symbols": {"person": {"column": "people"}}},
-            "give either 'symbols' or a 'transducer', not both",
-        ),
+        ("class", {"model": {**GRAPH, "segment_labels": ["A"]}},
+         "model: 'segment_labels' follows from the key 'transducer'; drop it"),
+        ("class", {"transducer": "fst", "symbols": {"person": {"column": "people"}}},
+         "give either 'symbols' or a 'transducer', not both"),
     ],
-)
+)  # fmt: skip
 def test_transducers_that_cannot_be_used_are_refused(tmp_path, objective, more, message):
     file = write_rows(tmp_path / "train.jsonl", relations(9))
     data = {"train": file, "source": "story", "target": "kind"}

@@ -5,19 +5,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from datasets import ClassLabel, Dataset, Features, List, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import spans as reference
-from safetensors.torch import load_file
-from small_objectives import BERT, FOLNET, recipe, write_rows
+from small_objectives import (
+    BERT,
+    FOLNET,
+    SIZES,
+    cut_off,
+    evaluated,
+    recipe,
+    same_weights,
+    write_rows,
+)
 from small_tokenizers import CHARACTERS, WORDS, byte_level, unigram, word_level, word_piece
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
-from typer.testing import CliRunner
 
-from hf_alpha.cli import app
 from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
@@ -38,7 +44,7 @@ def test_spans_and_those_in_their_gaps():
     assert spans_of(["B-x", "I-x", "B-x", "I-y", "O"]) == {("x", (0, 1)), ("x", (2,)), ("y", (3,))}
 
 
-@settings(max_examples=1000)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_spans_are_those_of_the_reference(tags):
     found = reference.spans(tags)
@@ -72,7 +78,7 @@ def test_the_first_token_of_a_word_is_the_first_that_has_a_character_of_it(kind,
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     """Whatever is padded where and cut: a model that knows all tags says all that it sees."""
     rows = read_format("conll", WNUT)[: data.draw(st.integers(1, 30))]
@@ -80,13 +86,12 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     told, source = Dataset.from_list(rows), Data(train="rows.jsonl", source="source")
     tokenizer = make_tokenizer("wordpiece:300", [" ".join(row["source"]) for row in rows])
     tokenizer.padding_side = side
-    sizes = {key: value for key, value in BERT.items() if key != "model_type"}
-    config = BertConfig(**sizes, **aim.config_settings([told], source))
+    config = BertConfig(**SIZES, **aim.config_settings([told], source))
     made = aim.features(told, source, tokenizer, config, training=False)
     collate = aim.collator(tokenizer, BertForTokenClassification(config), 0)
     labels = collate(list(made))["labels"].numpy()
     said = np.where(labels < 0, data.draw(st.integers(0, 2)), labels)
-    records = aim.records(said, labels, told, made, source, config)
+    records = aim.records(Predictions(said, labels, told, made), source, config)
     for record, row, seen, ids in zip(records, rows, made["words"], made["input_ids"], strict=True):
         assert record["words"] == row["source"] and record["target"] == row["target"]
         kept = [tag if word in seen else "O" for word, tag in enumerate(row["target"])]
@@ -117,11 +122,8 @@ def test_models_learn_to_find_names_and_are_evaluated(tmp_path, model):
         assert seen["eval_f1"] > 0.8
     again = AutoModelForTokenClassification.from_pretrained(tmp_path / "out")
     assert set(again.config.label2id) > {"O", "B-person", "I-location"}
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out")])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "out" / "evaluation" / "metrics.json").read_text())
-    lines = (tmp_path / "out" / "evaluation" / "predictions.jsonl").read_text().splitlines()
-    pairs = [(one["prediction"], one["target"]) for one in map(json.loads, lines)]
+    found, records = evaluated(tmp_path / "out")
+    pairs = [(one["prediction"], one["target"]) for one in records]
     assert [target for _, target in pairs] == [row["target"] for row in read_format("conll", WNUT)]
     assert found["metrics"]["all"] == pytest.approx(reference.scores(pairs))
     assert found["metrics"]["all"]["f1"] == pytest.approx(seen["eval_f1"])
@@ -143,7 +145,7 @@ def with_names(told, names: list[str]) -> dict:
 
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["words", "characters", "wordpiece:300", "bpe:300"])
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(NAMED_TEXTS, st.permutations(NAMES), st.sampled_from([5, 64]))
 def test_a_name_is_one_token_and_no_renaming_changes_features(kind, told, names, length):
     """A word that is a name has one token, with its tag, whatever the name and its neighbours."""
@@ -200,25 +202,16 @@ def test_tags_of_names_are_learned_resumed_and_evaluated(tmp_path, monkeypatch, 
     symbols = {"person": rule}
     made = recipe(tmp_path, "token", data, steps, model=model, symbols=symbols)
     train(made)
-    weights = load_file(tmp_path / "out" / "model.safetensors")
-    for file in (tmp_path / "out").glob("*.*"):
-        file.unlink() if file.is_file() else None
-    (tmp_path / "out" / "checkpoint-4" / "trainer_state.json").unlink()  # as if cut off
-    said = []
+    weights, said = cut_off(tmp_path / "out", 4), []
     train(made, say=said.append)
-    again = load_file(tmp_path / "out" / "model.safetensors")
     assert any("resuming" in line and "step 2" in line for line in said)
-    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    assert same_weights(weights, tmp_path / "out")
     records = []
     for name, file in files.items():
-        out = str(tmp_path / f"found-{name}")
-        told_so = ["evaluate", str(tmp_path / "out"), "--data", file, "--out", out]
-        done = CliRunner().invoke(app, told_so)
-        assert done.exit_code == 0, done.output
-        lines = (Path(out) / "predictions.jsonl").read_text().splitlines()
-        records.append([json.loads(line) for line in lines])
+        _, some = evaluated(tmp_path / "out", "--data", file, into=tmp_path / f"found-{name}")
         rows = [json.loads(line) for line in Path(file).read_text().splitlines()]
-        assert [record["words"] for record in records[-1]] == [row["source"] for row in rows]
+        assert [record["words"] for record in some] == [row["source"] for row in rows]
+        records.append(some)
     if model.get("symbol_encoding") in ("relational", "streams"):
         one, two = ([record["prediction"] for record in some] for some in records)
         assert one == two
@@ -245,13 +238,10 @@ def test_in_evaluation_a_tag_that_the_model_does_not_know_is_not_found(tmp_path,
     file = write_rows(tmp_path / "rows.jsonl", rows)
     changed = tmp_path / "out" / "recipe.yaml"
     changed.write_text(changed.read_text().replace("format: conll", "format: null"))
-    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "out"), "--data", file])
-    assert done.exit_code == 0, done.output
+    found, (record,) = evaluated(tmp_path / "out", "--data", file, into=tmp_path / "rows")
     assert "holds 'B-planet', which is no tag of the model" in caplog.text
-    assert "so it is with 1 words" in caplog.text
-    folder = tmp_path / "out" / "evaluation-rows"
-    assert json.loads((folder / "metrics.json").read_text())["metrics"]["all"]["recall"] == 0
-    assert json.loads((folder / "predictions.jsonl").read_text())["target"] == rows[0]["target"]
+    assert "so it is with 1 of 3: they count as wrong" in caplog.text
+    assert found["metrics"]["all"]["recall"] == 0 and record["target"] == rows[0]["target"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ def test_says_where_a_rule_is_wrong(pattern, message):
     with pytest.raises(ValueError) as error:
         Transducer.compile(lexicon, [Rule("/[0-9]{1,2}/", "DAY"), Rule(pattern, "OWN")])
     assert str(error.value).startswith(f"rule 2, {pattern!r}, {message}")
+    with pytest.raises(ValueError, match=r"rule 1, 'a', column 1: its label '' is empty"):
+        Transducer.compile(rules=[Rule("a", "")])
 
 
 @pytest.mark.parametrize(
@@ -54,11 +56,6 @@ def test_expressions_that_take_very_long(monkeypatch):
 def test_repetitions_beyond_max_units_match_nothing(most):
     transducer = Transducer.compile(rules=[Rule("(a b c){99} d", "X")], max_units=most)
     assert len(transducer(f"{'a b c ' * 99} d").segments) == (most == 298)
-
-
-def test_label_of_a_rule():
-    with pytest.raises(ValueError, match=r"rule 1, 'a', column 1: its label '' is empty"):
-        Transducer.compile(rules=[Rule("a", "")])
 
 
 def test_signs_of_a_text_stand_in_quotes():

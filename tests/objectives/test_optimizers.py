@@ -3,8 +3,9 @@ import math
 
 import pytest
 import torch
+from transformers import TrainingArguments
 
-from hf_alpha.objectives.lamb import FusedAdam, FusedLamb
+from hf_alpha.objectives.optimizers import FusedAdam, FusedLamb, optimizer_of
 
 BETA1, BETA2, EPS, RATE = 0.9, 0.999, 1e-6, 0.01
 WEIGHTS = {"matrix": [30.0, -40.0, 0.5], "zeros": [0.0, 0.0], "bias": [0.3, -0.1]}
@@ -88,3 +89,16 @@ def test_what_is_saved_goes_on_alike():
             weight.grad = torch.arange(3.0) - step
             optimizer.step()
         assert weights[0].equal(weights[1])
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ("lambda", "no optimiser 'lambda' in pytorch_optimizer, nor among fused_adam, fused_lamb"),
+        ({"name": "lamb", "wings": 2}, "the optimiser 'lamb' takes no 'wings'"),
+        ({"name": "fused_lamb", "clamp": 10}, "the optimiser 'fused_lamb' takes no 'clamp'"),
+    ],
+)
+def test_optimisers_that_there_are_not(choice, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        optimizer_of(choice, TrainingArguments(tmp_path, use_cpu=True))
