@@ -9,11 +9,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from hf_alpha.tasks.text.infix import names_in, write_term
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_alpha.tasks.text import TextTask
-from hf_alpha.tasks.text.infix import names_in, write_term
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
 import anf

@@ -227,7 +227,7 @@ def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
     for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
         place = f"{task.own_check}, training pair {row} with its target as the answer"
         try:
-            verdict = task.ask(pair["problem"], pair["answer"], pair["answer"])
+            verdict, _ = task.ask(pair["problem"], pair["answer"], pair["answer"])
         except (TimeoutError, RuntimeError, ValueError) as error:
             raise ValueError(f"{place}: {error}") from error
         if not verdict.is_correct:

@@ -79,7 +79,8 @@ def drawn_task(task: str | Task) -> DrawnTask:
     task = get_task(task)
     if not isinstance(task, DrawnTask):
         raise ValueError(
-            f"{task.problems} are not drawn: name a file of pairs (--data, or data.train)"
+            f"{task.problems} are not drawn: name a file of pairs (--data, or data.train); what is "
+            "drawn is a hf_alpha.tasks.DrawnTask"
         )
     return task
 
@@ -135,7 +136,8 @@ def _check(task: Any) -> None:
     attributes = dict.fromkeys(name for base in bases for name in base.__annotations__)
     if missing := ", ".join(name for name in attributes if not hasattr(task, name)):
         raise ValueError(f"{_path(task)} lacks the attributes {missing}")
-    if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):
+    module, folder = f"{task.__module__}.", f"{_PACKAGE}.{task.name}."
+    if task.name in built_in_tasks() and not module.startswith(folder):
         raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
 
 

@@ -255,7 +255,7 @@ class TextTask(Task):
         if self.own_check is None:
             return Verdict.undecided if target is None else Verdict.wrong
         try:
-            verdict = self.ask(problem, answer, target, timeout)
+            verdict, _ = self.ask(problem, answer, target, timeout)
         except TimeoutError:
             return Verdict.timeout
         except (SolverCrashError, ValueError) as error:
@@ -276,25 +276,21 @@ class TextTask(Task):
         if self.own_check is None:
             return Explanation(("The task has no check of answers.",))
         try:
-            verdict, words = self._ask(problem, answer, None)
+            verdict, words = self.ask(problem, answer, None)
         except (TimeoutError, SolverCrashError, ValueError) as error:
             return Explanation((f"check {self.own_check}: {error}",))
         return Explanation((words or f"check {self.own_check} says {verdict}",))
 
-    def ask(self, problem: str, answer: str, target: str | None, timeout: float = 10.0) -> Verdict:
-        """Ask the user's own check.
+    def ask(
+        self, problem: str, answer: str, target: str | None, timeout: float = 10.0
+    ) -> tuple[Verdict, str | None]:
+        """Ask the user's own check for its verdict, and its words, if it gives any.
 
         Raises:
             TimeoutError: it takes longer than `timeout` seconds.
             SolverCrashError: it raised, with its error and the texts, or its process died.
             ValueError: it returned something that is no verdict.
         """
-        return self._ask(problem, answer, target, timeout)[0]
-
-    def _ask(
-        self, problem: str, answer: str, target: str | None, timeout: float = 10.0
-    ) -> tuple[Verdict, str | None]:
-        """Return the verdict of the user's own check, and its words, if it gives any."""
         assert self.own_check is not None
         texts = [str(problem), answer, target]
         reply, words = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]

@@ -34,8 +34,8 @@ def steps(names):
 
 @st.composite
 def traces(draw, names=NAMES):
-    found = draw(st.lists(steps(names), min_size=1, max_size=4))
-    return Trace(tuple(found), draw(st.integers(0, len(found) - 1)))
+    drawn = draw(st.lists(steps(names), min_size=1, max_size=4))
+    return Trace(tuple(drawn), draw(st.integers(0, len(drawn) - 1)))
 
 
 @given(traces(), st.sampled_from([None, "compact", "prefix", "infix"]))

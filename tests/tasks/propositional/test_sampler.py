@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 from hf_alpha.tasks.propositional.sampler import FormulaSampler
 
 
@@ -33,7 +33,7 @@ def is_trivial(tokens):
 
 
 @given(st.integers(1, 60), st.integers(1, 10), st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_size_is_exact_and_nothing_is_trivial(size, num_symbols, seed):
     sampler = FormulaSampler(tuple("abcdefghij"[:num_symbols]))
     if not sampler.is_feasible(size):

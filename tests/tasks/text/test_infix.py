@@ -1,10 +1,9 @@
 """Terms in infix notation are read as they are written."""
 
 import pytest
+from hf_alpha.tasks.text.infix import names_in, read_term, write_term
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hf_alpha.tasks.text.infix import names_in, read_term, write_term
 
 terms = st.recursive(
     st.sampled_from(["a1", "b2", "c3"]),

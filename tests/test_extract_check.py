@@ -1,7 +1,6 @@
 """Expressions that get a variable: which answers are right."""
 
 import pytest
-
 from hf_alpha.tasks.text.extract import check
 
 SOURCE = """extract a + b

@@ -3,11 +3,10 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hf_alpha.tasks.text.infix import names_in, read_term
 from hf_alpha.tasks.text.tseitin import check
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def value(formula, values):
