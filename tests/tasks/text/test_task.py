@@ -164,7 +164,7 @@ def test_own_checks(own: Path):
     assert verdict_of("share") is Verdict.correct and verdict_of("share", "x") is Verdict.wrong
     assert verdict_of("raises") is Verdict.undecided
     assert verdict_of("hangs", timeout=0.1) is Verdict.timeout
-    raised = r"check raised .* the problem 'a' with the answer 'b': KeyError: 'no such thing'"
+    raised = r"check failed on the problem 'a' with the answer 'b': KeyError: 'no such thing'"
     with pytest.raises(SolverCrashError, match=raised):
         TextTask(SYMBOLS, check="own_checks:raises").ask("a", "b", "c")
     with pytest.raises(TimeoutError, match=r"the check took more than 0\.1 s"):
@@ -179,7 +179,7 @@ def test_the_first_failure_of_a_check_is_told(own: Path, caplog):
     for problem in ("a b", "c d"):
         assert task.check(problem, "y x") is Verdict.undecided
     assert caplog.messages == [
-        "check own_checks:raises: the check raised an error on the problem 'a b' with the answer "
+        "check own_checks:raises: the check failed on the problem 'a b' with the answer "
         "'y x': KeyError: 'no such thing'; such answers stay undecided"
     ]
 
