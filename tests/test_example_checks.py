@@ -119,8 +119,7 @@ answers = st.lists(st.lists(literals, min_size=1, max_size=3), min_size=1, max_s
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from(["a & ~ b", "a | ( b & c )", "~ ( a | a )", "a | ~ a", "a & ~ a", "b"]),
-    answers,
+    st.sampled_from(["a & ~ b", "a | ( b & c )", "~ ( a | a )", "a | ~ a", "a & ~ a", "b"]), answers
 )
 def test_any_clauses_are_judged_as_by_a_table(source, clauses):
     answer = " ; ".join(" | ".join(clause) for clause in clauses)

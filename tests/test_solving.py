@@ -20,14 +20,7 @@ from hf_alpha.answer.base import Refutation, Solver
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solving import (
-    WINDOW,
-    Settings,
-    Solution,
-    _first_correct,
-    ask,
-    solve,
-)
+from hf_alpha.solving import WINDOW, Settings, Solution, _first_correct, ask, solve
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.ltl.grammar import LTL
@@ -99,13 +92,7 @@ def test_the_first_correct_answer_is_chosen(streams):
 
 
 def test_the_users_names_come_back_with_verdicts(streams):
-    done = asked(
-        streams,
-        "request & !grant",
-        "& x ! y",
-        "~p_1",
-        "&ab",
-    )
+    done = asked(streams, "request & !grant", "& x ! y", "~p_1", "&ab")
     assert done.code == 0, done.err
     assert done.out == (
         "request & !grant\n  correct    request 1 grant 0\n"
@@ -345,11 +332,7 @@ def test_bad_calls_say_what_is_wrong(streams, tmp_path, monkeypatch, arguments, 
 
 
 def test_ltl_says_what_it_rewrites(ltl):
-    done = asked(
-        ltl,
-        "G(request -> F grant)",
-        "& a",
-    )
+    done = asked(ltl, "G(request -> F grant)", "& a")
     assert done.out == (
         "G(request -> F grant)\n"
         "  read as    !(1 U (request & !(1 U grant)))\n"
@@ -373,12 +356,7 @@ def test_the_model_is_given_what_read_as_shows(formula, ltl):
 
 
 def test_a_formula_is_read_once(ltl, readings):
-    done = asked(
-        ltl,
-        "--top",
-        "3",
-        "G(alarm -> F reset)",
-    )
+    done = asked(ltl, "--top", "3", "G(alarm -> F reset)")
     assert "  read as    !(1 U (alarm & !(1 U reset)))\n" in done.out
     assert [text for text in readings if "alarm" in text] == ["G(alarm -> F reset)"]
 

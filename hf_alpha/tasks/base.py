@@ -456,11 +456,7 @@ class DrawnTask(Task):
         return False
 
     def sample(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        constant_priority: float = 0.0,
+        self, rng: random.Random, size: int, symbols: Sequence[str], constant_priority: float = 0.0
     ) -> str:
         """Draw a problem of exactly `size` tokens; `draw` describes the arguments."""
         return self.write(self.draw(rng, size, symbols, constant_priority=constant_priority))

@@ -293,8 +293,8 @@ def test_a_part_that_is_not_refuted_in_time_is_left_out_of_no_core():
 def test_a_decision_about_many_names_keeps_what_there_was_no_time_to_leave_out():
     names = [f"n{number}" for number in range(10_000)]
     problem, start = TASK.read(" & ".join(names)), time.process_time()
-    decision = TASK.decide(problem, 1)
-    assert time.process_time() - start < 6  # to try each takes longer
+    decision = TASK.decide(problem, 2)
+    assert time.process_time() - start < 9  # to try each takes longer
     assert TASK.check(problem, decision.answer).is_correct
 
 
