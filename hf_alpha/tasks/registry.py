@@ -14,7 +14,7 @@ DEFAULT_TASK = "propositional"
 """What the command line solves unless told otherwise."""
 ENTRY_POINTS = "hf_alpha.tasks"
 """Group of the entry points by which packages offer tasks: `name = "package.module:Class"`."""
-OWN = "package.module:Class"
+CLASS_PATH = "package.module:Class"
 
 _PACKAGE = "hf_alpha.tasks"
 _registered: dict[str, type[Task]] = {}
@@ -61,12 +61,12 @@ def get_task(task: str | Task) -> Task:
         import_module(f"{_PACKAGE}.{task}")
         return _registered[task]()
     if ":" in task:
-        return _own_task(task)()
+        return _imported_task(task)()
     if task in (offered := _offered_tasks()):
-        return _own_task(offered[task], called=task)()
+        return _imported_task(offered[task], called=task)()
     raise ValueError(
-        f"unknown task {task!r}: choose one of {', '.join(task_names())}, or write {OWN} for one "
-        "of your own"
+        f"unknown task {task!r}: choose one of {', '.join(task_names())}, or write {CLASS_PATH} "
+        "for one of your own"
     )
 
 
@@ -113,9 +113,9 @@ def _offered_tasks() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def _own_task(path: str, called: str | None = None) -> type[Task]:
+def _imported_task(path: str, called: str | None = None) -> type[Task]:
     """Import the class of a task, which its entry point, if any, gives the name `called`."""
-    task: type[Task] = own_object(path, "task", OWN)
+    task: type[Task] = own_object(path, "task", CLASS_PATH)
     _check(task)
     if called not in (None, task.name):
         raise ValueError(

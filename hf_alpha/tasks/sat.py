@@ -4,7 +4,7 @@ Gates are Tseitin's, shared where their inputs are equal, and none is made where
 constant. A literal is a number, its negation the number with the other sign; 1 is *true*.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -81,7 +81,7 @@ class Circuit:
                 literals[token] = self.variable()
             return literals[token]
 
-        operators = {
+        operators: dict[str, Callable[..., int]] = {
             "!": lambda x: -x,
             "&": self.and_,
             "|": self.or_,

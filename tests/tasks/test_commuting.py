@@ -70,7 +70,7 @@ def test_forms_are_equal_exactly_for_equivalent_formulas(name, tokens, size):
         except FormulaError:
             continue
         forms.setdefault(slow_form(task, formula), set()).add(task.canonical_form(formula))
-    assert len(forms) > 100 and all(len(found) == 1 for found in forms.values())
+    assert len(forms) > 100 and all(len(texts) == 1 for texts in forms.values())
     assert len(set.union(*forms.values())) == len(forms)
 
 

@@ -34,6 +34,8 @@ PART_TURN, PART_TIME = 0.05, 2.0
 Solver = Callable[[Sequence[str], Sequence[str], float], Trace | None]
 Result = TypeVar("Result")
 
+_process = SolverProcess(Path(bounded_worker.__file__))
+
 
 def find_trace(
     tokens: Sequence[str], symbols: Sequence[str], timeout: float = TIMEOUT
@@ -85,9 +87,6 @@ REFUTERS: dict[str, Callable[[Sequence[str], float], bool]] = {
     "Spot": lambda tokens, seconds: not spot.is_satisfiable(tokens, seconds),
 }
 """Of parts. That bounded search refutes the whole says nothing of what it can do for a part."""
-
-
-_process = SolverProcess(Path(bounded_worker.__file__))
 
 
 class UndecidedError(Exception):

@@ -8,7 +8,7 @@ literal after another. Which large shape of two steps or more is the first, boun
 most formulas that get there have none.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -242,7 +242,7 @@ def _solve(
                 values.insert(0, after)
         return tuple(values)
 
-    operators = {
+    operators: dict[str, Callable[..., tuple[int, ...]]] = {
         "!": lambda a: tuple(-x for x in a),
         "X": lambda a: (*a[1:], a[loop]),
         "&": lambda a, b: tuple(map(circuit.and_, a, b)),

@@ -57,11 +57,11 @@ def satisfying_shape(tokens, symbols: list[str], most: int) -> tuple[int, int] |
 @settings(max_examples=100, deadline=None)
 def test_it_finds_the_first_shape_that_trying_all_words_finds(seed, size):
     tokens = draw(random.Random(seed), size, "ab")
-    found = bounded_worker.search(tokens, 3)
+    word = bounded_worker.search(tokens, 3)
     shape = satisfying_shape(tokens, TASK.symbols_in(tokens), 3)
-    assert (len(found[0]), found[1]) == shape if isinstance(found, tuple) else shape is None
-    if isinstance(found, tuple):
-        assert satisfies(tokens, list(map(set, found[0])), found[1])
+    assert (len(word[0]), word[1]) == shape if isinstance(word, tuple) else shape is None
+    if isinstance(word, tuple):
+        assert satisfies(tokens, list(map(set, word[0])), word[1])
         assert lasso.decide(tokens, find(tokens)) is True
 
 

@@ -81,8 +81,8 @@ def test_ltl_distribution_is_that_of_the_trees_that_spot_does_not_shrink():
     ours = [re.sub("[a-e]", "s", f) for f in drawn]
     assert len(theirs) > 10_000
     for seen in (str, lambda f: f[0], lambda f: [len(f) - sum(map(f.count, "01s"))], binary_splits):
-        expected, found = shares(map(seen, theirs)), shares(map(seen, ours))
-        assert max(abs(expected[key] - found[key]) for key in expected | found) < 0.015
+        expected, actual = shares(map(seen, theirs)), shares(map(seen, ours))
+        assert max(abs(expected[key] - actual[key]) for key in expected | actual) < 0.015
     leaves = shares(re.sub("[^a-e]", "", f) for f in drawn)
     assert all(abs(leaves[symbol] - 1 / 5) < 0.01 for symbol in "abcde")
 

@@ -157,8 +157,8 @@ def test_traces_that_are_found_satisfy():
     for text in ("a & X !a & X X G !a", "GFa & GF!a & GF(a & b)", "F(request & X !request)"):
         assert spot.is_satisfiable(parse(text))
         for options in (spot.FAST, None):
-            found = spot.find_trace(parse(text), options=options)
-            assert spot.holds(parse(text), found, reference=True)
+            answer = spot.find_trace(parse(text), options=options)
+            assert spot.holds(parse(text), answer, reference=True)
     assert spot.find_trace(parse("Fa & G!a")) is None and not spot.is_satisfiable(parse("Fa & G!a"))
 
 

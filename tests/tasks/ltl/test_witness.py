@@ -126,8 +126,8 @@ def test_tables_and_sat_find_the_same_shape(seed, size):
     ],
 )
 def test_examples(formula, expected):
-    found = find(LTL.parse(formula, "infix"))
-    assert (None if found is None else write_trace(found)) == expected
+    trace = find(LTL.parse(formula, "infix"))
+    assert (None if trace is None else write_trace(trace)) == expected
 
 
 @needs_spot

@@ -14,12 +14,12 @@ def operands(tokens, start):
     """Return the operands of the node at `start` and the index behind it."""
     if tokens[start] not in "!&|=^":
         return [], start + 1
-    found, end = [], start + 1
+    children, end = [], start + 1
     for _ in range(PROPOSITIONAL.operators[tokens[start]]):
         _, behind = operands(tokens, end)
-        found.append(tokens[end:behind])
+        children.append(tokens[end:behind])
         end = behind
-    return found, end
+    return children, end
 
 
 def is_trivial(tokens):

@@ -63,7 +63,7 @@ class Metric:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a user's module, from which a command is started."""
     (tmp_path / "own_checks.py").write_text(CHECKS)
     monkeypatch.chdir(tmp_path)
@@ -145,7 +145,7 @@ def test_what_new_names_are_called_makes_no_difference(answer, verdict, distance
     assert task.distance(source, answer, target) == distance
 
 
-def test_own_checks(own: Path):
+def test_own_checks(checks: Path):
     def verdict_of(
         name: str, answer: str = "y x", target: str | None = "x y", timeout: float = 10
     ) -> Verdict:
@@ -173,7 +173,7 @@ def test_own_checks(own: Path):
         TextTask(SYMBOLS, check="own_checks:missing").ask("a", "b", "c")
 
 
-def test_the_first_failure_of_a_check_is_told(own: Path, caplog):
+def test_the_first_failure_of_a_check_is_told(checks: Path, caplog):
     task = TextTask(SYMBOLS, check="own_checks:raises")
     task.forget_checks()
     for problem in ("a b", "c d"):
@@ -184,7 +184,7 @@ def test_the_first_failure_of_a_check_is_told(own: Path, caplog):
     ]
 
 
-def test_own_measures(own: Path):
+def test_own_measures(checks: Path):
     measures = {"length": "own_checks:lengths", "count": "own_checks:Metric"}
     assert TextTask(SYMBOLS, measures=measures).measured(["a", "bc"], ["ab", "cd"]) == {
         "shorter": 1.0,
@@ -211,7 +211,7 @@ def test_nothing_is_drawn():
     assert task.random_answer("x y", random.Random(0)) == "x y"
 
 
-def test_a_check_says_why(own):
+def test_a_check_says_why(checks):
     """In words of its own beside the verdict; without them the verdict is named."""
     task = TextTask(SYMBOLS, check="own_checks:says_why")
     assert task.check("x y", "abc") == Verdict.correct
