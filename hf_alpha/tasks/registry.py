@@ -127,18 +127,23 @@ def _imported_task(path: str, called: str | None = None) -> type[Task]:
 
 def _check(task: Any) -> None:
     """Refuse what is no class of a task that can be made and used under its name."""
+    if fault := _fault(task):
+        raise ValueError(f"{_path(task)} {fault}")
+
+
+def _fault(task: Any) -> str | None:
     if not isinstance(task, type) or not issubclass(task, Task):
-        raise ValueError(f"{_path(task)} is no subclass of hf_alpha.tasks.Task")
+        return "is no subclass of hf_alpha.tasks.Task"
     if isabstract(task):
-        missing = ", ".join(sorted(task.__abstractmethods__))
-        raise ValueError(f"{_path(task)} is abstract: it lacks the methods {missing}")
+        return f"is abstract: it lacks the methods {', '.join(sorted(task.__abstractmethods__))}"
     bases = [base for base in reversed(task.__mro__) if base.__module__ == Task.__module__]
     attributes = dict.fromkeys(name for base in bases for name in base.__annotations__)
     if missing := ", ".join(name for name in attributes if not hasattr(task, name)):
-        raise ValueError(f"{_path(task)} lacks the attributes {missing}")
+        return f"lacks the attributes {missing}"
     module, folder = f"{task.__module__}.", f"{_PACKAGE}.{task.name}."
     if task.name in built_in_tasks() and not module.startswith(folder):
-        raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
+        return f"has a name that is taken: the task {task.name!r} is built in: choose another name"
+    return None
 
 
 def _path(task: Any) -> str:

@@ -78,9 +78,6 @@ def generalised(
         symbols: the formula's symbols by first occurrence.
         word: what is true at each step.
         loop: index of the first step that is repeated.
-
-    Raises:
-        ValueError: the word does not satisfy the formula.
     """
     literals = [
         (step, number, symbol in truths)
@@ -89,8 +86,7 @@ def generalised(
     ]
     numbered = _numbered(tokens, symbols)
     kept_literals = _fewest_literals(numbered, len(symbols), len(word), loop, literals)
-    if kept_literals is None:
-        raise ValueError(f"no lasso of {len(word)} steps that returns to step {loop} satisfies it")
+    assert kept_literals is not None, "the word satisfies the formula"
     return _trace(kept_literals, symbols, len(word), loop)
 
 

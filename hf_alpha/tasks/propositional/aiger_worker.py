@@ -82,8 +82,7 @@ def _reduced_model(tokens: Sequence[str]) -> dict[str, bool] | None:
         return None
     solver = aiger_sat.SolverWrapper()
     solver.add_expr(build(tokens, negate=True))
-    if solver.is_sat(assumptions=model):
-        raise AssertionError(f"py-aiger-sat gave {model}, which is no model of {tokens}")
+    assert not solver.is_sat(assumptions=model), f"{model} is no model of {tokens}"
     return {name: bool(value) for name, value in solver.get_unsat_core().items()}
 
 
