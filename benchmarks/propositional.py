@@ -42,7 +42,7 @@ import measure
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.base import _read
 from hf_alpha.tasks.propositional import PropositionalTask
-from hf_alpha.tasks.propositional.assignment import read_assignment, write_assignment
+from hf_alpha.tasks.propositional.notation import read_assignment, write_assignment
 from peers.python_sat import Formula
 
 TASK = PropositionalTask()

@@ -27,7 +27,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.solving import Settings, Solution, ask
 from hf_alpha.tasks import Problem, get_task
 from hf_alpha.tasks.checking import check_answer
-from hf_alpha.tasks.ltl import bounded, spot
+from hf_alpha.tasks.ltl import decide, spot
 from hf_alpha.tasks.solver_process import SolverCrashError
 
 TASK = get_task("ltl")
@@ -55,7 +55,7 @@ def hard(seed: int) -> Iterator[Problem]:
     """Random formulas that need `HARD_STEPS` steps or more."""
     for problem in drawn(seed, 50, 5):
         try:
-            trace = bounded.find_trace(problem.tokens, problem.symbols, 2)
+            trace = decide.find_trace(problem.tokens, problem.symbols, 2)
         except TimeoutError:
             continue
         if trace is not None and len(trace.steps) >= HARD_STEPS:
@@ -88,7 +88,7 @@ def ways(model: tuple[Any, Any], limit: float) -> dict[str, Way]:
         return solution.is_decided
 
     def by_search(problem: Problem) -> bool:
-        bounded.find_trace(problem.tokens, problem.symbols, limit)
+        decide.find_trace(problem.tokens, problem.symbols, limit)
         return True
 
     def by_spot(options: Sequence[str] | None) -> Way:

@@ -22,7 +22,7 @@ from hf_alpha import CanonicalNames
 from hf_alpha.data.read import load as load_data
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
-from hf_alpha.tasks.propositional.assignment import write_assignment
+from hf_alpha.tasks.propositional.notation import write_assignment
 from hf_alpha.train import train
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -507,7 +507,7 @@ def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
         assert (target is None) == (not task.is_satisfiable(tokens))
         for values in (target, {}, {name: rng.random() < 0.5 for name in names}):
             if values is not None:
-                verdict = task.check(problem, write_assignment(values), solver="truth_table")
+                verdict = task.check(problem, write_assignment(values))
                 assert formula.implied_by(values) == (verdict == "correct")
         if target is not None:
             assert formula.implied_by(target)
@@ -955,7 +955,8 @@ def test_new_names_counts_right_answers_whatever_new_names_are_called():
 @pytest.mark.parametrize("task", NEW_NAMES.TASKS)
 def test_new_names_renames_source_and_target_alike(task):
     drawn = importlib.import_module(task)  # of examples/tasks
-    check = importlib.import_module(f"hf_alpha.tasks.text.{task}").check
+    module, _, name = read_recipe(f"text/{task}").check.partition(":")
+    check = getattr(importlib.import_module(module), name)
     row = drawn.draw(random.Random(0), drawn.UNSEEN, *drawn.FILES.test[-1])
     pairs = {name: change(row, drawn) for name, change in NEW_NAMES.NAMES.items()}
     for pair in pairs.values():

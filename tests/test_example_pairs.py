@@ -4,6 +4,7 @@ import json
 import random
 import re
 import sys
+from functools import cache
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -12,23 +13,26 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.text import TextTask
-from hf_alpha.tasks.text.infix import names_in, write_term
+from hf_alpha.tasks.text.anf import names_in
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
 import anf
 import extract
 import proofs
 import tseitin
-from pair_files import PairFiles, draw_term, letter_names, shape, spread
+from pair_files import PairFiles, draw_term, letter_names, shape, spread, write_term
 
 TASKS = {task.__name__: task for task in (anf, tseitin, extract, proofs)}
 tasks = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 seeds = st.integers(0, 2**32)
 
 
+@cache
 def check_of(task):
-    return import_module(f"hf_alpha.tasks.text.{task.__name__}").check
+    module, _, name = read_recipe(f"text/{task.__name__}").check.partition(":")
+    return getattr(import_module(module), name)
 
 
 def drawn(task, seed):
@@ -125,10 +129,10 @@ def test_the_check_of_a_recipe_runs(name):
     """In the process that checks have, as a recipe names it."""
     task = TASKS[name]
     row = drawn(task, 1)
-    asked = TextTask(check=f"hf_alpha.tasks.text.{name}:check")
+    asked = TextTask(check=read_recipe(f"text/{name}").check)
     answer = f" {row['target']}" if name == "extract" else row["target"].replace(" ;", "  ;")
     assert asked.check(row["source"], row["target"], row["target"]) == "exact"
-    assert asked.ask(row["source"], answer, None) == "correct"
+    assert asked.ask(row["source"], answer, None) == ("correct", None)
     assert asked.check(row["source"], "nothing", row["target"]) == "wrong"
 
 

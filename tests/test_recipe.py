@@ -399,7 +399,7 @@ def test_what_is_said_of_a_text_reaches_its_task(tmp_path):
     file = tmp_path / "own.yaml"
     file.write_text(OWN)
     task = read_recipe(file, ["check=own:check", "ignore_whitespace=true"]).solved
-    assert (task.own_check, task.ignore_whitespace) == ("own:check", True)
+    assert (task.check_path, task.ignore_whitespace) == ("own:check", True)
     for change, message in [
         ("check=nowhere", "write package.module:function"),
         ("symbols={x: {pattern: '('}}", "symbols: 'x': the pattern"),

@@ -383,7 +383,7 @@ def test_checks_of_the_package_itself_need_no_trust(tmp_path):
     """They judge an answer and do nothing else; nothing else in the package counts."""
     from hf_alpha.trust import refused_code
 
-    for task in ("anf", "extract", "proofs", "tseitin"):
+    for task in ("anf", "proofs"):
         assert not refused_code(tmp_path, {"check": f"hf_alpha.tasks.text.{task}:check"})
         assert callable(import_module(f"hf_alpha.tasks.text.{task}").check)
     names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release",

@@ -9,10 +9,9 @@
 import random
 from collections.abc import Sequence
 
-from pair_files import Row, draw_term, files_of_operations, spread
+from pair_files import Row, draw_term, files_of_operations, spread, write_term
 
-from hf_alpha.tasks.text.anf import OPERATORS
-from hf_alpha.tasks.text.infix import Term, write_term
+from hf_alpha.tasks.text.anf import OPERATORS, Term
 
 MOST_OPERATIONS = 7
 

@@ -4,16 +4,15 @@
 
 The source is `extract total + rate` and, below it, a function in which that expression stands more
 than once; the answer is the function with `size = total + rate` before it is used.
-`hf_alpha.tasks.text.extract:check` says which answers are right.
+`extract_check` says which answers are right.
 """
 
 import ast
 import random
 from collections.abc import Sequence
 
+from extract_check import OPERATORS, ORDER, Replace
 from pair_files import PairFiles, Row, spread
-
-from hf_alpha.tasks.text.extract import OPERATORS, ORDER, Replace
 
 LOCALS, READS = 2, 7
 """Variables of a function, and how often parameters are read in it, whatever their number."""

@@ -15,7 +15,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from hf_alpha.folders import write_text
-from hf_alpha.tasks.text.infix import Term
+from hf_alpha.tasks.text.anf import Term
 
 Row = dict[str, Any]
 Size = tuple[int, ...]
@@ -47,6 +47,17 @@ def draw_term(rng: random.Random, leaves: Sequence[str], operators: Sequence[str
     middle = rng.randint(1, len(leaves) - 1)
     left, right = (draw_term(rng, part, operators) for part in (leaves[:middle], leaves[middle:]))
     return rng.choice(operators), left, right
+
+
+def write_term(term: Term, inner: bool = False) -> str:
+    """Write a term; `inner` is whether it stands in another one."""
+    if isinstance(term, str):
+        return term
+    if len(term) == 2:
+        return f"{term[0]} {write_term(term[1], True)}"
+    operator, left, right = term
+    text = f"{write_term(left, True)} {operator} {write_term(right, True)}"
+    return f"( {text} )" if inner else text
 
 
 @dataclass(frozen=True)

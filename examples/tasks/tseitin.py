@@ -4,16 +4,16 @@
 
 `a1 & ~ ( b2 | c3 )` becomes clauses of literals, with a new name for each operation: here
 `~ d4 | b2 | c3 ; d4 | ~ b2 ; d4 | ~ c3 ; ~ e5 | a1 ; ...`, and at the end the literal that stands
-for the whole. `hf_alpha.tasks.text.tseitin:check` says which answers are right.
+for the whole. `tseitin_check` says which answers are right.
 """
 
 import random
 from collections.abc import Sequence
 
-from pair_files import Row, draw_term, files_of_operations, spread
+from pair_files import Row, draw_term, files_of_operations, spread, write_term
+from tseitin_check import OPERATORS
 
-from hf_alpha.tasks.text.infix import Term, write_term
-from hf_alpha.tasks.text.tseitin import OPERATORS
+from hf_alpha.tasks.text.anf import Term
 
 MOST_OPERATIONS = 5
 NEGATED = 0.3

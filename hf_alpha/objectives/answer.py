@@ -225,9 +225,9 @@ def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
         return
     task.forget_checks()
     for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
-        place = f"{task.own_check}, training pair {row} with its target as the answer"
+        place = f"{task.check_path}, training pair {row} with its target as the answer"
         try:
-            verdict = task.ask(pair["problem"], pair["answer"], pair["answer"])
+            verdict, _ = task.ask(pair["problem"], pair["answer"], pair["answer"])
         except (TimeoutError, RuntimeError, ValueError) as error:
             raise ValueError(f"{place}: {error}") from error
         if not verdict.is_correct:
@@ -236,7 +236,7 @@ def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
 
 def _try_measures(task: Any, pairs: OwnPairs) -> None:
     """Ask the user's own measures, if there are some, about targets: before hours of training."""
-    if not task.own_measures:
+    if not task.measure_paths:
         return
     targets = [pair["answer"] for pair in own_rows(pairs.train, task, TRIED)]
     task.measured(targets, targets)

@@ -17,7 +17,7 @@ from .decision import Decision
 from .explanation import Explanation
 from .problem import Problem
 from .sampling import Sampler
-from .solver_process import MissingSolverError, SolverCrashError
+from .solver_process import SolverCrashError
 
 logger = logging.getLogger(__name__)
 
@@ -103,16 +103,6 @@ class Task(ABC):
     released_model: ClassVar[str | None] = None
     decides: ClassVar[bool] = False
     held_out: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Have a class that draws problems as a `Task`, as those for version 0.2, go on working."""
-        super().__init_subclass__(**kwargs)
-        if cls.__module__ != __name__ and Task in cls.__bases__ and hasattr(cls, "draw"):
-            cls.__bases__ = tuple(DrawnTask if base is Task else base for base in cls.__bases__)
-            warn_once(
-                f"{cls.__module__}:{cls.__qualname__} draws problems: have it subclass "
-                "hf_alpha.tasks.DrawnTask in place of Task, which the next version asks for"
-            )
 
     def configured(self, **settings: Any) -> "Task":
         """Return the task with what a recipe says of it: `symbols`, `check` and the like.
@@ -354,30 +344,6 @@ def words_of(text: str, names: Container[str]) -> list[str] | None:
     return words if spaced else None
 
 
-def solver_verdict(ask: Callable[[], bool]) -> Verdict:
-    """Judge an answer by a solver's yes or no; one that fails or is missing leaves it undecided.
-
-    Of a missing one the log warns, once in a process.
-    """
-    try:
-        return Verdict.correct if ask() else Verdict.wrong
-    except MissingSolverError as error:
-        warn_once(f"answers stay undecided: {error}")
-        return Verdict.undecided
-    except SolverCrashError:
-        return Verdict.undecided
-    except TimeoutError:
-        return Verdict.timeout
-
-
-def solver_proof(ask: Callable[[], bool]) -> bool | None:
-    """Take yes or no from a solver; where it fails or is missing, None."""
-    try:
-        return ask()
-    except (MissingSolverError, SolverCrashError, TimeoutError):
-        return None
-
-
 def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> Answer | None:
     """Take a target from a solver; where it fails or runs out of time, None and a warning."""
     try:
@@ -408,12 +374,16 @@ class DrawnTask(Task):
         sizes: the papers' smallest and largest size.
         alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
+        hard: a dataset card's text on hard problems; empty for a task that has none.
+        hardest: the largest `hardness` that `is_hard` knows.
     """
 
     targets: ClassVar[Mapping[str, str]]
     sizes: ClassVar[tuple[int, int]] = (1, 35)
     alpha: ClassVar[float] = 0.0
     constant_priority: ClassVar[float] = 0.0
+    hard: ClassVar[str] = ""
+    hardest: ClassVar[int] = 1
 
     @abstractmethod
     def is_feasible(
@@ -454,25 +424,30 @@ class DrawnTask(Task):
         symbols: Sequence[str],
         constant_priority: float = 0.0,
     ) -> list[str]:
-        """Take a step of a walk over problems of one size, see `sampling.Sampler.vary`.
+        """Draw a part of a problem anew, at its size: a step of a walk.
+
+        Steps of this kind, of which those to a problem that is not wanted are not taken, are a
+        Metropolis-Hastings walk: in the long run it visits each wanted problem as often as `draw`
+        gives it.
+
+        Args:
+            rng: source of randomness; the result is a function of its state.
+            tokens: a problem that `draw` may give.
+            symbols: what to draw from.
+            constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
+
+        Returns:
+            Another such problem of the same size; the same one where a step led to none.
 
         Raises:
             NotImplementedError: the task has no walk; one without hard problems needs none.
         """
         raise NotImplementedError(f"task {self.name!r} has no `vary`, which a walk needs")
 
-    @property
-    def hard(self) -> str:
-        """A dataset card's text on hard problems; empty for a task that has none."""
-        return ""
-
-    @property
-    def hardest(self) -> int:
-        """The largest `hardness` that `is_hard` knows."""
-        return 1
-
     def is_hard(self, tokens: Sequence[str], hardness: int = 1) -> bool:
         """Say of a problem that has an answer whether it is hard; cheaper than finding one.
+
+        Of those that are hard with a larger `hardness`, each is hard with a smaller one.
 
         Args:
             tokens: the problem.
@@ -481,11 +456,7 @@ class DrawnTask(Task):
         return False
 
     def sample(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        constant_priority: float = 0.0,
+        self, rng: random.Random, size: int, symbols: Sequence[str], constant_priority: float = 0.0
     ) -> str:
         """Draw a problem of exactly `size` tokens; `draw` describes the arguments."""
         return self.write(self.draw(rng, size, symbols, constant_priority=constant_priority))
@@ -534,29 +505,6 @@ class FormulaTask(DrawnTask):
         """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
         sampler = self.sampler(tuple(symbols), constant_priority)
         return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
-
-    def vary(
-        self,
-        rng: random.Random,
-        tokens: Sequence[str],
-        symbols: Sequence[str],
-        constant_priority: float = 0.0,
-    ) -> list[str]:
-        """Draw one subformula anew."""
-        return self.sampler(tuple(symbols), constant_priority).vary(rng, tokens)
-
-    @property
-    def hard(self) -> str:
-        """A dataset card's text on hard formulas."""
-        return self.sampler.hard
-
-    @property
-    def hardest(self) -> int:
-        return self.sampler.hardest
-
-    def is_hard(self, tokens: Sequence[str], hardness: int = 1) -> bool:
-        """Say of a satisfiable formula whether it is hard, as its sampler has it."""
-        return self.sampler.is_hard(tokens, hardness)
 
 
 @lru_cache(maxsize=4096)

@@ -71,10 +71,7 @@ def joined(parts: Sequence[Sequence[str]]) -> list[str]:
 
 
 def small_core(
-    written: Sequence[str],
-    grammar: Grammar,
-    refutes: Callable[[list[str]], bool],
-    clock: Clock,
+    written: Sequence[str], grammar: Grammar, refutes: Callable[[list[str]], bool], clock: Clock
 ) -> tuple[str, ...]:
     """Return conjuncts of an unsatisfiable formula that are unsatisfiable together, in infix.
 

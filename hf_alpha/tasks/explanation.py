@@ -82,22 +82,22 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
         whole is last. Constants are left out.
     """
     ends = subformula_ends(grammar, written)
-    found: dict[tuple[str, ...], int] = {}
+    starts: dict[tuple[str, ...], int] = {}
     level = [0]
-    while level and len(found) < MAX_ROWS:
+    while level and len(starts) < MAX_ROWS:
         following = []
         for start in level:
             token = written[start]
-            if len(found) < MAX_ROWS and token not in grammar.constants:
+            if len(starts) < MAX_ROWS and token not in grammar.constants:
                 tokens = tuple(written[start : ends[start]])
-                found[tokens] = min(start, found.get(tokens, start))
+                starts[tokens] = min(start, starts.get(tokens, start))
             operand = start + 1
             while operand < ends[start]:
                 following.append(operand)
                 operand = ends[operand]
         level = following
-    found.setdefault(tuple(written), 0)  # a constant alone
-    ordered = sorted(found, key=lambda tokens: (len(tokens), found[tokens]))
+    starts.setdefault(tuple(written), 0)  # a constant alone
+    ordered = sorted(starts, key=lambda tokens: (len(tokens), starts[tokens]))
     writer = as_written(grammar)
     return [(writer.format([*tokens], "infix"), grammar.rewritten([*tokens])) for tokens in ordered]
 

@@ -1,9 +1,77 @@
-"""Formulas in prefix order: where subformulas end, and how people wrote them."""
+"""Formulas in prefix order: connectives, values from the operands up, where subformulas end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from hf_alpha.modeling.grammar import Grammar
+
+Value = TypeVar("Value")
+
+SPELLINGS = {
+    "~": "!",
+    "¬": "!",
+    "not": "!",
+    "&&": "&",
+    "/\\": "&",
+    "∧": "&",
+    "∩": "&",
+    "*": "&",
+    "and": "&",
+    "||": "|",
+    "\\/": "|",
+    "\u2228": "|",  # logical or
+    "\u222a": "|",  # union
+    "+": "|",
+    "or": "|",
+    "⊕": "^",
+    "xor": "^",
+    "-->": "->",
+    "=>": "->",
+    "→": "->",
+    "⟶": "->",
+    "⇒": "->",
+    "⟹": "->",
+    "implies": "->",
+    "<-->": "<->",
+    "<=>": "<->",
+    "↔": "<->",
+    "⇔": "<->",
+    "iff": "<->",
+    "true": "1",
+    "false": "0",
+}
+"""Other ways to write a connective or a constant -> its token: Spot's, and some words."""
+
+UNARY = frozenset("!X")
+
+DERIVED = {"->": "| ! $1 $2", "<-": "| $1 ! $2"}
+"""Connectives that are rewritten while reading, as prefix templates."""
+
+
+def fold(
+    tokens: Sequence[str],
+    operators: Mapping[str, Callable[..., Value]],
+    leaf: Callable[[str], Value],
+) -> Value:
+    """Return the value of a formula, computed from those of its operands.
+
+    It walks from the right with a stack, so that the depth of a formula does not matter.
+
+    Args:
+        tokens: in prefix order.
+        operators: operator -> function of its operands' values; `!` and `X` have one operand.
+        leaf: the value of any other token.
+    """
+    stack: list[Value] = []
+    for token in reversed(tokens):
+        if token not in operators:
+            stack.append(leaf(token))
+        elif token in UNARY:
+            stack.append(operators[token](stack.pop()))
+        else:
+            stack.append(operators[token](stack.pop(), stack.pop()))
+    return stack[0]
 
 
 def subformula_ends(grammar: Grammar, tokens: Sequence[str]) -> list[int]:
@@ -23,4 +91,4 @@ def as_written(grammar: Grammar) -> Grammar:
     return replace(grammar, operators=operators, derived={})
 
 
-__all__ = ["as_written", "subformula_ends"]
+__all__ = ["DERIVED", "SPELLINGS", "as_written", "fold", "subformula_ends"]

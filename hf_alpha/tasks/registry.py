@@ -14,7 +14,7 @@ DEFAULT_TASK = "propositional"
 """What the command line solves unless told otherwise."""
 ENTRY_POINTS = "hf_alpha.tasks"
 """Group of the entry points by which packages offer tasks: `name = "package.module:Class"`."""
-OWN = "package.module:Class"
+CLASS_PATH = "package.module:Class"
 
 _PACKAGE = "hf_alpha.tasks"
 _registered: dict[str, type[Task]] = {}
@@ -61,12 +61,12 @@ def get_task(task: str | Task) -> Task:
         import_module(f"{_PACKAGE}.{task}")
         return _registered[task]()
     if ":" in task:
-        return _own_task(task)()
+        return _imported_task(task)()
     if task in (offered := _offered_tasks()):
-        return _own_task(offered[task], called=task)()
+        return _imported_task(offered[task], called=task)()
     raise ValueError(
-        f"unknown task {task!r}: choose one of {', '.join(task_names())}, or write {OWN} for one "
-        "of your own"
+        f"unknown task {task!r}: choose one of {', '.join(task_names())}, or write {CLASS_PATH} "
+        "for one of your own"
     )
 
 
@@ -79,7 +79,8 @@ def drawn_task(task: str | Task) -> DrawnTask:
     task = get_task(task)
     if not isinstance(task, DrawnTask):
         raise ValueError(
-            f"{task.problems} are not drawn: name a file of pairs (--data, or data.train)"
+            f"{task.problems} are not drawn: name a file of pairs (--data, or data.train); what is "
+            "drawn is a hf_alpha.tasks.DrawnTask"
         )
     return task
 
@@ -112,9 +113,9 @@ def _offered_tasks() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def _own_task(path: str, called: str | None = None) -> type[Task]:
+def _imported_task(path: str, called: str | None = None) -> type[Task]:
     """Import the class of a task, which its entry point, if any, gives the name `called`."""
-    task: type[Task] = own_object(path, "task", OWN)
+    task: type[Task] = own_object(path, "task", CLASS_PATH)
     _check(task)
     if called not in (None, task.name):
         raise ValueError(
@@ -126,17 +127,23 @@ def _own_task(path: str, called: str | None = None) -> type[Task]:
 
 def _check(task: Any) -> None:
     """Refuse what is no class of a task that can be made and used under its name."""
+    if fault := _fault(task):
+        raise ValueError(f"{_path(task)} {fault}")
+
+
+def _fault(task: Any) -> str | None:
     if not isinstance(task, type) or not issubclass(task, Task):
-        raise ValueError(f"{_path(task)} is no subclass of hf_alpha.tasks.Task")
+        return "is no subclass of hf_alpha.tasks.Task"
     if isabstract(task):
-        missing = ", ".join(sorted(task.__abstractmethods__))
-        raise ValueError(f"{_path(task)} is abstract: it lacks the methods {missing}")
+        return f"is abstract: it lacks the methods {', '.join(sorted(task.__abstractmethods__))}"
     bases = [base for base in reversed(task.__mro__) if base.__module__ == Task.__module__]
     attributes = dict.fromkeys(name for base in bases for name in base.__annotations__)
     if missing := ", ".join(name for name in attributes if not hasattr(task, name)):
-        raise ValueError(f"{_path(task)} lacks the attributes {missing}")
-    if task.name in built_in_tasks() and not task.__module__.startswith(f"{_PACKAGE}.{task.name}."):
-        raise ValueError(f"{_path(task)}: the task {task.name!r} is built in: choose another name")
+        return f"lacks the attributes {missing}"
+    module, folder = f"{task.__module__}.", f"{_PACKAGE}.{task.name}."
+    if task.name in built_in_tasks() and not module.startswith(folder):
+        return f"has a name that is taken: the task {task.name!r} is built in: choose another name"
+    return None
 
 
 def _path(task: Any) -> str:

@@ -13,7 +13,6 @@ Identical operands are drawn again at their sizes; Spot's caller would throw the
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,10 +30,6 @@ class Sampler(ABC):
     constant_priority: float = 0.0
 
     operators: ClassVar[frozenset[str]]
-    hard: ClassVar[str] = ""
-    """What makes some of the formulas hard, for the card of a dataset; empty where none is."""
-    hardest: ClassVar[int] = 1
-    """The largest `hardness` that `is_hard` knows."""
 
     def __post_init__(self) -> None:
         priority = self.constant_priority
@@ -88,33 +83,6 @@ class Sampler(ABC):
         for symbol, position in zip(missing, spare, strict=False):
             tokens[position] = symbol
         return tokens
-
-    def vary(self, rng: random.Random, tokens: Sequence[str]) -> list[str]:
-        """Draw one subtree of a formula anew, at its size.
-
-        Steps of this kind, of which those to a formula that is not wanted are not taken, are a
-        Metropolis-Hastings walk: in the long run it visits each wanted formula as often as `sample`
-        draws it.
-
-        Args:
-            rng: source of randomness; the result is a function of its state.
-            tokens: prefix tokens of a formula that `sample` may draw.
-
-        Returns:
-            Another such formula of the same size; the same one where a step led to none.
-
-        Raises:
-            NotImplementedError: the sampler, which needs it only for hard formulas, has no walk.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no `vary`, which a walk needs")
-
-    @staticmethod
-    def is_hard(tokens: Sequence[str], hardness: int = 1) -> bool:
-        """Say of a satisfiable formula whether it is one of the few that are hard.
-
-        Of those that are hard with a larger `hardness`, each is hard with a smaller one.
-        """
-        return False
 
     @abstractmethod
     def is_feasible(self, size: int, min_leaves: int = 1) -> bool:

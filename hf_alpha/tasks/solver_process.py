@@ -16,12 +16,10 @@ import atexit
 import json
 import os
 import runpy
-import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -83,33 +81,24 @@ class SolverProcess:
             SolverCrashError: if the solver fails.
             MissingSolverError: if it is not installed.
         """
-        seconds = min(max(timeout, 1e-3), 1e8)
+        seconds = min(max(timeout, 1e-3), 1e6)
         request = json.dumps([name, seconds, list(tokens), *arguments])
         with self._lock:
             try:
                 self._start()
                 kind, value = json.loads(self._exchange(f"{request}\n".encode(), seconds + GRACE))
-            except TimeoutError:
-                self.stop()
-                raise TimeoutError(f"the {self.what} took more than {timeout:g} s") from None
-            except (OSError, ValueError, EOFError) as error:
+            except (OSError, ValueError) as error:  # a TimeoutError among them
                 code = self.stop()
-                if code == -signal.SIGALRM:
+                if isinstance(error, TimeoutError) or code == -signal.SIGALRM:
                     raise TimeoutError(f"the {self.what} took more than {timeout:g} s") from None
-                raise SolverCrashError(
-                    f"the {self.what}'s process failed on {self._shown(tokens)} (exit code {code})"
-                ) from error
-            except (
-                BaseException
-            ):  # an interrupt: the reply would be taken for that of the next call
+                kind, value = "failed", f"its process ended (exit code {code})"
+            except BaseException:  # an interrupt: the reply would be taken for the next call's
                 self.stop()
                 raise
         if kind == "missing":
             raise MissingSolverError(value)
         if kind == "failed":
-            raise SolverCrashError(
-                f"the {self.what} raised an error on {self._shown(tokens)}: {value}"
-            )
+            raise SolverCrashError(f"the {self.what} failed on {self._shown(tokens)}: {value}")
         return value
 
     def _shown(self, tokens: Sequence[str]) -> str:
@@ -139,47 +128,34 @@ class SolverProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONHASHSEED": "0"},
-            bufsize=0,
             process_group=0,
         )
-        assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
         try:
             self._exchange(b"", START)
         except TimeoutError:
-            raise SolverCrashError(
-                f"the {self.what}'s process was not ready within {START:g} s"
-            ) from None
+            self.stop()
+            raise SolverCrashError(f"the {self.what} was not ready within {START:g} s") from None
 
     def _exchange(self, request: bytes, seconds: float) -> bytes:
-        """Write a request and read a line.
+        """Write a request and read a line; when the time is up, the process is killed.
 
         Raises:
-            TimeoutError: if that takes longer.
-            EOFError, OSError: if the process ends.
+            TimeoutError: that took longer.
+            OSError: the process ended.
         """
-        assert self._process is not None and self._process.stdin and self._process.stdout
-        stdin, stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
-        end = time.monotonic() + seconds
-        ready = select.poll()
-        ready.register(stdout, select.POLLIN)
-        reply = b""
-        while not reply.endswith(b"\n"):
-            if request:
-                ready.register(stdin, select.POLLOUT)
-            seconds_left = min(end - time.monotonic(), 1e6)  # poll takes no more
-            events = dict(ready.poll(1000 * seconds_left)) if seconds_left > 0 else {}
-            if not events and time.monotonic() >= end:
+        process = self._process
+        assert process is not None and process.stdin and process.stdout
+        timer = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            return process.stdout.readline()
+        finally:
+            is_late = timer.finished.is_set()
+            timer.cancel()
+            if is_late:
                 raise TimeoutError
-            if stdin in events:
-                request = request[os.write(stdin, request) :]
-                ready.unregister(stdin)
-            if stdout in events:
-                part = os.read(stdout, 1 << 16)
-                if not part:
-                    raise EOFError("the process has ended")
-                reply += part
-        return reply
 
 
 def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fresh: bool) -> None:

@@ -54,6 +54,25 @@ def evaluate(tokens: Sequence[str], tables: Mapping[str, int], full: int) -> int
     return stack[0]
 
 
+def table_of(
+    tokens: Sequence[str], symbols: Sequence[str], values: Mapping[str, bool] | None = None
+) -> int | None:
+    """Return the table of a formula over the symbols; None if they are too many.
+
+    Args:
+        tokens: canonical prefix tokens.
+        symbols: without a value.
+        values: of all its other symbols.
+    """
+    if len(symbols) > MAX_VARIABLES:
+        return None
+    tables = leaf_tables(symbols)
+    full = tables["1"]
+    if values:
+        tables = {**{name: full if x else 0 for name, x in values.items()}, **tables}
+    return evaluate(tokens, tables, full)
+
+
 @lru_cache(maxsize=4096)
 def _leaves(symbols: tuple[str, ...]) -> dict[str, int]:
     count = len(symbols)

@@ -14,7 +14,7 @@ from hf_alpha.modeling.positions import (
     token_positions,
     tree,
 )
-from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
 paths = st.lists(st.sampled_from([0, 1]), max_size=61)
 

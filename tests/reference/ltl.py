@@ -1,7 +1,11 @@
 """The meaning of LTL on one infinite word, position by position, as textbooks define it."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
+import pytest
+
+needs_spot = pytest.mark.skipif(find_spec("spot") is None, reason="needs the extra hf_alpha[ltl]")
 ARITY = {"!": 1, "X": 1, "&": 2, "|": 2, "U": 2}
 
 

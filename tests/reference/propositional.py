@@ -21,3 +21,13 @@ def completions(given: dict[str, bool], free: list[str]) -> list[dict[str, bool]
         {**given, **dict(zip(free, x, strict=True))}
         for x in product((True, False), repeat=len(free))
     ]
+
+
+def pigeons(holes: int) -> str:
+    """Say that so many holes hold one pigeon more, one a hole: false, and hard to refute."""
+    at = [[f"p{p}h{h}" for h in range(holes)] for p in range(holes + 1)]
+    parts = [["|"] * (holes - 1) + row for row in at]
+    for hole in range(holes):
+        for one in range(holes + 1):
+            parts += [["!", "&", at[one][hole], at[two][hole]] for two in range(one)]
+    return " ".join([*["&"] * (len(parts) - 1), *(token for part in parts for token in part)])

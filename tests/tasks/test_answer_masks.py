@@ -8,7 +8,7 @@ import torch
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl.trace import read_trace
-from hf_alpha.tasks.propositional.assignment import read_assignment
+from hf_alpha.tasks.propositional.notation import read_assignment
 
 READERS = {"ltl": read_trace, "propositional": read_assignment}
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.decision import Clock, conjuncts, joined, small_core
 from hf_alpha.tasks.ltl.grammar import LTL
-from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
 FORMULAS = st.recursive(
     st.sampled_from([["a"], ["b"], ["!", "c"], ["->", "a", "b"], ["F", "c"]]),

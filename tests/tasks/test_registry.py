@@ -2,7 +2,6 @@
 
 import ast
 import json
-import random
 import re
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from toy_task import ToyTask
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.recipe import parse_recipe
-from hf_alpha.tasks import DrawnTask, Task, drawn_task, get_task, name_of, task_names
+from hf_alpha.tasks import Task, get_task, name_of, task_names
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.train import train
 
@@ -26,11 +25,11 @@ TASKS = ROOT / "hf_alpha" / "tasks"
 OWN = "toy_task:ToyTask"
 
 
-def python(script: str, *path: Path, cwd: Path = ROOT) -> str:
+def python(script: str, *path: Path) -> str:
     """What a script prints in a process of its own, with folders on Python's path."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {list(map(str, path))}\n{script}"],
-        cwd=cwd, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -57,36 +56,28 @@ def test_only_the_module_of_a_task_is_imported():
     python(script)
 
 
-def texts_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of the strings of a file, docstrings aside, and of the names of its code."""
+def texts_of(path: Path) -> Iterator[str]:
+    """The strings of a file, docstrings aside, and the names of its code."""
     tree = ast.parse(path.read_text())
     blocks = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", 0), list))
-    said = {
-        node.value
-        for body in blocks
-        for node in body
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    docs = {node.value for body in blocks for node in body if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         texts = [getattr(node, field, "") for field in ("id", "attr", "name", "module", "value")]
-        for text in texts if node not in said else []:
-            if isinstance(text, str):
-                yield getattr(node, "lineno", 0), text
+        yield from (text for text in texts if isinstance(text, str) and node not in docs)
 
 
 def test_nothing_outside_its_folder_names_a_task():
     distinct = [name for name in built_in_tasks() if name != "text"]  # which is a word as well
     names = re.compile(rf"(?i)(?<![a-z])({'|'.join(distinct)})(?![a-z])")
-    found = []
-    for path in sorted((ROOT / "hf_alpha").rglob("*.py")):
-        if path.parent.parent == TASKS or "names_benchmark" in f"{path}":  # which asks some of them
-            continue
-        for line, text in texts_of(path):
-            if names.search(text):
-                found.append((path.name, line, text))
-    places = [(name, text) for name, _, text in found]
+    places = [
+        (path.name, text)
+        for path in sorted((ROOT / "hf_alpha").rglob("*.py"))
+        if path.parent.parent != TASKS and names.search(path.read_text())
+        for text in texts_of(path)
+        if names.search(text)
+    ]
     # An extra is called like the task that it is for.
-    assert places == [("environment.py", "ltl"), ("registry.py", DEFAULT_TASK)], found
+    assert places == [("environment.py", "ltl"), ("registry.py", DEFAULT_TASK)]
     assert names.search("hf_alpha.tasks.ltl") and names.search("PropositionalTask") is None
 
 
@@ -115,13 +106,10 @@ def test_a_task_of_ones_own_from_data_to_solved_problems(tmp_path):
         assert row["answer"] == ToyTask().target(row["problem"])
         assert row["num_symbols"] == len(ToyTask().symbols_of(row["problem"]))
 
-    told = ["--task", OWN, "--covariance", 1, "--card", "--out"]
-    done = hf_alpha("evaluate", model, *told, tmp_path / "given", "--data", data)
-    assert done.code == 0, done.err
-    drawn = ["--symbols", "2-3", "--sizes", "5,7", "--samples", 6]
-    done = hf_alpha("evaluate", model, *told, tmp_path / "drawn", *drawn)
+    told = ["--task", OWN, "--covariance", 1, "--card", "--beams", 1, "--out", tmp_path / "out"]
+    done = hf_alpha("evaluate", model, *told, "--data", data)
     assert done.code == 0 and "random answer" in done.out, done.err
-    report = json.loads((tmp_path / "drawn" / "model" / "report.json").read_text())
+    report = json.loads((tmp_path / "out" / "model" / "report.json").read_text())
     assert report["settings"]["task"] == OWN
     card = (model / "README.md").read_text()
     assert f"hf-alpha solve --task {OWN} --model model" in card and ToyTask.example in card
@@ -145,16 +133,13 @@ def test_a_task_of_ones_own_is_drawn_and_tokenised():
         assert data[index] == tokenizer.encode_pair(problem, ToyTask().target(problem))
 
 
-def test_modules_are_found_in_the_current_folder(tmp_path):
+def test_modules_are_found_in_the_current_folder(tmp_path, monkeypatch):
+    """By workers, too."""
     (tmp_path / "mine.py").write_text((ROOT / "tests" / "toy_task.py").read_text())
-    command = Path(sys.executable).with_name("hf-alpha")
+    monkeypatch.chdir(tmp_path)
     options = ["--samples", "40", "--sizes", "3-5", "--workers", "2", "--quiet"]
-    done = subprocess.run(
-        [command, "generate-data", "data", "--task", "mine:ToyTask", *options],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "data" / "data").is_dir()
+    done = hf_alpha("generate-data", "data", "--task", "mine:ToyTask", *options)
+    assert done.code == 0 and (tmp_path / "data" / "data").is_dir(), done.err
 
 
 def test_an_entry_point_offers_a_task_by_name(tmp_path):
@@ -174,8 +159,8 @@ def test_an_entry_point_offers_a_task_by_name(tmp_path):
         "try: get_task('other')\n"
         "except ValueError as error: print(error)"
     )
-    said = python(script, tmp_path)
-    assert "'other' offers toy_package.tasks:ToyTask, a task called 'first_leaf'" in said
+    out = python(script, tmp_path)
+    assert "'other' offers toy_package.tasks:ToyTask, a task called 'first_leaf'" in out
 
 
 def test_registered_tasks_are_found_by_name(tmp_path):
@@ -240,34 +225,6 @@ def test_what_is_no_task_is_said(name, message, tmp_path, monkeypatch):
         get_task(name)
     error = hf_alpha("generate-data", tmp_path / "data", "--task", name).error
     assert error.startswith("error: ") and not (tmp_path / "data").exists()
-
-
-OLDER = """
-from toy_task import ToyTask
-from hf_alpha.tasks import Task, Verdict
-
-class Older(Task):
-    name, grammar, base_tokens = "older", ToyTask.grammar, ToyTask.base_tokens
-    symbol_classes, targets, example = ToyTask.symbol_classes, ToyTask.targets, ToyTask.example
-    is_feasible, draw, target_of = ToyTask.is_feasible, ToyTask.draw, ToyTask.target_of
-    random_answer, check = ToyTask.random_answer, ToyTask.check
-
-class Younger(Older):
-    name = "younger"
-"""
-
-
-def test_a_task_of_an_older_version_that_draws_is_still_drawn(tmp_path, monkeypatch, caplog):
-    (tmp_path / "older_tasks.py").write_text(OLDER)
-    monkeypatch.syspath_prepend(tmp_path)
-    task = get_task("older_tasks:Younger")
-    assert isinstance(task, DrawnTask) and drawn_task(task) is task
-    assert task.target(task.sample(random.Random(0), 5, "abc")) in "abc"
-    (warning,) = caplog.messages
-    assert warning == (
-        "older_tasks:Older draws problems: have it subclass hf_alpha.tasks.DrawnTask in place of "
-        "Task, which the next version asks for"
-    )
 
 
 def test_a_class_that_keeps_a_name_counts_as_that_task():

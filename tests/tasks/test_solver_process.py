@@ -36,10 +36,11 @@ SERVED = {
 """
 
 
-@pytest.fixture(params=[False, True], ids=["same", "fresh"])
-def solver(tmp_path: Path, request: pytest.FixtureRequest):
-    (tmp_path / "worker.py").write_text(WORKER)
-    process = SolverProcess(tmp_path / "worker.py", fresh=request.param)
+@pytest.fixture(scope="module", params=[False, True], ids=["same", "fresh"])
+def solver(tmp_path_factory, request: pytest.FixtureRequest):
+    worker = tmp_path_factory.mktemp("worker") / "worker.py"
+    worker.write_text(WORKER)
+    process = SolverProcess(worker, fresh=request.param)
     process.is_fresh = request.param
     yield process
     process.stop()
@@ -48,7 +49,7 @@ def solver(tmp_path: Path, request: pytest.FixtureRequest):
 def test_a_light_process_that_hashes_alike(solver: SolverProcess):
     start = time.perf_counter()
     assert solver.call("join", 10, ["a", "\u00e9\n"], "-") == "a-\u00e9\n"
-    assert time.perf_counter() - start < 5  # importing torch alone takes longer on a busy machine
+    assert time.perf_counter() - start < 5
     modules = solver.call("modules", 10, [])
     assert not {"hf_alpha", "torch", "numpy", "transformers"}.intersection(modules)
     number, pid = solver.call("hash", 10, ["a"]), solver._process.pid
@@ -67,7 +68,7 @@ def test_a_light_process_that_hashes_alike(solver: SolverProcess):
     [
         ("spin", ["a"], TimeoutError, r"more than 0\.2 s"),
         ("wait", ["60"], TimeoutError, r"more than 0\.2 s"),
-        ("die", ["a", "b"], SolverCrashError, r"on 2 tokens \(exit code -11\)"),
+        ("die", ["a", "b"], SolverCrashError, r"on 2 tokens: .* \(exit code -11\)"),
         ("exit", ["a"], SolverCrashError, r"exit code 3"),
         ("fail", ["a"], SolverCrashError, r"1 tokens: ValueError: no such token: a"),
     ],
@@ -79,8 +80,8 @@ def test_failures_cost_one_answer(solver: SolverProcess, name, tokens, error, me
 
 
 def test_a_limit_ends_with_its_call(solver: SolverProcess):
-    solver.call("wait", 0.3, ["0.01"])
-    time.sleep(0.4)
+    solver.call("wait", 0.2, ["0.01"])
+    time.sleep(0.3)
     assert solver.call("join", 1e12, ["a"], "") == "a"
 
 
@@ -138,6 +139,7 @@ def test_an_interrupt_leaves_no_reply_behind(solver: SolverProcess):
 def test_a_missing_solver_is_named_until_it_is_there(
     solver: SolverProcess, monkeypatch: pytest.MonkeyPatch
 ):
+    solver.stop()
     monkeypatch.setenv("NO_SOLVER", "1")
     for _ in range(2):
         with pytest.raises(MissingSolverError, match="pip install it"):

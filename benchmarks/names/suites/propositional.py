@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from benchmarks.names.questions import SLOT, Pool, Question, Suite
 from hf_alpha.tasks import get_task, truth_table
-from hf_alpha.tasks.propositional.assignment import read_assignment
-from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+from hf_alpha.tasks.propositional.notation import PROPOSITIONAL, read_assignment
 
 from .formulas import LETTERS, PROPOSITIONS, draw_formula, letters_of, slots_of
 

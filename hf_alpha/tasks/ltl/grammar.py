@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks.connectives import DERIVED, SPELLINGS
+from hf_alpha.tasks.formulas import DERIVED, SPELLINGS
 from hf_alpha.tasks.problem import Problem
 
 LTL = Grammar(

@@ -12,8 +12,9 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from operator import and_, or_
 
-from hf_alpha.tasks import truth_table
+from hf_alpha.tasks import sat, truth_table
 
 from .grammar import LTL, LTL_OF_SOLVERS
 from .trace import Cube, Step, Trace, cube_step, read_cube
@@ -67,37 +68,28 @@ class Shape:
         Where nothing is unknown, as in concrete words, both tables are the same object and are
         computed once. In words of one step, repeated, `X a` is a and `a U b` is b.
         """
-        full, successor, until, single = self.full, self._next, self._until, self.steps == 1
+        full, single = self.full, self.steps == 1
+        unary = {"X": (lambda a: a) if single else self._next}
+        binary = {"&": and_, "|": or_, "U": (lambda a, b: b) if single else self._until}
         stack: list[Pair] = []
         push, pop, leaf = stack.append, stack.pop, leaves.get
         for token in reversed(tokens):
             tables = leaf(token)
             if tables is not None:
                 push(tables)
-            elif token == "&":
-                (a, a_may), (b, b_may) = pop(), pop()
-                conjunction = a & b
-                push((conjunction, conjunction if a is a_may and b is b_may else a_may & b_may))
             elif token == "!":
                 must, may = pop()
                 no = full ^ may
                 push((no, no if may is must else full ^ must))
-            elif token == "X":
-                if not single:
-                    must, may = pop()
-                    after = successor(must)
-                    push((after, after if may is must else successor(may)))
-            elif token == "U":
+            elif token in unary:
+                must, may = pop()
+                table = unary[token](must)
+                push((table, table if may is must else unary[token](may)))
+            elif token in binary:
                 (a, a_may), (b, b_may) = pop(), pop()
-                if single:
-                    push((b, b_may))
-                    continue
-                fixpoint = until(a, b)
-                push((fixpoint, fixpoint if a is a_may and b is b_may else until(a_may, b_may)))
-            elif token == "|":
-                (a, a_may), (b, b_may) = pop(), pop()
-                either = a | b
-                push((either, either if a is a_may and b is b_may else a_may | b_may))
+                table = binary[token](a, b)
+                is_known = a is a_may and b is b_may
+                push((table, table if is_known else binary[token](a_may, b_may)))
             elif token in TEMPLATES:
                 push(self.evaluate(TEMPLATES[token], {"$1": pop(), "$2": pop()}))
             else:
@@ -217,11 +209,14 @@ def _says_literals_only(trace: Trace) -> bool:
 
 @lru_cache(maxsize=65536)
 def is_contradictory(step: Step) -> bool | None:
-    """Decide whether a step of a trace holds in no word; None if it has too many symbols."""
+    """Decide whether a step of a trace holds in no word; None if that is too hard to say."""
     if read_cube(step) is not None:
         return False
-    table = _table(step)
-    return None if table is None else not table
+    table = truth_table.table_of(step, symbols_in(step))
+    if table is not None:
+        return not table
+    satisfiable = sat.is_satisfiable(step)
+    return None if satisfiable is None else not satisfiable
 
 
 @lru_cache(maxsize=65536)
@@ -233,24 +228,16 @@ def _reading(step: Step) -> tuple[Cube, bool]:
     cube = read_cube(step)
     if cube is not None:
         return cube, True
-    table = _table(step)
+    symbols = symbols_in(step)
+    table = truth_table.table_of(step, symbols)
     if table is None:
         return {}, False
-    symbols = symbols_in(step)
     tables = truth_table.leaf_tables(symbols)
     literals = {symbol: True for symbol in symbols if not table & ~tables[symbol]}
     literals |= {symbol: False for symbol in symbols if not table & tables[symbol]}
     for symbol, value in literals.items():
         table |= tables["1"] ^ tables[symbol] if value else tables[symbol]
     return literals, table == tables["1"]
-
-
-def _table(step: Step) -> int | None:
-    symbols = symbols_in(step)
-    if len(symbols) > truth_table.MAX_VARIABLES:
-        return None
-    tables = truth_table.leaf_tables(symbols)
-    return truth_table.evaluate(step, tables, tables["1"])
 
 
 def symbols_in(tokens: Sequence[str]) -> list[str]:

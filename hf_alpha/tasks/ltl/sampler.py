@@ -10,15 +10,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import ClassVar
 
 import numpy as np
 
-from hf_alpha.tasks import truth_table
 from hf_alpha.tasks.sampling import Sampler
-
-from .bounded_worker import search
-from .witness import MAX_STEPS
 
 Node = tuple[int, int, str]
 """A subtree to draw: its size, how many of its nodes are unary, and its place (`_KEPT`)."""
@@ -48,14 +43,9 @@ class LtlSampler(Sampler):
     """
 
     operators = frozenset("!&XU")
-    hard = (
-        "To a hard formula no single step, repeated forever, is an answer: its shortest witness "
-        "has two steps or more. With a hardness of n it has more than n."
-    )
-    hardest = MAX_STEPS - 1
 
     def vary(self, rng: random.Random, tokens: Sequence[str]) -> list[str]:
-        """Draw one subtree anew, unless that makes a trivial identity."""
+        """Draw one subtree anew, at its size, unless that makes a trivial identity."""
         start = rng.randrange(len(tokens))
         end, missing = start, 1
         while missing:
@@ -63,46 +53,6 @@ class LtlSampler(Sampler):
             end += 1
         varied = [*tokens[:start], *self.sample(rng, end - start), *tokens[end:]]
         return list(tokens) if _has_identity(varied) else varied
-
-    @staticmethod
-    def is_hard(tokens: Sequence[str], hardness: int = 1) -> bool:
-        """Say of a satisfiable formula whether it has no witness of at most `hardness` steps.
-
-        A SAT solver tells it of two steps and more, of one a truth table.
-
-        Raises:
-            ImportError: python-sat is not installed, and `hardness` is more than 1.
-        """
-        is_hard = LtlSampler._needs_two_steps(tokens)
-        return is_hard and (hardness == 1 or search(tokens, hardness) is None)
-
-    @staticmethod
-    def _needs_two_steps(tokens: Sequence[str]) -> bool:
-        """Say of a satisfiable formula whether no single step, repeated forever, satisfies it.
-
-        Where all steps are the same, `X x` is x and `x U y` is y: what is left is a Boolean
-        formula, and the question is whether that is unsatisfiable. Beyond 16 symbols none counts
-        as hard.
-        """
-        symbols = [x for x in dict.fromkeys(tokens) if x not in LtlSampler._FIXED]
-        if len(symbols) > truth_table.MAX_VARIABLES:
-            return False
-        tables = truth_table.leaf_tables(symbols)
-        stack: list[int] = []
-        for token in reversed(tokens):
-            if token == "!":
-                stack[-1] ^= tables["1"]
-            elif token == "&":
-                stack.append(stack.pop() & stack.pop())
-            elif token == "|":
-                stack.append(stack.pop() | stack.pop())
-            elif token == "U":
-                stack.pop()
-            elif token != "X":
-                stack.append(tables[token])
-        return not stack[0]
-
-    _FIXED: ClassVar[frozenset[str]] = frozenset("!&|XU01")
 
     def is_feasible(self, size: int, min_leaves: int = 1) -> bool:
         """Say whether a formula of this size with this many leaves exists."""

@@ -8,27 +8,10 @@ over `! & | X U <-> ^ W M 0 1` and names; names may be anything.
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_alpha.tasks.solver_process import (
-    TIMEOUT,
-    MissingSolverError,
-    SolverCrashError,
-    SolverProcess,
-)
+from hf_alpha.tasks.solver_process import TIMEOUT, SolverProcess
 
 from . import spot_worker
-
-__all__ = [
-    "FAST",
-    "TIMEOUT",
-    "MissingSolverError",
-    "SolverCrashError",
-    "are_equivalent",
-    "find_trace",
-    "holds",
-    "is_installed",
-    "is_satisfiable",
-    "require",
-]
+from .trace import Trace
 
 FAST = spot_worker.FAST
 
@@ -42,21 +25,8 @@ def require() -> None:
     _process.call("is_satisfiable", TIMEOUT, ["1"])
 
 
-def is_installed() -> bool:
-    """Say whether Spot is there."""
-    try:
-        require()
-    except MissingSolverError:
-        return False
-    return True
-
-
 def holds(
-    tokens: Sequence[str],
-    steps: Sequence[Sequence[str]],
-    loop: int,
-    timeout: float = TIMEOUT,
-    reference: bool = False,
+    tokens: Sequence[str], trace: Trace, timeout: float = TIMEOUT, reference: bool = False
 ) -> bool:
     """Decide whether every word of a symbolic trace satisfies a formula.
 
@@ -65,8 +35,7 @@ def holds(
 
     Args:
         tokens: canonical prefix tokens.
-        steps: a Boolean formula for each step, as canonical prefix tokens.
-        loop: index of the first step that is repeated.
+        trace: its steps may be any Boolean formulas.
         timeout: seconds, not counting the start of Spot's process.
         reference: use Spot's default translation, which can take minutes, for comparison.
 
@@ -76,12 +45,12 @@ def holds(
             sets.
         MissingSolverError: if Spot is not installed.
     """
-    return bool(_process.call("holds", timeout, tokens, list(map(list, steps)), loop, reference))
+    return bool(_process.call("holds", timeout, tokens, trace.steps, trace.loop, reference))
 
 
 def find_trace(
     tokens: Sequence[str], timeout: float = TIMEOUT, options: Sequence[str] | None = FAST
-) -> tuple[list[list[str]], int] | None:
+) -> Trace | None:
     """Return a symbolic trace that satisfies a formula: an accepting run as a word, simplified.
 
     This is how the targets of DeepLTL's data were made (Hahn et al. 2021, Section 4), there with
@@ -94,21 +63,15 @@ def find_trace(
         options: of Spot's translation; None for its default.
 
     Returns:
-        Steps, each a conjunction of literals as canonical prefix tokens, and the index of the
-        first one that is repeated; None if the formula is unsatisfiable.
+        Steps that are conjunctions of literals; None if the formula is unsatisfiable.
     """
-    trace = _tracer.call("find_trace", timeout, tokens, list(options or ()))
-    return None if trace is None else (trace[0], trace[1])
+    run = _tracer.call("find_trace", timeout, tokens, list(options or ()))
+    return None if run is None else Trace(tuple(map(tuple, run[0])), run[1])
 
 
 def is_satisfiable(tokens: Sequence[str], timeout: float = TIMEOUT) -> bool:
     """Decide satisfiability; `holds` describes arguments and errors."""
     return bool(_process.call("is_satisfiable", timeout, tokens))
-
-
-def are_equivalent(left: Sequence[str], right: Sequence[str], timeout: float = TIMEOUT) -> bool:
-    """Decide whether the same words satisfy two formulas; `holds` describes the errors."""
-    return bool(_process.call("are_equivalent", timeout, left, list(right)))
 
 
 _process = SolverProcess(Path(spot_worker.__file__))

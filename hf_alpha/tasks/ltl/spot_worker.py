@@ -4,6 +4,7 @@ Formulas and conditions are built from their tokens, bottom-up and with Spot's c
 text of a formula would be bound to Spot's rules for names, and deep ones to its parser's stack.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,25 +35,26 @@ def _missing(reason: str) -> str:
     )
 
 
+def _fold(tokens: Sequence[str], operators: dict[str, Any], leaf: Callable[[str], Any]) -> Any:
+    """Return the value of a formula, computed from those of its operands."""
+    stack: list[Any] = []
+    for token in reversed(tokens):
+        if token not in operators:
+            stack.append(leaf(token))
+        elif token in ("!", "X"):
+            stack.append(operators[token](stack.pop()))
+        else:
+            stack.append(operators[token](stack.pop(), stack.pop()))
+    return stack[0]
+
+
 def _formula(tokens: Sequence[str]) -> Any:
     formula = prepare().formula
     constants = {"0": formula.ff(), "1": formula.tt()}
-    binary = {x: getattr(formula, x) for x in "UWM"} | {"<->": formula.Equiv, "^": formula.Xor}
-    stack: list[Any] = []
-    for token in reversed(tokens):
-        if token == "!":
-            stack.append(formula.Not(stack.pop()))
-        elif token == "X":
-            stack.append(formula.X(stack.pop()))
-        elif token == "&":
-            stack.append(formula.And([stack.pop(), stack.pop()]))
-        elif token == "|":
-            stack.append(formula.Or([stack.pop(), stack.pop()]))
-        elif token in binary:
-            stack.append(binary[token](stack.pop(), stack.pop()))
-        else:
-            stack.append(constants[token] if token in constants else formula.ap(token))
-    return stack[0]
+    operators = {x: getattr(formula, x) for x in "XUWM"} | {"!": formula.Not}
+    operators |= {"<->": formula.Equiv, "^": formula.Xor}
+    operators |= {"&": lambda *both: formula.And([*both]), "|": lambda *both: formula.Or([*both])}
+    return _fold(tokens, operators, lambda x: constants[x] if x in constants else formula.ap(x))
 
 
 def _word_automaton(steps: Sequence[Sequence[str]], loop: int, dictionary: Any) -> Any:
@@ -71,19 +73,12 @@ def _condition(tokens: Sequence[str], automaton: Any) -> Any:
     import buddy
 
     constants = {"0": buddy.bddfalse, "1": buddy.bddtrue}
-    stack: list[Any] = []
-    for token in reversed(tokens):
-        if token == "!":
-            stack.append(-stack.pop())
-        elif token == "&":
-            stack.append(stack.pop() & stack.pop())
-        elif token == "|":
-            stack.append(stack.pop() | stack.pop())
-        elif token in constants:
-            stack.append(constants[token])
-        else:
-            stack.append(buddy.bdd_ithvar(automaton.register_ap(token)))
-    return stack[0]
+    operators = {"!": operator.neg, "&": operator.and_, "|": operator.or_}
+    return _fold(
+        tokens,
+        operators,
+        lambda x: constants[x] if x in constants else buddy.bdd_ithvar(automaton.register_ap(x)),
+    )
 
 
 def _holds(
@@ -141,19 +136,8 @@ def _is_satisfiable(tokens: Sequence[str]) -> bool:
     return not _formula(tokens).translate(*FAST).is_empty()
 
 
-def _are_equivalent(left: Sequence[str], right: Sequence[str]) -> bool:
-    formula = prepare().formula
-    left_formula, right_formula = _formula(left), _formula(right)
-    contradictions = [
-        [left_formula, formula.Not(right_formula)],
-        [right_formula, formula.Not(left_formula)],
-    ]
-    return all(formula.And(pair).translate(*FAST).is_empty() for pair in contradictions)
-
-
 SERVED: dict[str, Callable[..., Any]] = {
     "holds": _holds,
     "find_trace": _find_trace,
     "is_satisfiable": _is_satisfiable,
-    "are_equivalent": _are_equivalent,
 }

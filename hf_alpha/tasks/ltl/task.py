@@ -6,24 +6,21 @@ from typing import Any, ClassVar
 
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks.base import (
-    FormulaTask,
-    Verdict,
-    solver_proof,
-    solver_target,
-    solver_verdict,
-)
+from hf_alpha.tasks import truth_table
+from hf_alpha.tasks.base import FormulaTask, Verdict, solver_target, warn_once
 from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
+from hf_alpha.tasks.solver_process import MissingSolverError, SolverCrashError
 
 from . import lasso
+from .bounded_worker import search
 from .explain import explain
 from .grammar import LTL, LTL_WITHOUT_OR, for_solvers
 from .sampler import LtlSampler
-from .trace import Step, Trace, cube_step, read_trace, same_trace, write_trace
-from .witness import is_satisfiable_step, shortest_witness
+from .trace import Trace, cube_step, read_trace, same_trace, write_trace
+from .witness import MAX_STEPS, shortest_witness
 
 SOLVERS = ("auto", "lasso", "spot")
 
@@ -86,6 +83,11 @@ class LTLTask(FormulaTask):
     sizes: ClassVar[tuple[int, int]] = (10, 35)
     alpha: ClassVar[float] = 0.112
     constant_priority: ClassVar[float] = 1.0
+    hard: ClassVar[str] = (
+        "To a hard formula no single step, repeated forever, is an answer: its shortest witness "
+        "has two steps or more. With a hardness of n it has more than n."
+    )
+    hardest: ClassVar[int] = MAX_STEPS - 1
 
     @property
     def model_grammar(self) -> Grammar:
@@ -101,7 +103,11 @@ class LTLTask(FormulaTask):
         """
         check_known("targets", method, self.targets)
         if method == "deepltl":
-            trace = _spot_trace(tokens)
+            from . import spot
+
+            trace = solver_target(
+                lambda: spot.find_trace(tokens, spot.TIMEOUT, options=None), tokens
+            )
         else:
             trace = shortest_witness(tokens, self.symbols_in(tokens))
         return None if trace is None else write_trace(trace)
@@ -114,6 +120,32 @@ class LTLTask(FormulaTask):
             trace = shortest_witness(tokens, self.symbols_in(tokens))
         return {"witness_length": None if trace is None else len(trace.steps)}
 
+    def vary(
+        self,
+        rng: random.Random,
+        tokens: Sequence[str],
+        symbols: Sequence[str],
+        constant_priority: float = 0.0,
+    ) -> list[str]:
+        """Draw one subformula anew."""
+        return LtlSampler(tuple(symbols), constant_priority).vary(rng, tokens)
+
+    def is_hard(self, tokens: Sequence[str], hardness: int = 1) -> bool:
+        """Say of a satisfiable formula whether it has no witness of at most `hardness` steps.
+
+        A SAT solver tells it of two steps and more, of one a truth table. Beyond 16 symbols none
+        counts as hard.
+
+        Raises:
+            ImportError: python-sat is not installed, and `hardness` is more than 1.
+        """
+        symbols = self.symbols_in(tokens)
+        if len(symbols) > truth_table.MAX_VARIABLES:
+            return False
+        tables = {name: (x, x) for name, x in truth_table.leaf_tables(symbols).items()}
+        holds, _ = lasso.shape(1, 0, 1 << len(symbols)).evaluate(tokens, tables)
+        return not holds and (hardness == 1 or search(tokens, hardness) is None)
+
     def require_solver(self, solver: str) -> None:
         """Make sure that Spot is installed where it is asked for."""
         if solver == "spot":
@@ -125,7 +157,10 @@ class LTLTask(FormulaTask):
         """Say whether a formula is satisfiable; None without Spot."""
         from . import spot
 
-        return solver_proof(lambda: spot.is_satisfiable(for_solvers(self.read(problem))))
+        try:
+            return spot.is_satisfiable(for_solvers(self.read(problem)))
+        except (MissingSolverError, SolverCrashError, TimeoutError):
+            return None
 
     def decide(self, problem: str, seconds: float = 10.0) -> Decision:
         """Find a trace by bounded search, or have Spot prove that there is none."""
@@ -135,7 +170,7 @@ class LTLTask(FormulaTask):
 
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
         """Return which tokens may come next in answers."""
-        from .answer_mask import TraceMask
+        from hf_alpha.tasks.answer_masks import TraceMask
 
         return TraceMask(tokenizer)
 
@@ -178,7 +213,7 @@ class LTLTask(FormulaTask):
         check_known("solver", solver, SOLVERS)
         tokens = for_solvers(self.read(problem))
         trace = read_trace(answer, notation)
-        contradictions = set() if trace is None else set(map(_is_contradictory, trace.steps))
+        contradictions = set() if trace is None else set(map(lasso.is_contradictory, trace.steps))
         if trace is None or True in contradictions:
             return Verdict.malformed
         if None in contradictions:
@@ -201,15 +236,6 @@ class LTLTask(FormulaTask):
         return explain(self.read(problem), answer)
 
 
-def _is_contradictory(step: Step) -> bool | None:
-    """Whether no valuation makes a step true; None if that is too hard to say."""
-    contradictory = lasso.is_contradictory(step)
-    if contradictory is not None:
-        return contradictory
-    satisfiable = is_satisfiable_step(step)
-    return None if satisfiable is None else not satisfiable
-
-
 def _is_target(trace: Trace, target: str) -> bool:
     right = read_trace(target)
     return right is not None and same_trace(trace, right)
@@ -218,11 +244,13 @@ def _is_target(trace: Trace, target: str) -> bool:
 def _check_with_spot(tokens: Sequence[str], trace: Trace, timeout: float) -> Verdict:
     from . import spot
 
-    return solver_verdict(lambda: spot.holds(tokens, trace.steps, trace.loop, timeout))
-
-
-def _spot_trace(tokens: Sequence[str]) -> Trace | None:
-    from . import spot
-
-    run = solver_target(lambda: spot.find_trace(tokens, spot.TIMEOUT, options=None), tokens)
-    return None if run is None else Trace(tuple(map(tuple, run[0])), run[1])
+    try:
+        holds = spot.holds(tokens, trace, timeout)
+    except TimeoutError:
+        return Verdict.timeout
+    except MissingSolverError as error:
+        warn_once(f"answers stay undecided: {error}")
+        return Verdict.undecided
+    except SolverCrashError:
+        return Verdict.undecided
+    return Verdict.correct if holds else Verdict.wrong

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NOTATIONS, FormulaError, split_at
+from hf_alpha.tasks.formulas import fold
 
 from .grammar import LTL
 
@@ -146,13 +147,8 @@ def _read_step(text: str, notation: str) -> Step | None:
 
 def _ordered(step: Step) -> str:
     """Write a step with the operands of each `&` and `|` in alphabetical order."""
-    operands: list[str] = []
-    for token in reversed(step):
-        if token in ("&", "|"):
-            first, second = sorted((operands.pop(), operands.pop()))
-            operands.append(f"{token} {first} {second}")
-        elif token == "!":
-            operands.append(f"! {operands.pop()}")
-        else:
-            operands.append(token)
-    return operands[0]
+    operators = {
+        "!": lambda operand: f"! {operand}",
+        **{x: lambda *both, x=x: " ".join([x, *sorted(both)]) for x in "&|"},
+    }
+    return fold(step, operators, str)

@@ -4,20 +4,21 @@ Shapes are tried in order: few steps first, then a short loop. For each, one que
 any concrete word of that shape satisfies the formula; the other is which literals a trace can
 leave out such that the three-valued evaluation still proves it. Small shapes answer both with
 tables of all words and of all partial words, large ones with a SAT solver and by dropping one
-literal after another. Before the first large shape of two steps or more, one question is whether
-there is a word of any shape: most formulas that get there have none.
+literal after another. Which large shape of two steps or more is the first, bounded search says:
+most formulas that get there have none.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 
-from hf_alpha.tasks.circuit import Circuit, GaveUpError, solver
+from hf_alpha.tasks.formulas import fold
+from hf_alpha.tasks.sat import Circuit, GaveUpError, solver
 
-from .lasso import Pair, Shape, shape, symbols_in
-from .trace import Step, Trace, cube_step
+from .bounded_worker import search
+from .lasso import Pair, Shape, shape
+from .trace import Trace, cube_step
 
 MAX_STEPS = 5
 """Longest trace that is looked for. Spot found no satisfiable formula that needs more among those
@@ -46,23 +47,22 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
         symbols: the formula's symbols by first occurrence.
 
     Returns:
-        None if no lasso of at most `MAX_STEPS` steps satisfies the formula, or the SAT solver meets
-        more than `circuit.MAX_CONFLICTS` conflicts. That is no proof that the formula is
-        unsatisfiable.
+        None if no lasso of at most `MAX_STEPS` steps satisfies the formula, which is no proof that
+        the formula is unsatisfiable, or the SAT solver meets more than `sat.MAX_CONFLICTS`.
     """
-    numbered = _numbered(tokens, symbols)
-    exists = False
-    for steps, loop in _SHAPES:
-        try:
-            if steps > 1 and steps * len(symbols) > _TABLE_WORDS and not exists:
-                exists = _solve(numbered, len(symbols), MAX_STEPS) is not None
-                if not exists:
+    numbered, count = _numbered(tokens, symbols), len(symbols)
+    try:
+        for steps, loop in _SHAPES:
+            if is_large := steps > 1 and steps * count > _TABLE_WORDS:
+                lasso = search(numbered, MAX_STEPS)
+                if not isinstance(lasso, tuple):
                     return None
-            literals = _search(numbered, len(symbols), steps, loop)
-        except GaveUpError:
-            return None
-        if literals is not None:
-            return _trace(literals, symbols, steps, loop)
+                steps, loop = len(lasso[0]), lasso[1]
+            literals = _search(numbered, count, steps, loop)
+            if literals is not None or is_large:
+                return None if literals is None else _trace(literals, symbols, steps, loop)
+    except GaveUpError:
+        pass
     return None
 
 
@@ -78,9 +78,6 @@ def generalised(
         symbols: the formula's symbols by first occurrence.
         word: what is true at each step.
         loop: index of the first step that is repeated.
-
-    Raises:
-        ValueError: the word does not satisfy the formula.
     """
     literals = [
         (step, number, symbol in truths)
@@ -89,18 +86,8 @@ def generalised(
     ]
     numbered = _numbered(tokens, symbols)
     kept_literals = _fewest_literals(numbered, len(symbols), len(word), loop, literals)
-    if kept_literals is None:
-        raise ValueError(f"no lasso of {len(word)} steps that returns to step {loop} satisfies it")
+    assert kept_literals is not None, "the word satisfies the formula"
     return _trace(kept_literals, symbols, len(word), loop)
-
-
-def is_satisfiable_step(step: Step) -> bool | None:
-    """Decide whether a Boolean formula can hold, by SAT; None beyond `circuit.MAX_CONFLICTS`."""
-    symbols = symbols_in(step)
-    try:
-        return _solve(_numbered(step, symbols), len(symbols), 1) is not None
-    except GaveUpError:
-        return None
 
 
 def _numbered(tokens: Sequence[str], symbols: Sequence[str]) -> list[str]:
@@ -231,86 +218,37 @@ def _drop_literals(
 
 
 def _solve(
-    tokens: Sequence[str], num_symbols: int, steps: int, loop: int | None = None
+    tokens: Sequence[str], num_symbols: int, steps: int, loop: int
 ) -> tuple[Literal, ...] | None:
-    """Find a concrete word with a SAT solver; without `loop`, one of any shape up to `steps`.
+    """Find a concrete word of a shape with a SAT solver: a variable for each formula and step."""
+    circuit = Circuit(steps * num_symbols)
 
-    A word with fewer steps is one with more: its loop may begin later and be written out before.
-    """
-    encoding = _Encoding(num_symbols, steps, loop)
-    root = encoding.formula(tokens)
-    with solver([*encoding.clauses, [root]], name="glucose4") as sat_solver:
+    def leaf(token: str) -> tuple[int, ...]:
+        if token in ("0", "1"):
+            return (1 if token == "1" else -1,) * steps
+        return tuple(2 + step * num_symbols + int(token[1:]) for step in range(steps))
+
+    def until(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+        """Least fixpoint: the first round of the loop is that of a word which ends there."""
+        values, after = list[int](), -1
+        for first in (loop, 0):
+            values = []
+            for x, y in zip(a[first:][::-1], b[first:][::-1], strict=True):
+                after = circuit.or_(y, circuit.and_(x, after))
+                values.insert(0, after)
+        return tuple(values)
+
+    operators: dict[str, Callable[..., tuple[int, ...]]] = {
+        "!": lambda a: tuple(-x for x in a),
+        "X": lambda a: (*a[1:], a[loop]),
+        "&": lambda a, b: tuple(map(circuit.and_, a, b)),
+        "|": lambda a, b: tuple(map(circuit.or_, a, b)),
+        "U": until,
+    }
+    root = fold(tokens, operators, leaf)[0]
+    with solver([*circuit.clauses, [root]], name="glucose4") as sat_solver:
         model = sat_solver.model()
     if model is None:
         return None
-    return tuple(
-        (step, symbol, encoding.leaf(step, symbol) in model)
-        for step in range(steps)
-        for symbol in range(num_symbols)
-    )
-
-
-class _Encoding(Circuit):
-    """One variable for each subformula and step.
-
-    `until` is the least fixpoint, which takes two passes: what holds at the loop's first step
-    after the last one is computed as if the word ended when it comes round again. Where the loop
-    begins is one literal a step, of which exactly one holds.
-    """
-
-    def __init__(self, num_symbols: int, steps: int, loop: int | None):
-        super().__init__(steps * num_symbols)
-        self.num_symbols, self.steps = num_symbols, steps
-        self._entries = [(loop, 1)] if loop is not None else self._any_entry()
-
-    def _any_entry(self) -> list[tuple[int, int]]:
-        starts = [self.variable() for _ in range(self.steps)]
-        self.clauses += [starts, *([-x, -y] for x, y in combinations(starts, 2))]
-        return list(enumerate(starts))
-
-    def leaf(self, step: int, symbol: int) -> int:
-        """Return the variable of a symbol at a step."""
-        return 2 + step * self.num_symbols + symbol
-
-    def formula(self, tokens: Sequence[str]) -> int:
-        """Return the literal that says that a formula holds at the first step."""
-        stack: list[tuple[int, ...]] = []
-        for token in reversed(tokens):
-            if token == "!":
-                stack.append(tuple(-x for x in stack.pop()))
-            elif token == "X":
-                operand = stack.pop()
-                stack.append((*operand[1:], self._entered(operand)))
-            elif token in ("&", "|"):
-                gate = self.and_ if token == "&" else self.or_
-                stack.append(tuple(map(gate, stack.pop(), stack.pop())))
-            elif token == "U":
-                stack.append(self._until(stack.pop(), stack.pop()))
-            elif token in ("0", "1"):
-                stack.append((1 if token == "1" else -1,) * self.steps)
-            else:
-                symbol = int(token[1:])
-                stack.append(tuple(self.leaf(step, symbol) for step in range(self.steps)))
-        return stack[0][0]
-
-    def _until(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-        first, _ = self._entries[0]
-        second_round = self._unrolled(a, b, -1, first)
-        return self._unrolled(a, b, self._entered(second_round))
-
-    def _unrolled(
-        self, a: tuple[int, ...], b: tuple[int, ...], value_after: int, first: int = 0
-    ) -> tuple[int, ...]:
-        """Return `until` at each step from the first on, given what it is after the last one."""
-        result = []
-        for step in range(self.steps - 1, first - 1, -1):
-            value_after = self.or_(b[step], self.and_(a[step], value_after))
-            result.append(value_after)
-        return (*[-1] * first, *reversed(result))
-
-    def _entered(self, values: Sequence[int]) -> int:
-        """Return the value at the loop's first step."""
-        value = -1
-        for step, starts in self._entries:
-            value = self.or_(value, self.and_(starts, values[step]))
-        return value
+    values = range(steps * num_symbols)
+    return tuple((*divmod(value, num_symbols), value + 2 in model) for value in values)

@@ -1,6 +1,9 @@
-"""What the process of `aiger` runs; it imports nothing of this package (see `solver_process`)."""
+"""What the process of py-aiger runs, for the papers' targets; it imports nothing of this package.
 
-from collections.abc import Callable, Sequence
+`solver_process` says why.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -68,32 +71,19 @@ def build(tokens: Sequence[str], negate: bool = False) -> Any:
     return aiger.BoolExpr(circuit)
 
 
-def _is_satisfiable(tokens: Sequence[str]) -> bool:
-    _, aiger_sat = prepare()
-    return bool(aiger_sat.is_sat(build(tokens)))
-
-
 def _reduced_model(tokens: Sequence[str]) -> dict[str, bool] | None:
+    """Return the papers' target: a model, reduced to an unsat core of the negated formula.
+
+    None if the formula is unsatisfiable, {} if it is a tautology.
+    """
     _, aiger_sat = prepare()
     model = aiger_sat.solve(build(tokens))
     if model is None:
         return None
     solver = aiger_sat.SolverWrapper()
     solver.add_expr(build(tokens, negate=True))
-    if solver.is_sat(assumptions=model):
-        raise AssertionError(f"py-aiger-sat gave {model}, which is no model of {tokens}")
+    assert not solver.is_sat(assumptions=model), f"{model} is no model of {tokens}"
     return {name: bool(value) for name, value in solver.get_unsat_core().items()}
 
 
-def _implies(tokens: Sequence[str], assignment: dict[str, bool]) -> bool:
-    _, aiger_sat = prepare()
-    solver = aiger_sat.SolverWrapper()
-    solver.add_expr(build(tokens, negate=True))
-    return not solver.is_sat(assumptions=assignment)
-
-
-SERVED: dict[str, Callable[..., Any]] = {
-    "is_satisfiable": _is_satisfiable,
-    "reduced_model": _reduced_model,
-    "implies": _implies,
-}
+SERVED = {"reduced_model": _reduced_model}

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from itertools import product
 
-from hf_alpha.tasks import truth_table
+from hf_alpha.tasks import sat, truth_table
 from hf_alpha.tasks.explanation import MAX_TOKENS, Explanation, Row, subformulas
 from hf_alpha.tasks.problem import Problem
 
-from . import sat
-from .assignment import Assignment, read_assignment
-from .grammar import PROPOSITIONAL
+from .notation import PROPOSITIONAL, Assignment, read_assignment
 
 MAX_OPEN = 3
 """Symbols without a value, up to which every completion gets a column."""
@@ -51,8 +49,11 @@ def _completions(tokens: Sequence[str], given: Assignment, free: list[str]) -> l
     if len(free) <= MAX_OPEN:
         return [dict(zip(free, x, strict=True)) for x in product((True, False), repeat=len(free))]
     constants = {symbol: str(int(value)) for symbol, value in given.items()}
-    negated = ["!", *(constants.get(token, token) for token in tokens)]
-    failing = sat.prime_implicant(negated, free)
+    try:
+        negated = ["!", *(constants.get(token, token) for token in tokens)]
+        failing = sat.prime_implicant(negated, free)
+    except sat.GaveUpError:
+        failing = None
     return [] if failing is None else [{symbol: failing.get(symbol, False) for symbol in free}]
 
 
@@ -66,30 +67,22 @@ def _value(tokens: Sequence[str], values: Assignment) -> bool | None:
 def _notes(
     tokens: Sequence[str], given: Assignment, free: list[str], whole: Sequence[bool | None]
 ) -> tuple[str, ...]:
+    values = {True: "true", False: "false"}
     if not free:
-        return (f"Every symbol has a value, and the formula is {'true' if whole[0] else 'false'}.",)
-    names, count = ", ".join(free), 2 ** len(free)
-    opened = f"Without a value: {names}." if len(free) <= 20 else f"{len(free)} have no value."
-    ways = f"{count:,}" if len(free) <= 20 else f"2^{len(free)}"
-    if whole[0]:
-        covered = f"All {ways} completions make the formula true."
-    elif whole[0] is False:
-        covered = f"All {ways} completions make the formula false."
-    elif len(free) <= truth_table.MAX_VARIABLES:
-        covered = f"{_true_completions(tokens, given, free):,} of {ways} completions make it true."
+        return (f"Every symbol has a value, and the formula is {values[bool(whole[0])]}.",)
+    few = len(free) <= 20
+    ways = f"{2 ** len(free):,}" if few else f"2^{len(free)}"
+    if whole[0] is not None:
+        covered = f"All {ways} completions make the formula {values[whole[0]]}."
+    elif (table := truth_table.table_of(tokens, free, given)) is not None:
+        covered = f"{table.bit_count():,} of {ways} completions make it true."
     elif False in whole:
         covered = f"Not all of the {ways} completions make the formula true: #1 does not."
     else:
         covered = "Whether all completions make the formula true is too hard to say here."
-    legend = ("1 is true, 0 false, ? depends on the symbols without a value.",)
-    return (covered, opened, *legend * (None in whole))
-
-
-def _true_completions(tokens: Sequence[str], given: Assignment, free: list[str]) -> int:
-    tables = truth_table.leaf_tables(free)
-    full = tables["1"]
-    constants = {symbol: full if value else 0 for symbol, value in given.items()}
-    return truth_table.evaluate(tokens, {**constants, **tables}, full).bit_count()
+    valueless = f"Without a value: {', '.join(free)}." if few else f"{len(free)} have no value."
+    legend = "1 is true, 0 false, ? depends on the symbols without a value."
+    return (covered, valueless, *[legend] * (None in whole))
 
 
 __all__ = ["explain"]

@@ -2,31 +2,26 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks import truth_table
-from hf_alpha.tasks.base import (
-    FormulaTask,
-    Verdict,
-    solver_proof,
-    solver_target,
-    solver_verdict,
-)
+from hf_alpha.tasks import sat, truth_table
+from hf_alpha.tasks.base import FormulaTask, Verdict, solver_target
 from hf_alpha.tasks.decision import Clock, Decision, small_core
 from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.sampling import Sampler
+from hf_alpha.tasks.solver_process import TIMEOUT, SolverProcess
 
-from . import sat
-from .assignment import Assignment, read_assignment, write_assignment
+from . import aiger_worker
 from .explain import explain
-from .grammar import PROPOSITIONAL
+from .notation import PROPOSITIONAL, Assignment, read_assignment, write_assignment
 from .sampler import FormulaSampler
 
 SOLVER = "python-sat"
-SOLVERS = ("auto", "truth_table", "sat", "aiger")
+SOLVERS = ("auto", "sat")
 
 
 @register_task
@@ -82,34 +77,25 @@ class PropositionalTask(FormulaTask):
     decides: ClassVar[bool] = True
     alpha: ClassVar[float] = 0.095
 
-    def is_satisfiable(self, tokens: Sequence[str]) -> bool:
+    def is_satisfiable(self, tokens: Sequence[str]) -> bool | None:
         """Decide satisfiability of canonical tokens: by truth table, beyond 16 symbols by SAT.
 
-        Raises:
-            TimeoutError, SolverCrashError, MissingSolverError: where the SAT solver meets too many
-                conflicts, as `aiger.implies` does.
+        None if that takes too long.
         """
-        table = _table(tokens, self.symbols_in(tokens))
-        if table is not None:
-            return table != 0
-        is_satisfiable = sat.is_satisfiable(tokens)
-        if is_satisfiable is None:
-            from . import aiger
-
-            return aiger.is_satisfiable(tokens)
-        return is_satisfiable
+        table = truth_table.table_of(tokens, self.symbols_in(tokens))
+        return sat.is_satisfiable(tokens, Clock(TIMEOUT)) if table is None else table != 0
 
     def has_answer(self, problem: str) -> bool | None:
         """Say whether a formula is satisfiable."""
-        return solver_proof(lambda: self.is_satisfiable(self.read(problem).tokens))
+        return self.is_satisfiable(self.read(problem).tokens)
 
     def decide(self, problem: str, seconds: float = 10.0) -> Decision:
         """Find an assignment of which nothing can be left out, or prove that there is none."""
         problem, clock = self.read(problem), Clock(seconds)
         try:
-            implicant = sat.decide(problem.tokens, problem.symbols, seconds)
-        except TimeoutError as error:
-            return Decision(SOLVER, reason=str(error))
+            implicant = sat.prime_implicant(problem.tokens, problem.symbols, clock)
+        except sat.GaveUpError:
+            return Decision(SOLVER, reason=f"the solver was not done within {seconds:g} s")
         if implicant is not None:
             return Decision(SOLVER, write_assignment(implicant))
         written = problem.written or problem.tokens
@@ -128,20 +114,21 @@ class PropositionalTask(FormulaTask):
         check_known("targets", method, self.targets)
         symbols = self.symbols_in(tokens)
         if method == "papers":
-            core = _papers_core(tokens)
-            return None if core is None else write_assignment(_ordered(core, symbols))
-        table = _table(tokens, symbols)
-        if table is None:
+            core = solver_target(lambda: _aiger.call("reduced_model", TIMEOUT, tokens), tokens)
+            return core if core is None else write_assignment(_ordered(core, symbols))
+        table = truth_table.table_of(tokens, symbols)
+        if table is not None:
+            cube = truth_table.minimal_cube(table, len(symbols))
+            return cube if cube is None else write_assignment({symbols[i]: x for i, x in cube})
+        try:
             implicant = sat.prime_implicant(tokens, symbols)
-            return None if implicant is None else write_assignment(implicant)
-        cube = truth_table.minimal_cube(table, len(symbols))
-        if cube is None:
+        except sat.GaveUpError:
             return None
-        return write_assignment({symbols[variable]: value for variable, value in cube})
+        return None if implicant is None else write_assignment(implicant)
 
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
         """Return which tokens may come next in answers."""
-        from .answer_mask import AssignmentMask
+        from hf_alpha.tasks.answer_masks import AssignmentMask
 
         return AssignmentMask(tokenizer)
 
@@ -173,40 +160,29 @@ class PropositionalTask(FormulaTask):
             notation: how the answer is written: "compact", "prefix" (spaced), "infix" (`a & !b`,
                 `a=1, b=0`), or None to detect it. An answer that reads as `a1b0` or `a 1 b 0` is
                 never taken for infix.
-            solver: "truth_table" (at most 16 symbols without a value), "sat" (python-sat with a
-                limit on conflicts, which leaves hard questions open), "aiger" (py-aiger-sat), or
-                "auto": the first of them that decides.
-            timeout: seconds for py-aiger-sat, after which the verdict is `timeout`; if it is not
-                installed or its process fails, the verdict is `undecided`.
+            solver: "auto" (a truth table where at most 16 symbols have no value, else python-sat)
+                or "sat" (python-sat).
+            timeout: seconds for python-sat, after which the verdict is `timeout`.
 
         Raises:
             FormulaError: if the problem cannot be read.
-            ValueError: if the solver or the notation is unknown, or the formula is too big for
-                the truth table that was asked for.
+            ValueError: if the solver or the notation is unknown.
         """
         check_known("solver", solver, SOLVERS)
         problem = self.read(problem)
-        tokens, symbols = problem.tokens, problem.symbols
         assignment = read_assignment(answer, notation)
         if assignment is None:
             return Verdict.malformed
         if target is not None and _same_sequence(assignment, target):
             return Verdict.exact
-        free = [symbol for symbol in symbols if symbol not in assignment]
-        small = len(free) <= truth_table.MAX_VARIABLES
-        if solver == "truth_table" and not small:
-            raise ValueError(
-                f"the answer leaves {len(free)} symbols open, a truth table takes at most "
-                f"{truth_table.MAX_VARIABLES}: use solver 'auto'"
-            )
-        if solver == "truth_table" or (solver == "auto" and small):
-            implied: bool | None = _implied(tokens, free, assignment)
+        free = [symbol for symbol in problem.symbols if symbol not in assignment]
+        if solver == "auto" and len(free) <= truth_table.MAX_VARIABLES:
+            table = truth_table.table_of(problem.tokens, free, assignment)
+            implied: bool | None = table == truth_table.full_table(len(free))
         else:
-            implied = None if solver == "aiger" else sat.implies(tokens, assignment)
-        if implied is None and solver != "sat":
-            return _check_with_aiger(tokens, symbols, assignment, timeout)
+            implied = sat.implies(problem.tokens, assignment, Clock(timeout))
         if implied is None:
-            return Verdict.undecided
+            return Verdict.timeout
         return Verdict.correct if implied else Verdict.wrong
 
     def explain(self, problem: str, answer: str) -> Explanation:
@@ -218,39 +194,6 @@ class PropositionalTask(FormulaTask):
         return explain(self.read(problem), answer)
 
 
-def _table(tokens: Sequence[str], symbols: Sequence[str]) -> int | None:
-    """Return the truth table of a formula, None if it has too many symbols."""
-    if len(symbols) > truth_table.MAX_VARIABLES:
-        return None
-    tables = truth_table.leaf_tables(symbols)
-    return truth_table.evaluate(tokens, tables, tables["1"])
-
-
-def _implied(tokens: Sequence[str], free: Sequence[str], assignment: Assignment) -> bool:
-    """Decide by the table of the symbols that an answer leaves free."""
-    tables = truth_table.leaf_tables(free)
-    full = tables["1"]
-    if assignment:
-        constants = {symbol: full if value else 0 for symbol, value in assignment.items()}
-        tables = {**constants, **tables}
-    return truth_table.evaluate(tokens, tables, full) == full
-
-
-def _check_with_aiger(
-    tokens: Sequence[str], symbols: Sequence[str], assignment: Assignment, timeout: float
-) -> Verdict:
-    from . import aiger
-
-    relevant = {s: assignment[s] for s in symbols if s in assignment}
-    return solver_verdict(lambda: aiger.implies(tokens, relevant, timeout))
-
-
-def _papers_core(tokens: Sequence[str]) -> Assignment | None:
-    from . import aiger
-
-    return solver_target(lambda: aiger.reduced_model(tokens, aiger.TIMEOUT), tokens)
-
-
 def _same_sequence(assignment: Assignment, target: str) -> bool:
     right = read_assignment(target)
     return right is not None and list(assignment.items()) == list(right.items())
@@ -258,3 +201,8 @@ def _same_sequence(assignment: Assignment, target: str) -> bool:
 
 def _ordered(values: Assignment, symbols: Sequence[str]) -> Assignment:
     return {symbol: values[symbol] for symbol in symbols if symbol in values}
+
+
+_aiger = SolverProcess(Path(aiger_worker.__file__))
+"""Which model and which core it finds depends on Python's string hashing (py-aiger iterates over
+sets), which is fixed in a process of the solver: equal formulas get equal results."""

@@ -4,7 +4,11 @@
 new names. `examples/tasks/anf.py` draws such pairs.
 """
 
-from .infix import Term, names_in, read_term
+from collections.abc import Collection
+from typing import TypeAlias
+
+Term: TypeAlias = "str | tuple[str, Term] | tuple[str, Term, Term]"
+"""`a & ( b | c )` is `("&", "a", ("|", "b", "c"))`. A name is a string."""
 
 OPERATORS = ("&", "|", "^")
 WORDS = {"let", "=", "(", ")", *OPERATORS}
@@ -37,4 +41,45 @@ def check(source: str, answer: str, target: str | None = None) -> bool:
     return len(result) == 1 and unused <= {result[0]} and values.get(result[0]) == term
 
 
-__all__ = ["OPERATORS", "check"]
+def read_term(text: str, operators: Collection[str], prefix: str = "") -> Term:
+    """Read a term in infix, with spaces between all tokens and brackets around inner operations.
+
+    Args:
+        text: the term.
+        operators: with two operands.
+        prefix: the operator with one operand, if there is one.
+
+    Raises:
+        ValueError: the text is no such term.
+    """
+    tokens, signs = [*text.split(), "\n"][::-1], {*operators, prefix, ")", "\n"}
+
+    def operand() -> Term:
+        token = tokens.pop()
+        if token == "(":
+            return operation(")")
+        if token == prefix:
+            return prefix, operand()
+        if token in signs:
+            raise ValueError(f"no term: {text!r}: {token!r} where a name should be")
+        return token
+
+    def operation(end: str) -> Term:
+        term = operand()
+        if tokens[-1] in operators:
+            term = (tokens.pop(), term, operand())
+        if tokens.pop() != end:
+            raise ValueError(f"no term: {text!r}: {end!r} is missing behind an operation")
+        return term
+
+    return operation("\n")
+
+
+def names_in(term: Term) -> list[str]:
+    """Return the different names of a term, in order of first occurrence."""
+    if isinstance(term, str):
+        return [term]
+    return list(dict.fromkeys(name for part in term[1:] for name in names_in(part)))
+
+
+__all__ = ["OPERATORS", "Term", "check", "names_in", "read_term"]

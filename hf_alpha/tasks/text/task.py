@@ -80,12 +80,12 @@ class TextTask(Task):
     ):
         self.finder = NameFinder(symbols or {})
         import_functions(self.finder)
-        self.own_measures = dict(measures or {})
+        self.measure_paths = dict(measures or {})
         paths = {"check": check} if check is not None else {}
-        for name, path in {**paths, **self.own_measures}.items():
+        for name, path in {**paths, **self.measure_paths}.items():
             if not isinstance(path, str) or path.count(":") != 1 or not all(path.split(":")):
                 raise ValueError(f"{name} {path!r}: write package.module:function")
-        self.own_check, self.ignore_whitespace = check, ignore_whitespace
+        self.check_path, self.ignore_whitespace = check, ignore_whitespace
 
     def configured(self, **settings: Any) -> "TextTask":
         """Return the task with a recipe's settings."""
@@ -98,7 +98,7 @@ class TextTask(Task):
             ValueError: a function is not there, or returns no numbers.
         """
         numbers: dict[str, float] = {}
-        for name, path in self.own_measures.items():
+        for name, path in self.measure_paths.items():
             function: Any = own_object(path, "measure", "package.module:function")
             function = getattr(function, "compute", function)
             result = function(predictions=predictions, references=references)
@@ -117,10 +117,10 @@ class TextTask(Task):
     @property
     def settings(self) -> dict[str, Any]:
         """Settings that verdicts depend on: symbols, the check and its code, whitespace."""
-        code = own_source(self.own_check) if self.own_check is not None else ""
+        code = own_source(self.check_path) if self.check_path is not None else ""
         return {
             "symbols": self.finder.to_dict(),
-            "check": self.own_check,
+            "check": self.check_path,
             "check_code": sha256(code.encode()).hexdigest()[:16],
             "ignore_whitespace": self.ignore_whitespace,
         }
@@ -128,7 +128,7 @@ class TextTask(Task):
     @property
     def has_check(self) -> bool:
         """Whether there is a check of the user's own."""
-        return self.own_check is not None
+        return self.check_path is not None
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Copy the input: what a model has to beat."""
@@ -252,15 +252,15 @@ class TextTask(Task):
         """
         if target is not None and self._is_target(problem, answer, target):
             return Verdict.exact
-        if self.own_check is None:
+        if self.check_path is None:
             return Verdict.undecided if target is None else Verdict.wrong
         try:
-            verdict = self.ask(problem, answer, target, timeout)
+            verdict, _ = self.ask(problem, answer, target, timeout)
         except TimeoutError:
             return Verdict.timeout
         except (SolverCrashError, ValueError) as error:
-            warning = f"check {self.own_check}: {error}; such answers stay undecided"
-            warn_once(warning, f"check {self.own_check}")
+            warning = f"check {self.check_path}: {error}; such answers stay undecided"
+            warn_once(warning, f"check {self.check_path}")
             return Verdict.undecided
         # What is `exact` only the target says.
         return Verdict.correct if verdict is Verdict.exact else verdict
@@ -273,31 +273,27 @@ class TextTask(Task):
 
     def explain(self, problem: str, answer: str) -> Explanation:
         """Explain an answer in the words of the user's own check, if it has any."""
-        if self.own_check is None:
+        if self.check_path is None:
             return Explanation(("The task has no check of answers.",))
         try:
-            verdict, words = self._ask(problem, answer, None)
+            verdict, words = self.ask(problem, answer, None)
         except (TimeoutError, SolverCrashError, ValueError) as error:
-            return Explanation((f"check {self.own_check}: {error}",))
-        return Explanation((words or f"check {self.own_check} says {verdict}",))
+            return Explanation((f"check {self.check_path}: {error}",))
+        return Explanation((words or f"check {self.check_path} says {verdict}",))
 
-    def ask(self, problem: str, answer: str, target: str | None, timeout: float = 10.0) -> Verdict:
-        """Ask the user's own check.
+    def ask(
+        self, problem: str, answer: str, target: str | None, timeout: float = 10.0
+    ) -> tuple[Verdict, str | None]:
+        """Ask the user's own check for its verdict, and its words, if it gives any.
 
         Raises:
             TimeoutError: it takes longer than `timeout` seconds.
             SolverCrashError: it raised, with its error and the texts, or its process died.
             ValueError: it returned something that is no verdict.
         """
-        return self._ask(problem, answer, target, timeout)[0]
-
-    def _ask(
-        self, problem: str, answer: str, target: str | None, timeout: float = 10.0
-    ) -> tuple[Verdict, str | None]:
-        """Return the verdict of the user's own check, and its words, if it gives any."""
-        assert self.own_check is not None
+        assert self.check_path is not None
         texts = [str(problem), answer, target]
-        reply, words = _process().call("check", timeout, texts, self.own_check)  # type: ignore[arg-type]
+        reply, words = _process().call("check", timeout, texts, self.check_path)  # type: ignore[arg-type]
         if isinstance(reply, bool):
             return Verdict.correct if reply else Verdict.wrong, words
         try:

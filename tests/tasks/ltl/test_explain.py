@@ -46,7 +46,7 @@ def rows_of(explanation) -> dict[str, tuple[bool | None, ...]]:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 25), st.sampled_from([0.5, 0.9, 1.0]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_cells_are_what_the_textbook_says(seed, size, known):
     """Of every word of the trace where it is right or open, of one word where it is wrong."""
     rng = random.Random(seed)
@@ -88,24 +88,6 @@ def _is_word_of(letters: list[dict[str, bool]], trace: Trace, names: list[str]) 
             if name in names and letter[name] != (sign != "!"):
                 return False
     return True
-
-
-@given(st.integers(0, 2**32), st.integers(1, 25), st.permutations(SYMBOLS))
-@settings(max_examples=50, deadline=None)
-def test_renaming_renames_the_table_and_does_nothing_else(seed, size, permuted):
-    """Where every value is given: a word that is found depends on the order of names."""
-    rng = random.Random(seed)
-    formula = TASK.sample(rng, size, SYMBOLS, constant_priority=1.0)
-    answer = write_trace(draw_trace(rng, 1.0))
-    names = dict(zip(SYMBOLS, permuted, strict=True))
-    explained = TASK.explain(formula, answer)
-    renamed = TASK.explain(TASK.rename(formula, names), TASK.rename(answer, names))
-    assert renamed.notes == explained.notes
-    assert [row.cells for row in renamed.rows] == [row.cells for row in explained.rows]
-    assert [row.label for row in renamed.rows] == [
-        TASK.rename(row.label, names) if len(row.label) > 1 else names.get(row.label, row.label)
-        for row in explained.rows
-    ]
 
 
 def test_a_right_answer_as_a_table():

@@ -3,7 +3,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.ltl import satisfies
+from reference.ltl import needs_spot, satisfies
 
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl import spot
@@ -32,7 +32,7 @@ def draw_trace(rng: random.Random) -> Trace:
 
 
 @given(SEEDS, st.integers(1, 20), st.integers(1, 5), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_packed_evaluation_is_the_textbook_one(seed, size, steps, data):
     """32 random words at once, each of which the reference evaluates on its own."""
     rng = random.Random(seed)
@@ -51,7 +51,7 @@ def test_the_packed_evaluation_is_the_textbook_one(seed, size, steps, data):
 
 
 @given(SEEDS, st.integers(1, 25))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_unknown_values_are_never_decided_against_a_word(seed, size):
     """What must hold holds, and what may not hold does not, in every word of a partial one."""
     rng = random.Random(seed)
@@ -89,32 +89,26 @@ def test_examples(formula, trace, verdict):
     assert decide(LTL.parse(formula, "infix"), read_trace(trace)) is verdict
 
 
-@pytest.mark.skipif(not spot.is_installed(), reason="needs Spot")
+@needs_spot
 @given(SEEDS, st.integers(1, 25))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_decided_is_what_spot_says(seed, size):
     rng = random.Random(seed)
     tokens, trace = draw_formula(rng, size), draw_trace(rng)
     if any(map(is_contradictory, trace.steps)):
         return
-    found = decide(tokens, trace)
-    assert found in (None, spot.holds(tokens, trace.steps, trace.loop))
+    assert decide(tokens, trace) in (None, spot.holds(tokens, trace))
 
 
 def test_contradictory_steps():
-    for text, expected in {
-        "&a!a": True,
-        "0": True,
-        "&|abc!": None,
-        "|a!a": False,
-        "1": False,
-    }.items():
-        if expected is not None:
-            assert is_contradictory(tuple(text)) is expected
     many = [f"s{i}" for i in range(20)]
-    wide = ("|",) * 19 + tuple(many)
-    assert is_contradictory(wide) is None
-    assert is_contradictory(("&",) * 19 + tuple(many)) is False
+    steps = {"&a!a": True, "0": True, "|a!a": False, "1": False}
+    for step, expected in {
+        **{tuple(text): x for text, x in steps.items()},
+        ("|",) * 19 + tuple(many): False,  # beyond tables, by SAT
+        ("&",) * 19 + tuple(many): False,
+    }.items():
+        assert is_contradictory(step) is expected
 
 
 def test_work_is_limited():

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
@@ -34,10 +34,11 @@ def steps(names):
 
 @st.composite
 def traces(draw, names=NAMES):
-    found = draw(st.lists(steps(names), min_size=1, max_size=4))
-    return Trace(tuple(found), draw(st.integers(0, len(found) - 1)))
+    drawn = draw(st.lists(steps(names), min_size=1, max_size=4))
+    return Trace(tuple(drawn), draw(st.integers(0, len(drawn) - 1)))
 
 
+@settings(max_examples=60)
 @given(traces(), st.sampled_from([None, "compact", "prefix", "infix"]))
 def test_what_is_written_is_read(trace, notation):
     text = write_trace(trace, notation)
@@ -45,6 +46,7 @@ def test_what_is_written_is_read(trace, notation):
     assert same_trace(read_trace(text), trace)
 
 
+@settings(max_examples=60)
 @given(traces(LONG), st.sampled_from([None, "prefix", "infix"]))
 def test_long_names_survive(trace, notation):
     assert read_trace(write_trace(trace, notation), notation) == trace

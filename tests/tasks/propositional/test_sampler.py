@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 from hf_alpha.tasks.propositional.sampler import FormulaSampler
 
 
@@ -14,12 +14,12 @@ def operands(tokens, start):
     """Return the operands of the node at `start` and the index behind it."""
     if tokens[start] not in "!&|=^":
         return [], start + 1
-    found, end = [], start + 1
+    children, end = [], start + 1
     for _ in range(PROPOSITIONAL.operators[tokens[start]]):
         _, behind = operands(tokens, end)
-        found.append(tokens[end:behind])
+        children.append(tokens[end:behind])
         end = behind
-    return found, end
+    return children, end
 
 
 def is_trivial(tokens):
@@ -33,7 +33,7 @@ def is_trivial(tokens):
 
 
 @given(st.integers(1, 60), st.integers(1, 10), st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_size_is_exact_and_nothing_is_trivial(size, num_symbols, seed):
     sampler = FormulaSampler(tuple("abcdefghij"[:num_symbols]))
     if not sampler.is_feasible(size):

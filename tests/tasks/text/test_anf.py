@@ -1,8 +1,8 @@
-"""A-normal forms: which answers are right."""
+"""Terms, and A-normal forms: which answers are right."""
 
 import pytest
 
-from hf_alpha.tasks.text.anf import check
+from hf_alpha.tasks.text.anf import check, names_in, read_term
 
 SOURCE = "( a & b ) | ( c ^ ( a & b ) )"
 
@@ -42,10 +42,8 @@ def test_wrong_answers(answer):
     assert check(SOURCE, answer) is False
 
 
-def test_a_name_is_its_own_form_and_sources_are_terms():
+def test_a_name_is_its_own_form():
     assert check("a", "a") and not check("a", "b")
-    with pytest.raises(ValueError, match="no term"):
-        check("a &", "a")
 
 
 def test_an_answer_that_stands_for_a_huge_term_is_refused_at_once():
@@ -53,3 +51,21 @@ def test_an_answer_that_stands_for_a_huge_term_is_refused_at_once():
     pairs = zip(["a", *names], names, strict=False)
     huge = " ; ".join(f"let {new} = {old} & {old}" for old, new in pairs)
     assert check("a & a", f"{huge} ; {names[-1]}") is False
+
+
+def test_a_term_is_read_with_its_brackets():
+    term = read_term("~ ( a1 & ~ b2 ) | ( ( a1 ) | c3 )", "&|", "~")
+    assert term == ("|", ("~", ("&", "a1", ("~", "b2"))), ("|", "a1", "c3"))
+    assert names_in(term) == ["a1", "b2", "c3"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "a &", "& a", "a b", "( a", "a )", "a & b & c", "a + b", "~", "a ~ b", "( )", "a & ~",
+        "& & a",
+    ],
+)  # fmt: skip
+def test_what_is_no_term_is_an_error(text):
+    with pytest.raises(ValueError, match="no term"):
+        read_term(text, "&|", "~")

@@ -63,7 +63,7 @@ class Metric:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a user's module, from which a command is started."""
     (tmp_path / "own_checks.py").write_text(CHECKS)
     monkeypatch.chdir(tmp_path)
@@ -145,7 +145,7 @@ def test_what_new_names_are_called_makes_no_difference(answer, verdict, distance
     assert task.distance(source, answer, target) == distance
 
 
-def test_own_checks(own: Path):
+def test_own_checks(checks: Path):
     def verdict_of(
         name: str, answer: str = "y x", target: str | None = "x y", timeout: float = 10
     ) -> Verdict:
@@ -164,7 +164,7 @@ def test_own_checks(own: Path):
     assert verdict_of("share") is Verdict.correct and verdict_of("share", "x") is Verdict.wrong
     assert verdict_of("raises") is Verdict.undecided
     assert verdict_of("hangs", timeout=0.1) is Verdict.timeout
-    raised = r"check raised .* the problem 'a' with the answer 'b': KeyError: 'no such thing'"
+    raised = r"check failed on the problem 'a' with the answer 'b': KeyError: 'no such thing'"
     with pytest.raises(SolverCrashError, match=raised):
         TextTask(SYMBOLS, check="own_checks:raises").ask("a", "b", "c")
     with pytest.raises(TimeoutError, match=r"the check took more than 0\.1 s"):
@@ -173,18 +173,18 @@ def test_own_checks(own: Path):
         TextTask(SYMBOLS, check="own_checks:missing").ask("a", "b", "c")
 
 
-def test_the_first_failure_of_a_check_is_told(own: Path, caplog):
+def test_the_first_failure_of_a_check_is_told(checks: Path, caplog):
     task = TextTask(SYMBOLS, check="own_checks:raises")
     task.forget_checks()
     for problem in ("a b", "c d"):
         assert task.check(problem, "y x") is Verdict.undecided
     assert caplog.messages == [
-        "check own_checks:raises: the check raised an error on the problem 'a b' with the answer "
+        "check own_checks:raises: the check failed on the problem 'a b' with the answer "
         "'y x': KeyError: 'no such thing'; such answers stay undecided"
     ]
 
 
-def test_own_measures(own: Path):
+def test_own_measures(checks: Path):
     measures = {"length": "own_checks:lengths", "count": "own_checks:Metric"}
     assert TextTask(SYMBOLS, measures=measures).measured(["a", "bc"], ["ab", "cd"]) == {
         "shorter": 1.0,
@@ -211,7 +211,7 @@ def test_nothing_is_drawn():
     assert task.random_answer("x y", random.Random(0)) == "x y"
 
 
-def test_a_check_says_why(own):
+def test_a_check_says_why(checks):
     """In words of its own beside the verdict; without them the verdict is named."""
     task = TextTask(SYMBOLS, check="own_checks:says_why")
     assert task.check("x y", "abc") == Verdict.correct

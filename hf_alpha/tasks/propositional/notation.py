@@ -1,11 +1,30 @@
-"""Partial assignments as text: `a1b0`, `request 1 grant 0`, `request=1, grant=0`, `a & !b`."""
+"""How propositional logic is written: formulas, and partial assignments as answers."""
 
 import re
 
 from hf_alpha.modeling.choices import check_known
-from hf_alpha.modeling.grammar import NAME, FormulaError, split_at, words
+from hf_alpha.modeling.grammar import NAME, FormulaError, Grammar, split_at, words
+from hf_alpha.tasks.formulas import DERIVED, SPELLINGS
 
-from .grammar import PROPOSITIONAL
+PROPOSITIONAL = Grammar(
+    operators={"!": 1, "&": 2, "|": 2, "=": 2, "^": 2},
+    constants=("0", "1"),
+    infix={
+        "=": [1, "right"],
+        "->": [1, "right"],
+        "<-": [1, "right"],
+        "|": [2, "left"],
+        "^": [3, "left"],
+        "&": [4, "left"],
+    },
+    spellings={
+        **{text: "=" if token == "<->" else token for text, token in SPELLINGS.items()},
+        "<->": "=",
+        "==": "=",
+    },
+    derived=DERIVED,
+)
+"""Propositional logic: not, and, or, iff, xor. Precedences follow Spot's."""
 
 Assignment = dict[str, bool]
 NOTATIONS = ("compact", "prefix", "infix")
