@@ -34,7 +34,7 @@ TRIED = 5
 """Targets about which a check of the user's own is asked before training."""
 
 
-class Answer(Objective):
+class AnswerObjective(Objective):
     """The objective of models that answer with text."""
 
     name: ClassVar[str] = "answer"
@@ -63,7 +63,7 @@ class Answer(Objective):
         )
 
 
-class AnswerProblems(Answer):
+class AnswerProblems(AnswerObjective):
     """The objective of models that answer a task's problems, which are generated or drawn."""
 
     def examples(self, recipe: Any, say: Say) -> Examples:
@@ -85,7 +85,7 @@ class AnswerProblems(Answer):
         recipe.solved.prepare(tokenizer)
 
 
-class AnswerPairs(Answer):
+class AnswerPairs(AnswerObjective):
     """The objective of models that answer the user's own texts."""
 
     def examples(self, recipe: Any, say: Say) -> OwnPairs:
@@ -273,4 +273,4 @@ def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say
     say(f"symbols of the checkpoint: {counts}; they are added")
 
 
-__all__ = ["LABEL_SMOOTHING", "Answer", "AnswerPairs", "AnswerProblems", "prepare_data"]
+__all__ = ["LABEL_SMOOTHING", "AnswerObjective", "AnswerPairs", "AnswerProblems", "prepare_data"]

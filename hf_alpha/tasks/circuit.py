@@ -70,7 +70,7 @@ class Circuit:
         return sign * gate
 
 
-class Solver:
+class ClauseSolver:
     """A solver that knows the clauses of a circuit."""
 
     def __init__(self, solver: Any, conflicts: int, clock: Clock | None):
@@ -105,7 +105,7 @@ def solver(
     conflicts: int = MAX_CONFLICTS,
     name: str = "minisat22",
     clock: Clock | None = None,
-) -> Iterator[Solver]:
+) -> Iterator[ClauseSolver]:
     """Give a solver for clauses.
 
     Args:
@@ -118,4 +118,4 @@ def solver(
     from pysat.solvers import Solver as PySatSolver
 
     with PySatSolver(name, bootstrap_with=clauses) as pysat_solver:
-        yield Solver(pysat_solver, conflicts, clock)
+        yield ClauseSolver(pysat_solver, conflicts, clock)

@@ -10,7 +10,7 @@ import regex  # type: ignore[import-untyped]
 from hf_alpha.modeling.names_in_text import TIME_LIMIT, too_slow
 
 
-class Atoms:
+class Conditions:
     """The conditions that rules set on a word or a segment. Each is a number, from 1 on.
 
     A word, or a segment, has a mask: the bits `1 << number` of the conditions that it meets.
@@ -117,4 +117,4 @@ class RuleAutomaton(NamedTuple):
                 reached.setdefault(after, set()).update(to)
 
 
-__all__ = ["Atoms", "RuleAutomaton"]
+__all__ = ["Conditions", "RuleAutomaton"]

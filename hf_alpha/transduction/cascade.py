@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
-from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
+from hf_alpha.transduction.automaton import Conditions, RuleAutomaton
 from hf_alpha.transduction.gamma import Found, leftmost_longest
 from hf_alpha.transduction.options import Options
 from hf_alpha.transduction.parser import RuleParser
@@ -16,7 +16,7 @@ class Lattice:
     """The words and segments of a text, as edges between its units.
 
     Args:
-        masks: of each word; see `Atoms`.
+        masks: of each word; see `Conditions`.
 
     Attributes:
         edges: of each unit what begins there: its mask, and the unit after it.
@@ -59,7 +59,7 @@ class Cascade:
         options: Options,
     ) -> None:
         pattern = unit_finder(options.unit)
-        atoms = Atoms(options.lowercase)
+        atoms = Conditions(options.lowercase)
         labels = list(lexicon_labels)
         self._rules: list[tuple[RuleAutomaton, int]] = []
         for number, rule in enumerate(rules, start=1):

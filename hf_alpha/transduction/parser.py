@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
+from hf_alpha.transduction.automaton import Conditions, RuleAutomaton
 from hf_alpha.transduction.lexicon import CONTROL
 from hf_alpha.transduction.libraries import import_library
 from hf_alpha.transduction.rules import Rule, RuleError
@@ -44,7 +44,7 @@ class RuleParser:
         self,
         rule: Rule,
         number: int,
-        atoms: Atoms,
+        atoms: Conditions,
         split: Callable[[str], list[str]],
         labels: Collection[str],
         max_units: int,
@@ -144,7 +144,7 @@ class RuleParser:
             return inner
         match token.lastgroup:
             case "any":
-                return self._atom(Atoms.ANY)
+                return self._atom(Conditions.ANY)
             case "regex":
                 return self._atom(self._regex(text[1:-1], at))
             case "label":
