@@ -5,7 +5,7 @@ from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, HfApi
 
-from hf_alpha.data.dataset_card import PARTS, SETTINGS
+from hf_alpha.data.dataset_folder import PARTS, SETTINGS
 from hf_alpha.folders import ADAPTER, inside, refuse_adapter
 
 

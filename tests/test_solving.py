@@ -15,13 +15,12 @@ from transformers import AutoTokenizer
 
 import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
-from hf_alpha.answer.base import Refutation, Solver
+from hf_alpha.answer.base import Chain, Refutation, Solver
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.solving import (
     WINDOW,
-    Settings,
     Solution,
     _first_correct,
     ask,
@@ -135,7 +134,7 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     known = "a\n  correct    a1\n& a b\n  correct    a1b1\n"
     assert hf_alpha("solve", "--method", "model", "--model", streams, "--file", rows).out == known
     rows.write_text('{"source": "a"}\n')
-    assert "row 0: the column 'problem' holds no text" in hf_alpha("solve", "--file", rows).err
+    assert "row 0 has no column 'problem'" in hf_alpha("solve", "--file", rows).err
     file.write_bytes(b"a & b\xff\na #\n\nb")
     done = hf_alpha("solve", "--file", file)
     assert f"{file}, line 1 is no text in UTF-8" in done.err
@@ -544,7 +543,7 @@ def test_what_nothing_proves_is_not_called_unsatisfiable():
     """Neither by a task without a proof, nor by one whose solver gives up."""
     toy = ToyTask()
     solution = Solution("& a b", read=toy.read("& a b"))
-    ask([Refutation], toy, [solution], Settings())
+    ask(Chain("proof", [Refutation]), toy, [solution])
     assert toy.has_answer("& a b") is None and solution.status == "unknown"
 
 
@@ -571,13 +570,11 @@ def test_an_answer_takes_the_place_of_an_error(streams):
     """Whoever answers after one who could not, and in whatever order they are asked."""
     task, model = GivesUp(), Model("streams", *load_checkpoint(streams))
     solution = Solution("&ab", read=task.read("&ab"))
-    ask([Solver], task, [solution], Settings())
+    ask(Chain("solver", [Solver]), task, [solution])
     assert (solution.status, solution.error) == ("unknown", "the time is up")
-    ask([lambda: model], task, [solution], Settings())
-    assert (solution.status, solution.error) == ("solved", None)
-    wrong = Solution("&ab", read=TASK.read("&ab"), error="the time is up")
-    ask([Solver], TASK, [wrong], Settings())
-    assert (wrong.status, wrong.error) == ("solved", None)
+    for links in ([Solver, lambda: model], [lambda: model, Solver]):
+        ask(Chain("both", links), task, [solution])
+        assert (solution.status, solution.error) == ("solved", None)
 
 
 @pytest.mark.parametrize(

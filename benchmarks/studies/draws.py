@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import draw_problems
 from hf_alpha.evaluation.random_parts import TEN, Spread

@@ -277,14 +277,11 @@ def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, A
     """Return what gives the problem of a row, with the names that its columns list."""
 
     def read(row: dict[str, Any], number: int) -> str:
-        from hf_alpha.data.pairs import problem_of
+        from hf_alpha.data.rows import problem_of
 
         column = recipe.data.source if recipe and recipe.has_own_data else PROBLEM
-        if (finder := getattr(recipe and recipe.solved, "finder", None)) is not None:
-            return problem_of(row, column, finder, str(file), number)
-        if not isinstance(text := row.get(column), str):
-            raise ValueError(f"{file}, row {number}: the column {column!r} holds no text")
-        return text
+        finder = getattr(recipe and recipe.solved, "finder", None)
+        return problem_of(row, column, finder, str(file), number)
 
     return read
 

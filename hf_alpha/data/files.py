@@ -2,11 +2,13 @@
 
 import codecs
 import csv
+import errno
 import gzip
 import io
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,14 @@ from datasets import (
     load_dataset,
     load_dataset_builder,
 )
+from datasets.config import HF_DATASETS_CACHE
 from huggingface_hub import metadata_load
 from pandas import read_csv
 
 from hf_alpha.folders import DEEPEST, inside, parse_json
 from hf_alpha.plain_yaml import read_yaml
 
-from .cache import CacheFullError, filling_cache
-from .dataset_card import SETTINGS
+from .dataset_folder import SETTINGS
 
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
@@ -418,13 +420,54 @@ def check_text(value: object, column: str, place: str) -> None:
         )
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says where there is no room for a file."""
+
+
+class CacheFullError(OSError):
+    """There is no room for a copy of data; the message names the folder and says what to do."""
+
+
+@contextmanager
+def filling_cache() -> Iterator[None]:
+    """Say where `datasets` finds no room for its copy of data: its own errors name no file.
+
+    Functions may be decorated with it.
+
+    Raises:
+        CacheFullError: there is none.
+    """
+    try:
+        yield
+    except Exception as error:
+        causes = [cause for cause in _causes(error) if getattr(cause, "errno", None) in FULL]
+        if not causes or isinstance(error, CacheFullError):
+            raise
+        raise CacheFullError(
+            f"the cache of datasets, {HF_DATASETS_CACHE}, has no room for a copy of the "
+            f"data: {causes[0]}; free some space, or name another folder in the environment "
+            "variable HF_DATASETS_CACHE"
+        ) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what led to it, each once: a cause may be the error itself."""
+    yielded: set[int] = set()
+    while error is not None and id(error) not in yielded:
+        yielded.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 __all__ = [
     "CARDS",
     "FILES",
+    "CacheFullError",
     "check_card",
     "check_columns",
     "check_text",
     "files_below",
+    "filling_cache",
     "kind_of",
     "read_files",
     "read_named",

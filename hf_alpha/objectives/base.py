@@ -13,8 +13,8 @@ from datasets import Dataset, List, Value
 from torch import nn
 from transformers import EvalPrediction, PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.pairs import batches
-from hf_alpha.data.rows import path_of
+from hf_alpha.data.pairs import hold_out_keys
+from hf_alpha.data.rows import batches, path_of
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
@@ -23,7 +23,7 @@ from hf_alpha.settings import meaning, section
 
 from .names import find_names, key_of_texts, name_columns
 from .objective import Examples, Objective, Say
-from .rows import DataSource, Where, check_validation, first, hold_out, read_rows
+from .rows import DataSource, Where, check_validation, first, read_rows
 from .tokenizers import make_tokenizer, with_transducer
 
 INPUTS = ("input_ids", "token_type_ids", "stream_ids", *SEGMENTS)
@@ -252,7 +252,7 @@ class RowsObjective(Objective):
         train = self.read(settings, settings.train, "train", extra=extra)
         share = settings.validation
         if isinstance(share, int | float):
-            return hold_out(train, share, seed, self.keys(train, settings, finder))
+            return hold_out_keys(train, share, seed, self.keys(train, settings, finder))
         if not share:
             return train, None
         return train, self.read(settings, share, "validation", extra=extra)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.files import filling_cache
 from hf_alpha.generation import answer_room, fit_tokenizer
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling.checks import IGNORE

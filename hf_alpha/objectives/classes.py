@@ -12,7 +12,7 @@ import torch
 from datasets import ClassLabel, Dataset, Features, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.files import filling_cache
 from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning

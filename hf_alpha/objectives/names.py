@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hf_alpha.data.pairs import canonical_text
+from hf_alpha.data.keys import canonical_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row
 from hf_alpha.own_code import import_functions

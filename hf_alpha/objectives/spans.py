@@ -10,7 +10,7 @@ import torch
 from datasets import Dataset, Features, List, Value
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.files import filling_cache
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
 

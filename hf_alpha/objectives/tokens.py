@@ -16,7 +16,7 @@ import torch
 from datasets import ClassLabel, Dataset, Features, List, Value
 from transformers import DataCollatorForTokenClassification, PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.files import filling_cache
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder

@@ -12,7 +12,7 @@ from transformers import (
 )
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.own import OwnPairs
+from hf_alpha.data.pairs import OwnPairs
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of

@@ -29,7 +29,7 @@ from transformers import (
 )
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.bucket import BucketSampler
+from hf_alpha.data.collate import BucketSampler
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.finite import PATIENCE, FiniteSteps, NotFiniteError, is_finite

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_alpha.data.bucket import BucketSampler
+from hf_alpha.data.collate import BucketSampler
 
 
 def random_keys(count: int, seed: int = 0) -> np.ndarray:

@@ -7,13 +7,13 @@ import textwrap
 import own_process
 import pytest
 
-from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.files import filling_cache
 
 SCRIPT = """
 import json, resource, signal, sys
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import tokenize
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 
 rows = load("rows.jsonl")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -116,12 +116,12 @@ def test_a_column_says_where_the_names_are():
         [{"start": 0, "stop": 4, "symbol_class": "variable"}],
         [{"start": 5, "stop": 6, "symbol_class": "variable"}],
     ]
-    columns = {"problem": TEXTS, "answer": ["swap", "y"], "spans": spans}
+    columns = {"problem": TEXTS, "answer": ["swap", "y"], "names": spans}
     rows = tokenize(Dataset.from_dict(columns), tokenizer)
     marks = [tokenizer.decode(row["input_ids"]) for row in rows]
     assert [row["labels"][0] for row in rows] == [row["stream_ids"][0] for row in rows]
     assert marks[0].split()[1:] == TEXTS[0].split()[1:] and marks[0].split()[0] != "swap"
-    columns["spans"][1][0]["stop"] = 100
+    columns["names"][1][0]["stop"] = 100
     with pytest.raises(ValueError, match=r"row 1 of the dataset: the name at \(5, 100, "):
         tokenize(Dataset.from_dict(columns), tokenizer)
 

@@ -25,7 +25,7 @@ from hf_alpha.data.chunk import rows_of as rows_of_chunk
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate, generate_grid
 from hf_alpha.data.keys import key_of, split_of
-from hf_alpha.data.read import training_problems
+from hf_alpha.data.rows import training_problems
 from hf_alpha.push import push
 from hf_alpha.tasks import DrawnTask, Verdict, get_task
 from hf_alpha.tasks.ltl import LTLTask

@@ -8,7 +8,7 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from hf_alpha.data.own import OwnPairs, drop_bad, own_rows, read_own
+from hf_alpha.data.pairs import OwnPairs, drop_bad, evaluation_rows, read_pairs
 from hf_alpha.first_look import LACKING, TOO_MANY
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -83,7 +83,7 @@ def test_bad_pairs_are_dropped_and_counted(streaming):
         drop_bad(dataset(rows[1:2]), finder)
     assert drop_bad(dataset(rows[1:2]), finder, new_names=True)[1] == {}
     spans = [{"start": 0, "stop": 3, "symbol_class": "person"}]
-    rows = [{"problem": "Ann met Bob", "answer": answer, "spans": spans} for answer in ("Ann", "2")]
+    rows = [{"problem": "Ann met Bob", "answer": answer, "names": spans} for answer in ("Ann", "2")]
     kept, dropped = drop_bad(dataset(rows), NameFinder({"person": {"column": "who"}}))
     assert list(kept) == rows and dropped == {}, "Bob is an ordinary word here"
 
@@ -136,7 +136,7 @@ def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     tokenizer = TextTokenizer.from_texts(pairs.texts, PEOPLE)
     words = {*tokenizer.get_vocab()}
     assert {"met", "."} <= words and words.isdisjoint({"Ann", "Bob", "Ray", "Di"})
-    rows = own_rows(read_own(Data(train=train), train, finder, "test"), TextTask(PEOPLE))
+    rows = evaluation_rows(read_pairs(Data(train=train), train, finder, "test"), TextTask(PEOPLE))
     assert [row["num_symbols"] for row in rows] == [2, 2, 2] and rows[1]["size"] == 4
     batch = tokenizer([row["problem"] for row in rows], text_target=["Bob", "Di Ray", "Al"])
     assert tokenizer.batch_decode(batch["labels"], names=batch.names) == ["Bob", "Di Ray", "Al"]

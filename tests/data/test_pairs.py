@@ -13,9 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.data.files import _check_depth
-from hf_alpha.data.pairs import canonical_text, hold_out, overlap, pair_key, problems, read_pairs
+from hf_alpha.data.keys import canonical_text, pair_key
+from hf_alpha.data.pairs import hold_out, renamings
+from hf_alpha.data.rows import load, problems, problems_in
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.own_code import import_functions
+
+
+def read_pairs(place, source="source", target="target", **options):
+    return load(place, source=source, target=target, **options)
+
+
+def overlap(train, validation, finder):
+    return renamings(train, problems_in(validation, ""), finder)
+
 
 FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})
 ROWS = [
@@ -276,7 +287,7 @@ def test_names_by_a_column(tmp_path, streaming):
             assert spans_of(found) == [
                 [("Ann", "person"), ("Bob", "person"), ("2", "number")], [("2", "number")],
             ]  # fmt: skip
-            assert list(next(iter(found))) == ["problem", "answer", "spans"]
+            assert list(next(iter(found))) == ["problem", "answer", "names"]
     rows = [{"source": source, "target": "Bob", "who": w} for w in ("Ann met", "")]
     found = read_pairs(write(tmp_path / "a.csv", rows), finder=finder, streaming=streaming)
     assert spans_of(found) == [[("Ann met", "person"), ("2", "number")], [("2", "number")]]
@@ -427,7 +438,7 @@ def test_marked_names_are_those_that_count():
     finder = NameFinder({"person": {"column": "who"}})
     rows = {"problem": ["Ann met Bob", "Bob met Ann", "Ann met Ann", "Ann met Bob"]}
     spans = [[(0, 3), (8, 11)], [(0, 3), (8, 11)], [(0, 3), (8, 11)], [(0, 3)]]
-    rows["spans"] = [
+    rows["names"] = [
         [{"start": i, "stop": j, "symbol_class": "person"} for i, j in row] for row in spans
     ]
     keys = [pair_key(text, finder) for text in problems(rows)]

@@ -4,7 +4,8 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from hf_alpha.data.generate import generate
-from hf_alpha.data.read import load, load_splits, training_problems
+from hf_alpha.data.rows import described, load, load_splits, training_problems
+from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl import LTLTask
 
 ROWS = {"problem": ["&ab", "|a!a"], "answer": ["a1b1", ""]}
@@ -22,14 +23,14 @@ def test_all_ways_to_store_give_the_same_rows(tmp_path):
     for place in places:
         assert load(tmp_path / place).to_dict() == ROWS, place
         assert load(tmp_path / place, preferred_split="test").to_dict() == ROWS, place
-        counted = load(tmp_path / place, task="propositional").to_dict()
-        assert counted == {**ROWS, "num_symbols": [2, 1], "size": [3, 4]}
+        counted = described(get_task("propositional"), load(tmp_path / place))
+        assert [(row["num_symbols"], row["size"]) for row in counted] == [(2, 3), (1, 4)]
 
 
 def test_generated_data(tmp_path):
     counts = generate("propositional", tmp_path / "data", 300, sizes=(1, 9), progress=False)
     for split, count in counts.items():
-        dataset = load(tmp_path / "data", split, task="propositional")
+        dataset = load(tmp_path / "data", split)
         assert dataset.column_names == ["problem", "answer", "num_symbols", "size"]
         assert len(dataset) == count
     with pytest.raises(ValueError, match=r"choose a split of .*train, validation, test"):
@@ -49,10 +50,10 @@ def test_two_line_folders_name_their_splits(tmp_path):
     row = {"problem": "&aXb", "answer": "a;b;{1}"}
     assert load(tmp_path, "validation")[0] == row
     counted = {**row, "num_symbols": 2, "size": 4}
-    assert load(tmp_path, "validation", task=LTLTask())[0] == counted
-    splits = load_splits(tmp_path, LTLTask())
+    assert described(LTLTask(), load(tmp_path, "validation")) == [{**counted, "witness_length": 1}]
+    splits = load_splits(tmp_path)
     assert {name: list(rows) for name, rows in splits.items()} == {
-        name: [counted] for name in ("test", "train", "validation")
+        name: [row] for name in ("test", "train", "validation")
     }
 
 
@@ -69,7 +70,7 @@ def test_errors_name_the_place(tmp_path):
     wrong.write_text("a\na1\n&a\nb1\n")
     assert len(load(wrong)) == 2
     with pytest.raises(ValueError, match=r"wrong.txt, row 1: "):
-        load(wrong, task="propositional")
+        described(get_task("propositional"), load(wrong), str(wrong))
     with pytest.raises(FileNotFoundError, match="no file or folder"):
         load(tmp_path / "nowhere")
     (tmp_path / "bare").mkdir()
@@ -121,7 +122,7 @@ def test_damaged_and_empty_files_are_named(tmp_path):
         load(tmp_path / "1.parquet")
     Dataset.from_dict({"problem": ["a"], "answer": [1]}).to_parquet(tmp_path / "2.parquet")
     with pytest.raises(
-        ValueError, match=r"2.parquet: the column 'answer' holds no text, but .*int"
+        ValueError, match=r"2.parquet, row 0: the column 'answer' holds 1, which is no text"
     ):
         load(tmp_path / "2.parquet")
 

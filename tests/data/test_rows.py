@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
-from hf_alpha.data.pairs import read_pairs
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.folders import OutsideError
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.objectives.rows import read_rows
@@ -17,7 +16,7 @@ FINDER = NameFinder({"name": "[a-z]"})
 SETTINGS = Data(train="", source="problem", target="answer")
 READERS = {
     "problems": load,
-    "pairs": lambda path: read_pairs(path, source="problem", target="answer", finder=FINDER),
+    "pairs": lambda path: load(path, finder=FINDER),
     "objective": lambda path: read_rows(SETTINGS, str(path), ["problem", "answer"], "train"),
 }
 ROWS = [{"problem": "&ab", "answer": "a1"}, {"problem": "|ab", "answer": "b1"}]
