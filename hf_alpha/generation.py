@@ -439,14 +439,19 @@ def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[Al
     check_list("problems", problems)
     encodings = []
     for index, problem in enumerate(problems):
-        if not isinstance(problem, str):
-            raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
+        check_text(problem, index)
         try:
             encodings.append(encode_problem(tokenizer, problem))
         except FormulaError as error:
             raise FormulaError(f"problem {index}: {error}", error.position) from None
     warn_of_unknown(tokenizer, problems, [row and row["input_ids"] for row in encodings])
     return encodings
+
+
+def check_text(problem: object, index: int) -> None:
+    """Refuse a problem that is no string."""
+    if not isinstance(problem, str):
+        raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
 
 
 def warn_of_unknown(
@@ -518,6 +523,7 @@ __all__ = [
     "answer_batches",
     "answer_room",
     "beam_search",
+    "check_text",
     "encode_problem",
     "encode_problems",
     "evaluation_mode",

@@ -15,18 +15,18 @@ from transformers import AutoTokenizer
 
 import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
-from hf_alpha.answer.base import Chain, Refutation, Solver
+from hf_alpha.answer.base import Answerer, Chain, Refutation, Reply, Solver
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.solving import (
     WINDOW,
     Solution,
-    _first_correct,
     ask,
     solve,
 )
 from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
@@ -75,11 +75,29 @@ def learned(tmp_path_factory) -> Path:
     return save(tmp_path_factory.mktemp("learned") / "model", 3, **settings)
 
 
-def test_the_first_correct_answer_is_chosen(streams):
-    wrong, late = ("a1", Verdict.wrong), ("a0", Verdict.correct)
-    answers = iter([wrong, late, wrong])
-    assert _first_correct(answers) == [late] and list(answers) == [wrong], "one is not checked"
-    assert _first_correct([wrong, ("b1", Verdict.wrong)]) == [wrong] and not _first_correct([])
+class Says(Answerer):
+    """Gives the same answers to all problems."""
+
+    name = "says"
+
+    def __init__(self, *answers):
+        self.answers = answers
+
+    def answer(self, task, problems):
+        yield {index: Reply(tuple(map(Answer, self.answers))) for index in problems}
+
+
+def test_the_first_correct_answer_is_chosen(streams, monkeypatch):
+    check, checked = PropositionalTask.check, []
+    monkeypatch.setattr(PropositionalTask, "check", lambda *args, **kwargs: (
+        checked.append(args[2]) or check(*args, **kwargs)
+    ))  # fmt: skip
+    for answers, chosen, number in [(("a1", "a0", "b1"), "a0", 2), (("a1", "b1"), "a1", 2)]:
+        says = Says(*answers)
+        chain = Chain("says", [lambda says=says: says], first_correct=True)
+        ((reply,),) = ([*replies.values()] for replies in chain.answer(TASK, {7: "!a"}) if replies)
+        assert reply.answers == (chosen,) and reply.is_settled == (chosen == "a0")
+        assert [checked.pop(0) for _ in range(number)] == [*answers[:number]] and not checked
     done = hf_alpha(
         "solve", "--method", "model", "--model", streams, "--first-correct", "|!a!b", "&a!a"
     )

@@ -27,19 +27,6 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class MedianDraw:
-    """The draw that the median rule chose.
-
-    Attributes:
-        losses: seed -> mean cross-entropy of a token of the validation data.
-        seed: that of the median loss; of two in the middle the larger one.
-    """
-
-    losses: dict[int, float]
-    seed: int
-
-
-@dataclass(frozen=True)
 class Spread:
     """One measure over several draws, as 2410.17161, Section 5.1.3, reports it.
 
@@ -71,33 +58,11 @@ class Spread:
 
     def __str__(self) -> str:
         deviation = "-" if self.deviation is None else f"{self.deviation:.4f}"
-        text = (
+        rule = "" if self.median_rule is None else f", median rule {self.median_rule:.4f}"
+        return (
             f"min {self.minimum:.4f}, mean {self.mean:.4f}, max {self.maximum:.4f}, "
-            f"deviation {deviation} ({len(self.values)} draws)"
+            f"deviation {deviation} ({len(self.values)} draws){rule}"
         )
-        return text + (
-            f", median rule {self.median_rule:.4f}" if self.median_rule is not None else ""
-        )
-
-
-@torch.inference_mode()
-def validation_loss(
-    model: PreTrainedModel,
-    tokenizer: AnyTokenizer,
-    rows: Iterable[Row],
-    batch_size: int = 64,
-) -> float:
-    """Return the mean cross-entropy of the answers' tokens, each counted once.
-
-    Args:
-        rows: with `problem` and `answer`; those without an answer are passed over.
-
-    Raises:
-        ValueError: no row has an answer.
-    """
-    batches = _batches(model, tokenizer, rows, batch_size)
-    with evaluation_mode(model):
-        return _loss(model, batches)
 
 
 def _batches(
@@ -137,7 +102,7 @@ def use_median_draw(
     seeds: Sequence[int] = TEN,
     batch_size: int = 64,
     progress: bool = True,
-) -> MedianDraw:
+) -> dict[int, float]:
     """Give a `dual_part` model the draw of median loss (2410.17161, Section 5.1.3).
 
     The rule needs labels: use validation data, not what is tested on. Save the model afterwards to
@@ -147,15 +112,17 @@ def use_median_draw(
         rows: validation data, with `problem` and `answer`.
         seeds: of the draws; the paper takes ten.
 
+    Returns:
+        The loss of each draw, as `draw_losses`; the chosen one is `model.config.symbol_seed`.
+
     Raises:
         ValueError: the model has no random parts, or no row has an answer.
     """
     losses = draw_losses(
         model, tokenizer, rows, seeds=seeds, batch_size=batch_size, progress=progress
     )
-    seed = median_seed(losses)
-    model.redraw_symbols(seed)
-    return MedianDraw(losses, seed)
+    model.redraw_symbols(median_seed(losses))
+    return losses
 
 
 def median_seed(losses: Mapping[int, float]) -> int:
@@ -172,7 +139,14 @@ def draw_losses(
     batch_size: int = 64,
     progress: bool = True,
 ) -> dict[int, float]:
-    """Return the loss of each draw, as `validation_loss`; the model keeps its own draw."""
+    """Return the loss of each draw; the model keeps its own.
+
+    A loss is the mean cross-entropy of the answers' tokens, each counted once. Rows without an
+    answer are passed over.
+
+    Raises:
+        ValueError: the model has no random parts, no row has an answer, or seeds do not differ.
+    """
     _check_seeds(seeds)
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
@@ -239,13 +213,9 @@ def sensitivity(
         for name, by_seed in values.items()
     }
     if folder is not None:
-        _save(spreads, Path(folder) / DRAWS_FILE)
+        data = {name: asdict(spread) for name, spread in spreads.items()}
+        write_text(Path(folder) / DRAWS_FILE, json.dumps(data, indent=1) + "\n")
     return spreads
-
-
-def _save(spreads: Mapping[str, Spread], file: Path) -> None:
-    data = {name: asdict(spread) for name, spread in spreads.items()}
-    write_text(file, json.dumps(data, indent=1) + "\n")
 
 
 @contextmanager
@@ -274,12 +244,10 @@ def _check_seeds(seeds: Sequence[int]) -> None:
 
 
 __all__ = [
-    "MedianDraw",
     "Spread",
     "draw_losses",
     "median_seed",
     "other_draws",
     "sensitivity",
     "use_median_draw",
-    "validation_loss",
 ]

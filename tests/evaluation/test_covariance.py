@@ -420,7 +420,7 @@ def test_all_renamings_of_a_problem_have_the_same_room():
 
 
 def test_problems_and_names_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="symbol 'w' is unknown to the tokenizer"):
+    with pytest.raises(ValueError, match="symbol 'w' does not come back"):
         score(lambda ids: ids, ["x"], symbols=["x", "w"])
     with pytest.raises(ValueError, match=r"problem 1, 'x y.': the tokenizer turns 'x y.' into"):
         score(lambda ids: ids, ["x", "x y."])

@@ -7,7 +7,7 @@ from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import evaluate, sensitivity, use_median_draw
-from hf_alpha.evaluation.random_parts import Spread, draw_losses, median_seed, validation_loss
+from hf_alpha.evaluation.random_parts import Spread, draw_losses, median_seed
 
 FAST = {"batch_size": 8, "progress": False}
 ROWS = [
@@ -37,24 +37,25 @@ def test_the_loss_is_the_mean_over_tokens(model, tokenizer):
         with torch.no_grad():
             total += float(model(**batch).loss) * batch["labels"].numel()
         count += batch["labels"].numel()
-    for size in (1, 3, 64):
-        loss = validation_loss(model.train(), tokenizer, ROWS, batch_size=size)
-        assert loss == pytest.approx(total / count, rel=1e-5)
-    assert model.training
     unknown = {"problem": "a", "answer": None}
-    assert validation_loss(model, tokenizer, [*ROWS, unknown]) == pytest.approx(total / count)
+    for size in (1, 3, 64):
+        options = {"seeds": (0,), "batch_size": size, "progress": False}
+        losses = draw_losses(model.train(), tokenizer, [*ROWS, unknown], **options)
+        assert losses == {0: pytest.approx(total / count, rel=1e-5)}
+    assert model.training
     with pytest.raises(ValueError, match="no row has an answer"):
-        validation_loss(model, tokenizer, [unknown])
+        draw_losses(model, tokenizer, [unknown], **FAST)
 
 
 def test_the_median_draw_is_used(model, tokenizer):
-    found = use_median_draw(model, tokenizer, ROWS, **FAST)
-    assert list(found.losses) == list(range(10))
-    assert found.losses[found.seed] == sorted(found.losses.values())[5]
-    assert model.config.symbol_seed == found.seed
-    assert validation_loss(model, tokenizer, ROWS) == pytest.approx(found.losses[found.seed])
-    other = use_median_draw(model, tokenizer, ROWS, seeds=(3, 8, 5), **FAST)
-    assert sorted(other.losses.values())[1] == other.losses[other.seed] and other.seed in (3, 8, 5)
+    for seeds in (tuple(range(10)), (3, 8, 5)):
+        losses = use_median_draw(model, tokenizer, ROWS, seeds=seeds, **FAST)
+        chosen = model.config.symbol_seed
+        assert tuple(losses) == seeds
+        assert losses[chosen] == sorted(losses.values())[len(seeds) // 2]
+        assert (
+            draw_losses(model, tokenizer, ROWS, seeds=(chosen,), **FAST)[chosen] == losses[chosen]
+        )
     assert median_seed({4: 1.0, 2: 1.0, 7: 0.5}) == 2
 
 
