@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.answer.records import Records
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import TASKS, Beams, Device, by_class, may_trust
+from hf_alpha.folders import Records
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task

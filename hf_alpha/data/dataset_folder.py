@@ -12,7 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from hf_alpha.folders import read_json, remove_leftovers, write_text
+from hf_alpha.folders import check_settings, read_json, remove_leftovers, write_text
 from hf_alpha.tasks import DrawnTask
 
 from .chunk import Chunk, Make, make_chunks, try_one, write_table
@@ -65,7 +65,7 @@ def _finished(folder: Path, settings: dict[str, Any]) -> dict[str, int] | None:
     if not (folder / SETTINGS).exists():
         return None
     record = read_json(folder / SETTINGS, "settings", "rows")
-    _compare(folder, record["settings"], settings)
+    check_settings(folder, record["settings"], settings)
     _clean(folder)
     counts: dict[str, int] = record["rows"]
     return counts
@@ -85,20 +85,7 @@ def _start(folder: Path, settings: dict[str, Any], first: Sequence[Chunk]) -> No
         write_text(own / SETTINGS, json.dumps(settings, indent=2) + "\n")
         with suppress(OSError):  # another process was first: what it wrote is not empty
             own.rename(parts)
-    _compare(folder, read_json(parts / SETTINGS), settings)
-
-
-def _compare(folder: Path, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    differences = [
-        f"{name} is {recorded.get(name)!r} there and {settings.get(name)!r} here"
-        for name in {**recorded, **settings}
-        if recorded.get(name) != settings.get(name)
-    ]
-    if differences:
-        raise ValueError(
-            f"{folder} holds a run with other settings: {', '.join(differences)}; "
-            "choose another folder, or delete that one"
-        )
+    check_settings(folder, read_json(parts / SETTINGS), settings)
 
 
 def _finish(

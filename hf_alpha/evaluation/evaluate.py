@@ -13,7 +13,6 @@ from transformers import PreTrainedModel
 
 from hf_alpha.answer.base import Answerer, Reply, Search
 from hf_alpha.answer.models import Model, digest
-from hf_alpha.answer.records import Records
 from hf_alpha.data.rows import described
 from hf_alpha.evaluation.report import (
     OUTSIDE,
@@ -22,7 +21,7 @@ from hf_alpha.evaluation.report import (
     Record,
     Report,
 )
-from hf_alpha.folders import read_json, write_text
+from hf_alpha.folders import Records, check_settings, read_json, write_text
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
@@ -182,10 +181,10 @@ class _RunFiles:
         # A report that came without its records, from a repository say, is made again.
         if (folder / REPORT_FILE).is_file() and (folder / RECORDS_FILE).is_file():
             self.finished = Report.load(folder)
-            _check_settings(folder, self.finished.settings, settings)
+            check_settings(folder, self.finished.settings, settings, LATER)
             return
         if (folder / PROGRESS_FILE).is_file():
-            _check_settings(folder, read_json(folder / PROGRESS_FILE), settings)
+            check_settings(folder, read_json(folder / PROGRESS_FILE), settings, LATER)
             parts = sorted(folder.glob(PROGRESS_PARTS))
             found = [Record.from_dict(row) for path in parts for row in Records(path)]
             self.done = {record.index: record for record in found}
@@ -228,17 +227,6 @@ class _RunFiles:
             if self.state is not None:
                 self.state.wait_for_everyone()
         return report
-
-
-def _check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    # Through JSON, as the stored ones have been.
-    settings = json.loads(json.dumps(settings))
-    for key in dict.fromkeys([*stored, *(settings.keys() - (LATER - stored.keys()))]):
-        if stored.get(key) != settings.get(key):
-            raise ValueError(
-                f"{folder} holds an evaluation with {key} = {stored.get(key)!r}, this one has "
-                f"{settings.get(key)!r}: choose another folder, or remove that one"
-            )
 
 
 __all__ = ["evaluate", "run"]

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -5,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 TOKENIZER = build_tokenizer("propositional", 5)

@@ -1,14 +1,24 @@
 """A user's own pairs, as a recipe names them: held out up to renaming, and looked at."""
 
-import json
-from pathlib import Path
+import random
+import re
+import string
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
+from row_files import write
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from hf_alpha.data.pairs import OwnPairs, drop_bad, evaluation_rows, read_pairs
+from hf_alpha.data.keys import pair_key
+from hf_alpha.data.pairs import (
+    OwnPairs,
+    drop_bad,
+    evaluation_rows,
+    hold_out,
+    read_pairs,
+    renamings,
+)
 from hf_alpha.first_look import LACKING, TOO_MANY
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -24,15 +34,17 @@ STORIES = [
 ]
 
 
-def write(path: Path, rows) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})
+
+
+def data(train: object, **settings: object) -> Data:
+    return Data(train=str(train), **settings)
 
 
 def test_held_out_up_to_renaming_and_looked_at(tmp_path):
-    train = write(tmp_path / "train.jsonl", swapping_pairs(400))
+    train = write(tmp_path / "train.jsonl", [*swapping_pairs(400)])
     lines: list[str] = []
-    settings = Data(train=train, validation=0.25)
+    settings = data(train, validation=0.25)
     pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lines.append)
     task = TextTask(SYMBOLS)
     sides = [
@@ -47,7 +59,7 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
     again = write(tmp_path / "again.jsonl", [{"source": "swap a b : F a b", "target": "F b a"}] * 3)
     both = write(tmp_path / "both.jsonl", [{"source": "swap x y : G x y", "target": "G y x"}])
     lines.clear()
-    OwnPairs(Data(train=both, validation=again), NameFinder(SYMBOLS), say=lines.append).look(
+    OwnPairs(data(both, validation=str(again)), NameFinder(SYMBOLS), say=lines.append).look(
         tokenizer
     )
     assert lines[1] == "validation: 3 of its pairs are renamings of training pairs"
@@ -56,12 +68,12 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
 def test_pairs_that_cannot_be_learned(tmp_path):
     rows = [*swapping_pairs(30), {"source": "swap x y : F x y", "target": "F y z"}]
     train = write(tmp_path / "train.jsonl", rows)
-    pairs = OwnPairs(Data(train=train), NameFinder(SYMBOLS), say=lambda _: None)
+    pairs = OwnPairs(data(train), NameFinder(SYMBOLS), say=lambda _: None)
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
     with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*--drop-bad"):
         pairs.look(tokenizer)
     lines: list[str] = []
-    kept = OwnPairs(Data(train=train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
+    kept = OwnPairs(data(train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
     assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
 
 
@@ -93,7 +105,7 @@ def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_
     new = " ".join(f"v{i}" for i in range(12))
     rows = [{"source": "swap x y : F x y", "target": f"F y x {new}"}] * 3
     train, lines = write(tmp_path / "train.jsonl", rows), []
-    pairs = OwnPairs(Data(train=train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
+    pairs = OwnPairs(data(train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
     rules = {name: {**rule, "count": None} for name, rule in SYMBOLS.items()}
     pairs.finder = NameFinder(rules)
     tokenizer = TextTokenizer.from_texts(pairs.texts, rules)
@@ -113,12 +125,12 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
     host = PreTrainedTokenizerFast(tokenizer_object=lower, unk_token="[UNK]")
     tokenizer = TextTokenizer.from_tokenizer(host, rules)
     lines: list[str] = []
-    OwnPairs(Data(train=train), NameFinder(rules), say=lines.append).look(tokenizer)
+    OwnPairs(data(train), NameFinder(rules), say=lines.append).look(tokenizer)
     assert lines[1].startswith(
         "6 of the first 12 targets do not come back from the tokenizer: 'F y'"
     )
     capital = write(tmp_path / "capital.jsonl", rows[:2])
-    pairs = OwnPairs(Data(train=capital), NameFinder(rules), say=lines.append)
+    pairs = OwnPairs(data(capital), NameFinder(rules), say=lines.append)
     with pytest.raises(ValueError, match="2 of the first 2 targets do not come back"):
         pairs.look(tokenizer)
 
@@ -126,7 +138,7 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
 def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     train = write(tmp_path / "train.jsonl", STORIES)
     finder = NameFinder(PEOPLE)
-    pairs = OwnPairs(Data(train=train), finder, say=lambda _: None)
+    pairs = OwnPairs(data(train), finder, say=lambda _: None)
     texts = list(pairs.texts)
     assert texts == list(pairs.texts)  # it is read more than once
     assert all(isinstance(text, MarkedText) for text in texts)
@@ -136,18 +148,18 @@ def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     tokenizer = TextTokenizer.from_texts(pairs.texts, PEOPLE)
     words = {*tokenizer.get_vocab()}
     assert {"met", "."} <= words and words.isdisjoint({"Ann", "Bob", "Ray", "Di"})
-    rows = evaluation_rows(read_pairs(Data(train=train), train, finder, "test"), TextTask(PEOPLE))
+    rows = evaluation_rows(read_pairs(data(train), train, finder, "test"), TextTask(PEOPLE))
     assert [row["num_symbols"] for row in rows] == [2, 2, 2] and rows[1]["size"] == 4
     batch = tokenizer([row["problem"] for row in rows], text_target=["Bob", "Di Ray", "Al"])
     assert tokenizer.batch_decode(batch["labels"], names=batch.names) == ["Bob", "Di Ray", "Al"]
 
 
 def test_streams_are_read_as_they_come(tmp_path):
-    train = write(tmp_path / "train.jsonl", swapping_pairs(50))
-    settings = Data(train=train, validation=0.3, streaming=True)
+    train = write(tmp_path / "train.jsonl", [*swapping_pairs(50)])
+    settings = data(train, validation=0.3, streaming=True)
     pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
     streamed = [row["problem"] for row in pairs.train], [row["problem"] for row in pairs.validation]
-    settings = Data(train=train, validation=0.3)
+    settings = data(train, validation=0.3)
     stored = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
     assert streamed == (list(stored.train["problem"]), list(stored.validation["problem"]))
 
@@ -167,7 +179,10 @@ def some_pairs(count: int, seed: int = 0) -> Dataset:
 def test_what_is_held_out_is_no_renaming_of_what_is_trained_on(seed):
     dataset = some_pairs(1500)
     train, validation = hold_out(dataset, 0.2, FINDER, seed)
-    assert len(train) + len(validation) == 1500 and overlap(train, validation, FINDER) == 0
+    assert (
+        len(train) + len(validation) == 1500
+        and renamings(train, validation["problem"], FINDER) == 0
+    )
     sides = [{pair_key(text, FINDER) for text in side["problem"]} for side in (train, validation)]
     assert not sides[0] & sides[1] and 0.05 < len(sides[1]) / sum(map(len, sides)) < 0.4
     # Row by row: other rows, their order and the way they are read do not matter.
@@ -182,11 +197,11 @@ def test_what_is_held_out_is_no_renaming_of_what_is_trained_on(seed):
     assert hold_out(dataset, 0.2, FINDER, 7)[1]["problem"][:] != validation["problem"][:]
 
 
-def test_overlap_counts_rows():
+def test_renamings_are_counted_row_by_row():
     train = Dataset.from_dict({"problem": ["x + y", "x + y", "x - y"]})
-    validation = Dataset.from_dict({"problem": ["a + b", "b + c", "a + a", "q - r", "1"]})
-    assert overlap(train, validation, FINDER) == 3
-    assert overlap(train.to_iterable_dataset(), validation.to_iterable_dataset(), FINDER) == 3
+    texts = ["a + b", "b + c", "a + a", "q - r", "1"]
+    assert renamings(train, texts, FINDER) == 3
+    assert renamings(train.to_iterable_dataset(), texts, FINDER) == 3
 
 
 def test_shares_that_leave_a_side_empty():

@@ -153,9 +153,9 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert len(part.read_text().splitlines()) == 8
     part.write_text(part.read_text()[:-20])  # as if killed while writing the eighth
 
-    with pytest.raises(ValueError, match="num_beams = 1, this one has 2: choose another folder"):
+    with pytest.raises(ValueError, match="num_beams is 1 there and 2 here; choose another folder"):
         evaluate(model, tokenizer, TASK, rows, folder=tmp_path, **{**settings, "num_beams": 2})
-    with pytest.raises(ValueError, match="holds an evaluation with weights"):
+    with pytest.raises(ValueError, match="other settings: weights is"):
         evaluate(make_model(1), tokenizer, TASK, rows, folder=tmp_path, **settings)
 
     second = CountingTask()
@@ -169,7 +169,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     finished = CountingTask()
     assert evaluate(model, tokenizer, finished, rows, folder=tmp_path, **settings) == whole
     assert finished.checks == 0
-    with pytest.raises(ValueError, match="holds an evaluation with data"):
+    with pytest.raises(ValueError, match="other settings: data is"):
         evaluate(model, tokenizer, TASK, rows[1:], folder=tmp_path, **settings)
 
     report_file, told = tmp_path / "report.json", json.loads((tmp_path / "report.json").read_text())
@@ -181,7 +181,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     wider.name_patterns = {"proposition": "[a-e]"}
     changed = [("generation", other, tokenizer), ("configuration", renamed, tokenizer)]
     for key, each, tokens in [*changed, ("tokenizer", model, wider)]:
-        with pytest.raises(ValueError, match=f"holds an evaluation with {key}"):
+        with pytest.raises(ValueError, match=f"other settings: {key} is"):
             evaluate(each, tokens, TASK, rows, folder=tmp_path, **settings)
         del told["settings"][key]  # as older versions wrote
     report_file.write_text(json.dumps(told))
