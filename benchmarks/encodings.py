@@ -33,7 +33,6 @@ from hf_alpha.convert import (
     convert_checkpoint_to_dual_part,
     convert_checkpoint_to_relational,
 )
-from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.folders import read_json
@@ -42,6 +41,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
 from runs import train_once
+from studies.spread import sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
