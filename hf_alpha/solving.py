@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, overload
 
 from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Chain, Refutation, Reply, Search, Solver
-from hf_alpha.modeling.choices import check_known
+from hf_alpha.modeling.choices import check_known, refuse
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Problem, Task, Verdict, get_task, name_of
 from hf_alpha.tasks.checking import Answer
@@ -192,12 +192,14 @@ class Settings(Search):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_known("method", self.method, METHODS)
-        if not self.timeout > 0:
-            raise ValueError(f"timeout is {self.timeout:g}: give seconds, more than 0")
-        if self.method == "solver" and self.asks_model:
-            raise ValueError(
-                "the method 'solver' asks no model: leave out what is meant for one, or take 'auto'"
-            )
+        refuse(
+            (not self.timeout > 0, f"timeout is {self.timeout:g}: give seconds, more than 0"),
+            (
+                self.method == "solver" and self.asks_model,
+                "the method 'solver' asks no model: leave out what is meant for one, or take "
+                "'auto'",
+            ),
+        )
 
     @property
     def asks_model(self) -> bool:
@@ -222,13 +224,18 @@ class Settings(Search):
         Raises:
             ValueError: the task has no solver, or no model, and that is what was asked for.
         """
-        if self.method == "solver" and not task.decides:
-            raise ValueError(f"task {name_of(task)!r} has no solver: name a model")
         has_model = self.model is not None or task.released_model is not None
-        if not has_model and (self.method == "model" or not task.decides):
-            raise ValueError(
-                f"no model of task {name_of(task)!r} is released: name one with --model"
-            )
+        name = name_of(task)
+        refuse(
+            (
+                self.method == "solver" and not task.decides,
+                f"task {name!r} has no solver: name a model",
+            ),
+            (
+                not has_model and (self.method == "model" or not task.decides),
+                f"no model of task {name!r} is released: name one with --model",
+            ),
+        )
         model, solver = cache(lambda: self._loaded(task)), lambda: Solver(self.timeout)
         links: list[Callable[[], Answerer]]
         if self.method == "model" or not task.decides:

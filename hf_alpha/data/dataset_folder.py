@@ -13,6 +13,7 @@ import pyarrow as pa
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from hf_alpha.folders import check_settings, read_json, remove_leftovers, write_text
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.tasks import DrawnTask
 
 from .chunk import Chunk, Make, make_chunks, try_one, write_table
@@ -45,8 +46,7 @@ def make_dataset(
         progress: likewise.
         split: the only one; None for several.
     """
-    if num_workers < 1:
-        raise ValueError(f"num_workers must be at least 1, got {num_workers}")
+    refuse((num_workers < 1, f"num_workers must be at least 1, got {num_workers}"))
     try:
         if counts := _finished(folder, settings):
             return counts

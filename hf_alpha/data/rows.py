@@ -29,6 +29,7 @@ from huggingface_hub.errors import EntryNotFoundError
 from tqdm import tqdm
 
 from hf_alpha.folders import OutsideError, inside, may_be_on_hub, read_json, similar_names
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
 from hf_alpha.tasks import Task
@@ -408,8 +409,13 @@ def read_splits(
         return Dataset.from_list(list(read_file(str(path))))
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
-    if config is not None:
-        raise ValueError(f"{path} is no dataset of the Hub: it has no configuration {config!r}")
+    refuse(
+        (config, f"{path} is no dataset of the Hub: it has no configuration {config!r}"),
+        (
+            (path / PARTS).exists() and not (path / SETTINGS).exists(),
+            f"{path} holds an unfinished run: start the same generation again",
+        ),
+    )
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         _check_saved(path)
         data = read_named(load_from_disk, path, str(path))
@@ -418,8 +424,6 @@ def read_splits(
         if not isinstance(data, dict):
             return data.to_iterable_dataset()
         return {name: rows.to_iterable_dataset() for name, rows in data.items()}
-    if (path / PARTS).exists() and not (path / SETTINGS).exists():
-        raise ValueError(f"{path} holds an unfinished run: start the same generation again")
     files = [path] if path.is_file() else files_below(path)
     tables = [file for file in files if kind_of(file) is not None]
     text_files = [file for file in files if texts is not None and file.suffix in texts.suffixes]
@@ -520,20 +524,17 @@ def _two_lines(path: Path) -> Dataset:
         ValueError: a problem is empty or has no answer, or it is no text; the message names the
             file and the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no UTF-8 text: {error}") from error
+    lines = read_named(path.read_text, path, encoding="utf-8-sig").split("\n")
     if not lines[-1]:
         lines.pop()  # behind the last line's end
     if len(lines) % 2 and lines and not lines[-1].strip():
         lines.pop()
-    if len(lines) % 2:
-        raise ValueError(f"{path}, line {len(lines)}: the file ends after a formula, no answer")
     texts = [line.strip() for line in lines]
-    if "" in texts[::2]:
-        line = 2 * texts[::2].index("") + 1
-        raise ValueError(f"{path}, line {line}: empty where a formula is expected")
+    empty = next((2 * row + 1 for row, text in enumerate(texts[::2]) if not text), 0)
+    refuse(
+        (len(lines) % 2, f"{path}, line {len(lines)}: the file ends after a formula, no answer"),
+        (empty, f"{path}, line {empty}: empty where a formula is expected"),
+    )
     return Dataset.from_dict({"problem": texts[::2], "answer": texts[1::2]})
 
 

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.generation import evaluation_mode
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 TEN = tuple(range(10))
@@ -99,8 +100,8 @@ def draw_losses(
     Raises:
         ValueError: the model has no random parts, no row has an answer, or seeds do not differ.
     """
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds of draws must be given and differ, not {list(seeds)}")
+    differ = len(set(seeds)) == len(seeds) > 0
+    refuse((not differ, f"seeds of draws must be given and differ, not {list(seeds)}"))
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
         batches = _batches(model, tokenizer, rows, batch_size)

@@ -147,7 +147,7 @@ def test_two_line_folders_name_their_splits(tmp_path):
         (b"a\na1\nb\n", "a.txt, line 3: the file ends after a formula"),
         (b"a\na1\n\nb1\n", "a.txt, line 3: empty"),
         (b"a\na1\n&a\nb1\n", "a.txt, row 1: "),
-        (b"\xff\xfe", "a.txt is no UTF-8 text"),
+        (b"\xff\xfe", "a.txt cannot be read: 'utf-8' codec"),
         (b"", "a.txt holds no row"),
         (b"\xef\xbb\xbfa\na1\n|ab\n\n", None),
     ],
