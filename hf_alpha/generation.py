@@ -7,7 +7,7 @@ batches take the parts: `encode_problems`, `plan_batches`, `answer_batches`.
 
 import copy
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -492,6 +492,20 @@ def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> 
     return batches
 
 
+def equal_batches(
+    jobs: Iterable[Job], key: Callable[[Job], Any], batch_size: int
+) -> list[list[Job]]:
+    """Group jobs by a key, the largest first, such as a length: they then need no padding."""
+    groups: dict[Any, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(key(job), []).append(job)
+    return [
+        groups[same][start : start + batch_size]
+        for same in sorted(groups, reverse=True)
+        for start in range(0, len(groups[same]), batch_size)
+    ]
+
+
 def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
     return (len(encoding["stream_ids"]), len(encoding["input_ids"])) if encoding else (0, 0)
 
@@ -526,6 +540,7 @@ __all__ = [
     "check_text",
     "encode_problem",
     "encode_problems",
+    "equal_batches",
     "evaluation_mode",
     "extend_vocabulary",
     "fit_tokenizer",

@@ -12,11 +12,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
-from hf_alpha.generation import answer_batches, answer_room, check_text, generate_rows
+from hf_alpha.generation import (
+    answer_batches,
+    answer_room,
+    check_text,
+    equal_batches,
+    generate_rows,
+)
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.processes import gather, process_state, split
@@ -390,15 +397,12 @@ def _predict(
     A batch is of one group, the longest first.
     """
     makes_up_names = getattr(renamer.model.config, "new_symbols", False)
-    groups: dict[Group, list[_Job]] = {}
-    for index, (_, plan, shapes) in samples.items():
-        for number, group in zip(plan.numbers, shapes, strict=True):
-            groups.setdefault(group, []).append((index, number, group))
-    batches = [
-        groups[key][start : start + batch_size]
-        for key in sorted(groups, reverse=True)
-        for start in range(0, len(groups[key]), batch_size)
+    jobs: list[_Job] = [
+        (index, number, group)
+        for index, (_, plan, groups) in samples.items()
+        for number, group in zip(plan.numbers, groups, strict=True)
     ]
+    batches = equal_batches(jobs, itemgetter(2), batch_size)
 
     def answer(batch: list[_Job]) -> list[tuple[Items, Items]]:
         plans = [samples[index][1] for index, *_ in batch]

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,20 +75,11 @@ def test_rows(dataset):
         assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
     names = {TASK.symbols_of(row["problem"])[0] for row in splits["train"]}
     assert names == set("abcd")
-
-
-def test_splits_do_not_overlap_up_to_renaming_whatever_the_seed(dataset, tmp_path):
-    _, counts, splits = dataset
-    run(tmp_path / "other", seed=1, num_symbols=3, num_samples=1000)
-    seen = {}
-    for part in (splits, rows_of(tmp_path / "other")):
-        for split, rows in part.items():
-            keys = [TASK.canonical(row["problem"]) for row in rows]
-            assert len(set(keys)) == len(keys)
-            for key in keys:
-                assert seen.setdefault(key, split) == split == split_of(key_of(key))
     for split, share in {"train": 0.8, "validation": 0.1, "test": 0.1}.items():
         assert abs(counts[split] / SETTINGS["num_samples"] - share) < 0.03
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\n") and "Targets: equivariant" in card
+    assert "| num_symbols | `4` |" in card
 
 
 @pytest.mark.parametrize(("alpha", "enough"), [(0.0, False), (0.02, False), (0.095, True)])
@@ -214,13 +206,20 @@ def test_a_damaged_record_is_named(tmp_path):
         run(Path(__file__))
 
 
-def test_a_finished_run_is_kept(dataset):
+def test_a_finished_run_is_kept(dataset, tmp_path):
     folder, counts, _ = dataset
     before = files_of(folder)
     assert run(folder) == counts
     with pytest.raises(ValueError, match=r"alpha is 0.095 there and 0.5 here.*another folder"):
         run(folder, alpha=0.5)
     assert files_of(folder) == before
+    shutil.copytree(folder, tmp_path / "older")
+    record = json.loads((folder / "generation.json").read_text())
+    assert record["rows"] == counts and record["settings"].pop("equivalence") == "commuting"
+    record["settings"]["version"] = 1
+    (tmp_path / "older" / "generation.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"version is 1 there and 2 here, equivalence is None"):
+        run(tmp_path / "older")
 
 
 @pytest.mark.slow
@@ -232,14 +231,6 @@ def test_the_papers_targets_do_not_depend_on_the_process(tmp_path):
     for row in (row for rows in rows_of(tmp_path / "one").values() for row in rows):
         assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
     assert "py-aiger-sat" in (tmp_path / "one" / "README.md").read_text()
-
-
-def test_card(dataset):
-    card = (dataset[0] / "README.md").read_text()
-    assert card.startswith("---\n")
-    for piece in ("Targets: equivariant", "| num_symbols | `4` |"):
-        assert piece in card
-    assert json.loads((dataset[0] / "generation.json").read_text())["rows"] == dataset[1]
 
 
 def test_an_empty_split_gets_no_file(tmp_path):
@@ -305,16 +296,6 @@ def test_a_grid_keeps_clear_of_other_training_data_too(tmp_path):
         generate_grid("propositional", tmp_path / "all 1", **grid, exclude=known)
 
 
-def test_data_of_an_older_version_is_not_continued(tmp_path):
-    run(tmp_path / "data", num_samples=50)
-    record = json.loads((tmp_path / "data" / "generation.json").read_text())
-    del record["settings"]["equivalence"]
-    record["settings"]["version"] = 1
-    (tmp_path / "data" / "generation.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match=r"version is 1 there and 2 here, equivalence is None"):
-        run(tmp_path / "data", num_samples=50)
-
-
 def test_bad_settings(tmp_path):
     bad = {
         "sizes must be": {"sizes": (5, 4)},
@@ -328,6 +309,7 @@ def test_bad_settings(tmp_path):
         "= 5 and up_to_symbols = 2 go": {"many_symbols": 5, "up_to_symbols": 2, "num_symbols": 2},
         "many_symbols = 0 and up_to_symbols = 9 go together": {"up_to_symbols": 9},
         "num_workers must be": {"num_workers": 0},
+        "task 'propositional' knows no hard problems": {"hard": 0.1},
         "unknown equivalence 'equal': choose one of commuting, r": {"equivalence": "equal"},
     }
     for message, settings in bad.items():
@@ -372,34 +354,34 @@ def test_ltl(ltl):
         assert piece in card
 
 
-def test_hard(tmp_path):
-    settings = {"sizes": (6, 15), "num_symbols": 3, "hard": 0.4, "progress": False}
-    generate(LTL, tmp_path / "one", 600, **settings)
-    rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
-    assert len(rows) == 600 and "**Hard: at least 40%" in (tmp_path / "one/README.md").read_text()
-    by_size = Counter(row["size"] for row in rows)
-    hard = Counter(row["size"] for row in rows if row["witness_length"] > 1)
-    assert by_size.keys() >= set(range(8, 16)) and max(by_size.values()) <= 600 * (0.1 + 0.112)
-    assert all(0.4 * count <= hard[size] < 0.8 * count for size, count in by_size.items())
-    with pytest.raises(ValueError, match="task 'propositional' knows no hard problems"):
-        run(tmp_path / "three", hard=0.1)
-    with pytest.raises(ValueError, match="hard is a share and must be between 0 and 1, got 2"):
-        generate(LTL, tmp_path / "three", 600, **{**settings, "hard": 2})
-
-
-def test_hardness(tmp_path):
-    """So large a share needs more steps than the hardness, and no other hardness is known."""
+@pytest.mark.parametrize(("hardness", "count"), [(1, 400), (2, 60)])
+def test_hard(hardness, count, tmp_path):
+    """So large a share needs more steps than the hardness."""
     settings = {"sizes": (10, 14), "num_symbols": 3, "hard": 0.4, "progress": False}
-    generate(LTL, tmp_path / "one", 60, **settings, hardness=2)
-    rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
+    generate(LTL, tmp_path, count, **settings, hardness=hardness)
+    rows = [row for rows in rows_of(tmp_path).values() for row in rows]
     by_size = Counter(row["size"] for row in rows)
-    hard = Counter(row["size"] for row in rows if row["witness_length"] > 2)
-    assert len(rows) == 60 and all(0.4 * count <= hard[size] for size, count in by_size.items())
-    assert "Hardness 2." in (tmp_path / "one/README.md").read_text()
-    with pytest.raises(ValueError, match="hardness must be between 1 and 4 for task 'ltl', got 5"):
-        generate(LTL, tmp_path / "two", 60, **settings, hardness=5)
-    with pytest.raises(ValueError, match="hardness = 2 needs hard"):
-        generate(LTL, tmp_path / "two", 60, **{**settings, "hard": 0.0}, hardness=2)
+    hard = Counter(row["size"] for row in rows if row["witness_length"] > hardness)
+    assert len(rows) == count and by_size.keys() == set(range(10, 15))
+    assert all(0.4 * number <= hard[size] <= 0.8 * number for size, number in by_size.items())
+    card = (tmp_path / "README.md").read_text()
+    assert "**Hard: at least 40%" in card and ("Hardness 2." in card) == (hardness == 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hard": 2}, "hard is a share and must be between 0 and 1, got 2"),
+        ({"hard": 0.4, "hardness": 5}, "must be between 1 and 4 for task 'ltl', got 5"),
+        ({"hardness": 2}, "hardness = 2 needs hard"),
+        ({"walk": 5}, "walk = 5 needs hard"),
+        ({"hard": 0.4, "walk": -1}, "walk must be at least 0, got -1"),
+    ],
+)
+def test_bad_settings_of_hard_problems(settings, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        generate(LTL, tmp_path / "data", 60, **settings)
+    assert not (tmp_path / "data").exists()
 
 
 def test_walks_find_more_hard_problems(tmp_path):
@@ -417,10 +399,6 @@ def test_walks_find_more_hard_problems(tmp_path):
     )  # fmt: skip
     drawn, walked = (list(rows_of_chunk(replace(chunk, walk=walk))) for walk in (0, 50))
     assert len(walked) > 5 * len(drawn) > 0
-    with pytest.raises(ValueError, match="walk = 5 needs hard"):
-        generate(LTL, tmp_path / "none", 60, walk=5)
-    with pytest.raises(ValueError, match="walk must be at least 0, got -1"):
-        generate(LTL, tmp_path / "none", 60, **settings, walk=-1)
     without = type("Walkless", (type(LTL),), {"vary": DrawnTask.vary})()
     with pytest.raises(NotImplementedError, match="task 'ltl' has no `vary`"):
         generate(without, tmp_path / "none", 60, **settings, walk=5)
