@@ -315,20 +315,25 @@ def with_card(names: object, file: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("file", ["README.md", ".huggingface.yaml"])
-def test_files_that_a_card_names_are_not_elsewhere(tmp_path, hub, file, name):
+def test_files_that_a_card_names_are_not_elsewhere(tmp_path, file, name):
     """`datasets` takes any file and address: one's own, and those of the Hub by one's own token."""
     folder, private = with_card(NAMES[name], file, tmp_path / "theirs"), tmp_path / "private.csv"
     private.write_text("problem,answer\n&xy,x1y1\n")
-    places: list = [folder]
     if name == "linked":
         (folder / "linked.csv").symlink_to(private)
-    else:
-        hub.append("dataset", "me/theirs", {f.name: f.read_bytes() for f in folder.iterdir()})
-        places.append("me/theirs")
-    for place in places:
-        for reader in READERS.values():
-            with pytest.raises(OutsideError, match="outside of"):
-                reader(place)
+    for reader in READERS.values():
+        with pytest.raises(OutsideError, match="outside of"):
+            reader(folder)
+
+
+@pytest.mark.parametrize("file", ["README.md", ".huggingface.yaml"])
+def test_a_card_on_the_hub_names_none_elsewhere(tmp_path, hub, file):
+    for number, name in enumerate(set(NAMES) - {"linked"}):
+        folder = with_card(NAMES[name], file, tmp_path / f"{number}")
+        files = {f.name: f.read_bytes() for f in folder.iterdir()}
+        hub.append("dataset", f"me/theirs-{number}", files)
+        with pytest.raises(OutsideError, match="outside of"):
+            load(f"me/theirs-{number}")
 
 
 def test_a_card_names_files_of_its_folder(tmp_path, hub):
