@@ -204,8 +204,10 @@ class RowReader:
     def __call__(self, batch: Mapping[str, list[Any]], rows: Sequence[int]) -> dict[str, list[Any]]:
         """Return our columns of a batch of rows with these numbers."""
         for column in (self.source, self.target):
+            may_be_empty = self.finder is None and column != self.source
             for row, text in zip(rows, batch[column], strict=True):
-                if text != "" or column == self.source or self.finder is not None:
+                is_text = isinstance(text, str) and text.strip()  # first, since it is fast
+                if not is_text and not (text == "" and may_be_empty):
                     check_text(text, column, f"{self.place}, row {row}")
         columns = {"problem": batch[self.source], "answer": batch[self.target]}
         if self._marks:
