@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_rows(path, options.rows, options.names)
         before = memory()
         todo = steps(path, options.share)
-        for name in ["read_pairs", *list(todo)[:-1]]:
+        for name in ["load", *list(todo)[:-1]]:
             seconds = measure.timed(todo[name])
             peak, anonymous = (now - then for now, then in zip(memory(), before, strict=True))
             results[name] = {"seconds": seconds, "peak": peak, "anonymous": anonymous}
