@@ -32,10 +32,9 @@ from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.data.bucket import BucketSampler
-from hf_alpha.data.collate import AlphaCollator, tokenize
+from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
 from hf_alpha.data.generate import generate
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from measure import add_model, add_out, clocked_in_turns, finish, ratios, table, three
 from peers.all_streams import AllStreams, without_onednn
 

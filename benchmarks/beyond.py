@@ -30,7 +30,7 @@ import measure
 from clutrr import file_name, read_stories
 from hf_alpha.answer.base import Random, Search
 from hf_alpha.answer.models import load_answerer
-from hf_alpha.data.pairs import pair_key
+from hf_alpha.data.keys import pair_key
 from hf_alpha.evaluation.compare import draw_problems
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.generation import extend_vocabulary

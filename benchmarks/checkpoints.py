@@ -18,7 +18,7 @@ import measure
 from hf_alpha.answer.base import Search
 from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
-from hf_alpha.data.read import training_problems
+from hf_alpha.data.rows import training_problems
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint

@@ -29,7 +29,6 @@ import measure
 from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
 from hf_alpha.convert import convert_checkpoint
-from hf_alpha.evaluation import sensitivity
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.folders import read_json
@@ -38,6 +37,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
 from runs import train_once
+from studies.spread import sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

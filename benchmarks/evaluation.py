@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from hf_alpha.data.generate import generate_grid
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.evaluation import evaluate
 from hf_alpha.generation import (
     beam_search,

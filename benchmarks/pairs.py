@@ -23,10 +23,9 @@ from typing import Any
 from datasets import disable_progress_bars
 
 import measure
-from hf_alpha.data.bucket import BucketSampler
-from hf_alpha.data.collate import AlphaCollator, tokenize
-from hf_alpha.data.own import PairTexts, drop_bad
-from hf_alpha.data.pairs import batches, hold_out, overlap, problems, read_pairs
+from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
+from hf_alpha.data.pairs import PairTexts, drop_bad, hold_out, renamings
+from hf_alpha.data.rows import batches, load, problems, problems_in
 from hf_alpha.first_look import FirstLook
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -67,7 +66,7 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
     results: dict[str, Any] = {}
 
     def read() -> None:
-        results["data"] = read_pairs(path, finder=finder)
+        results["data"] = load(path, source="source", target="target", finder=finder)
 
     def look() -> None:
         found = FirstLook(finder)
@@ -77,6 +76,10 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
 
     def hold() -> None:
         results["sides"] = hold_out(results["data"], share, finder)
+
+    def overlap() -> None:
+        train, validation = results["sides"]
+        renamings(train, problems_in(validation, "validation"), finder)
 
     def vocabulary() -> None:
         texts = PairTexts(results["data"], finder)
@@ -96,15 +99,15 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
             for batch in results["data"].iter(batch_size=1000)
             for text in batch["problem"]
         ],
-        "read_pairs, again": read,
+        "load, again": read,
         "look": look,
         "drop_bad": lambda: drop_bad(results["data"], finder),
         "hold_out": hold,
-        "overlap": lambda: overlap(*results["sides"], finder),
+        "renamings": overlap,
         "TextTokenizer.from_texts": vocabulary,
         "tokenize": encode,
         "order of batches, first batch": first_batch,
-        "read_pairs": read,
+        "load": read,
     }
 
 
@@ -124,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_rows(path, options.rows, options.names)
         before = memory()
         todo = steps(path, options.share)
-        for name in ["read_pairs", *list(todo)[:-1]]:
+        for name in ["load", *list(todo)[:-1]]:
             seconds = measure.timed(todo[name])
             peak, anonymous = (now - then for now, then in zip(memory(), before, strict=True))
             results[name] = {"seconds": seconds, "peak": peak, "anonymous": anonymous}

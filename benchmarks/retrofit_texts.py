@@ -33,7 +33,7 @@ from transformers import PreTrainedTokenizerFast
 
 import measure
 from hf_alpha.convert import get_symbol_model
-from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation import alpha_covariance
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.evaluation.report import Report
@@ -171,7 +171,7 @@ class Data:
 def read_rows(recipe: Recipe, file: Path) -> list[dict[str, Any]]:
     """Pairs of a file as evaluation takes them, their names marked."""
     task: Any = recipe.solved
-    rows = own_rows(read_own(recipe.data, str(file), task.finder, "test"), task)
+    rows = evaluation_rows(read_pairs(recipe.data, str(file), task.finder, "test"), task)
     for row in rows:
         row["problem"] = MarkedText(row["problem"], task.finder.find(row["problem"]))
     return rows

@@ -14,6 +14,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -75,17 +76,18 @@ def sets(count: int) -> dict[str, list[Problem]]:
 def ways(model: tuple[Any, Any], limit: float) -> dict[str, Way]:
     """Ways to solve a formula, each of which says whether it has."""
     settings = Settings(task=TASK, model=model, timeout=limit)
-    ask_model, ask_solver = settings.answerers(TASK)
+    chain = settings.chain(TASK)
+    ask_model, ask_solver = chain.links
 
     def by_model(problem: Problem) -> bool:
         solution = Solution(problem, read=problem)
-        ask([ask_model], TASK, [solution], settings)
+        ask(replace(chain, links=[ask_model]), TASK, [solution])
         return solution.solved
 
     def by_all(problem: Problem) -> bool:
         solution = Solution(problem, read=problem)
-        ask([ask_solver, ask_model], TASK, [solution], settings)
-        return solution.is_decided
+        ask(replace(chain, links=[ask_solver, ask_model]), TASK, [solution])
+        return solution.solved or solution.unsatisfiable
 
     def by_search(problem: Problem) -> bool:
         decide.find_trace(problem.tokens, problem.symbols, limit)

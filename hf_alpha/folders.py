@@ -6,13 +6,13 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from glob import escape
 from inspect import signature
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, BinaryIO, ParamSpec, TypeVar
 from uuid import uuid4
 
 from hf_alpha.resources import released_models
@@ -366,8 +366,100 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
+def check_settings(
+    folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], later: Iterable[str] = ()
+) -> None:
+    """Refuse to go on in a folder with other settings than those of the run that began there.
+
+    Args:
+        folder: of the run.
+        stored: the settings that it wrote down, in JSON.
+        settings: those of now.
+        later: keys that older runs have not written down.
+
+    Raises:
+        ValueError: naming each difference.
+    """
+    settings = json.loads(json.dumps(settings))
+    keys = [key for key in {**stored, **settings} if key in stored or key not in later]
+    if differences := [
+        f"{key} is {stored.get(key)!r} there and {settings.get(key)!r} here"
+        for key in keys
+        if stored.get(key) != settings.get(key)
+    ]:
+        raise ValueError(
+            f"{folder} holds a run with other settings: {', '.join(differences)}; "
+            "choose another folder, or delete that one"
+        )
+
+
+class Records:
+    """A file with a line of JSON for each record: a killed run leaves half a line at most.
+
+    As a context, it is this process's to write.
+
+    Attributes:
+        path: of the file.
+        torn: what is behind the last whole line, once all were read.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self.torn = path, b""
+        self._file: BinaryIO
+
+    def __enter__(self) -> "Records":
+        """Open the file for writing.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError: see `check_folder_of`.
+            ValueError: another process writes it.
+        """
+        check_folder_of(self.path)
+        self._file = self.path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise ValueError(f"another command is writing {self.path}") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Read the records of whole lines.
+
+        Raises:
+            ValueError: a line is no record.
+        """
+        for number, line in enumerate(self._lines(), start=1):
+            record = parse_json(line, f"{self.path}, line {number}")
+            if not isinstance(record, dict):
+                raise ValueError(f"{self.path}, line {number} is no record")
+            yield record
+
+    def _lines(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    self.torn = line
+                    return
+                yield line
+
+    def mend(self) -> None:
+        """Take off what is behind the last whole line."""
+        self._file.truncate(sum(map(len, self._lines())))
+
+    def add(self, *records: Mapping[str, Any]) -> None:
+        """Write records behind the others."""
+        # In ASCII: a line is a record, whatever line separators a text contains.
+        self._file.write("".join(json.dumps(record) + "\n" for record in records).encode())
+        self._file.flush()
+
+
 __all__ = [
-    "ADAPTER", "DEEPEST", "OutsideError", "alone", "alone_in", "check_folder_of",
+    "ADAPTER", "DEEPEST", "OutsideError", "Records", "alone", "alone_in",
+    "check_folder_of", "check_settings",
     "checkpoint_place", "inside", "locked", "may_be_on_hub", "new_folder", "parse_json",
     "read_json", "refuse_adapter", "remove_leftovers", "replacing", "scratch_folder",
     "similar_names", "write_text",

@@ -7,7 +7,7 @@ batches take the parts: `encode_problems`, `plan_batches`, `answer_batches`.
 
 import copy
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -441,14 +441,19 @@ def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[Al
     check_list("problems", problems)
     encodings = []
     for index, problem in enumerate(problems):
-        if not isinstance(problem, str):
-            raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
+        check_text(problem, index)
         try:
             encodings.append(encode_problem(tokenizer, problem))
         except FormulaError as error:
             raise FormulaError(f"problem {index}: {error}", error.position) from None
     warn_of_unknown(tokenizer, problems, [row and row["input_ids"] for row in encodings])
     return encodings
+
+
+def check_text(problem: object, index: int) -> None:
+    """Refuse a problem that is no string."""
+    if not isinstance(problem, str):
+        raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
 
 
 def warn_of_unknown(
@@ -489,6 +494,20 @@ def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> 
     return batches
 
 
+def equal_batches(
+    jobs: Iterable[Job], key: Callable[[Job], Any], batch_size: int
+) -> list[list[Job]]:
+    """Group jobs by a key, the largest first, such as a length: they then need no padding."""
+    groups: dict[Any, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(key(job), []).append(job)
+    return [
+        groups[same][start : start + batch_size]
+        for same in sorted(groups, reverse=True)
+        for start in range(0, len(groups[same]), batch_size)
+    ]
+
+
 def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:
     return (len(encoding["stream_ids"]), len(encoding["input_ids"])) if encoding else (0, 0)
 
@@ -520,8 +539,10 @@ __all__ = [
     "answer_batches",
     "answer_room",
     "beam_search",
+    "check_text",
     "encode_problem",
     "encode_problems",
+    "equal_batches",
     "evaluation_mode",
     "extend_vocabulary",
     "fit_tokenizer",

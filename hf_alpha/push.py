@@ -25,7 +25,7 @@ from transformers.utils import (
 
 from hf_alpha.card import NOTES_FILE
 from hf_alpha.code_links import CODE, code_files
-from hf_alpha.data.dataset_card import PARTS, SETTINGS
+from hf_alpha.data.dataset_folder import PARTS, SETTINGS
 from hf_alpha.data.files import check_card
 from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import ADAPTER, inside, refuse_adapter

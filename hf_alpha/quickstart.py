@@ -11,8 +11,8 @@ import torch
 from datasets import disable_progress_bars
 from transformers.utils import logging
 
-from hf_alpha.data.own import own_rows, read_own
-from hf_alpha.data.pairs import pair_key
+from hf_alpha.data.keys import pair_key
+from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation.report import Rates, Report
 from hf_alpha.folders import alone_in, write_text
 from hf_alpha.recipe import Recipe, read_recipe
@@ -109,8 +109,8 @@ def _make_data(
         new = (pair for pair in test_pairs if pair_key(pair["source"], finder) not in training_keys)
         tests += islice(new, samples)
     _write_pairs(output / "test.jsonl", tests)
-    return own_rows(
-        read_own(recipe.data, str(output / "test.jsonl"), finder, "test"), recipe.solved
+    return evaluation_rows(
+        read_pairs(recipe.data, str(output / "test.jsonl"), finder, "test"), recipe.solved
     )
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from datasets import Dataset
 
 from hf_alpha.answer.models import load_answerer
-from hf_alpha.data.own import own_rows
-from hf_alpha.data.pairs import renamings
+from hf_alpha.data.pairs import evaluation_rows, renamings
 from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, compare
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
@@ -147,7 +146,7 @@ def compare_encodings(
         models, recipe.solved, rows, out / "evaluation", warnings=warnings, covariance=covariance,
         progress=progress, **settings,
     )  # fmt: skip
-    held_out = own_rows(examples.validation, recipe.solved, HELD_OUT_ROWS)
+    held_out = evaluation_rows(examples.validation, recipe.solved, HELD_OUT_ROWS)
     runs = []
     for (name, one), model, test in zip(recipes, models, tests, strict=True):
         model.extend(recipe.solved, [row["problem"] for row in held_out])

@@ -4,18 +4,17 @@ Problems are taken from a stream in windows, so that memory stays constant, a mo
 batches, and answers come in the order of the input. Torch is loaded once a model is asked.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, overload
 
-from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Refutation, Reply, Search, Solver
-from hf_alpha.modeling.choices import check_known
-from hf_alpha.modeling.grammar import FormulaError, Grammar
+from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Chain, Refutation, Reply, Search, Solver
+from hf_alpha.modeling.choices import check_known, refuse
+from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Problem, Task, Verdict, get_task, name_of
-from hf_alpha.tasks.checking import Answer, check_answer
+from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
@@ -84,11 +83,6 @@ class Solution:
         return any(verdict.is_correct for _, verdict in self.answers)
 
     @property
-    def is_decided(self) -> bool:
-        """Whether nobody need be asked any more."""
-        return self.read is None or self.solved or self.unsatisfiable
-
-    @property
     def status(self) -> str:
         """What is known.
 
@@ -110,22 +104,12 @@ class Solution:
             return None, None
         return next((pair for pair in self.answers if pair[1].is_correct), self.answers[0])
 
-    def take(self, reply: Reply, task: Task, settings: "Settings") -> None:
-        """Take up what an answerer made of the problem, and check its answers."""
-        if reply.unsatisfiable:
-            self.unsatisfiable, self.core = True, reply.core
-        elif not reply.answers:
-            reasons = [self.error, reply.detail or reply.reason]
-            self.error = "; ".join(reason for reason in reasons if reason is not None)
-            return
-        elif reply.verdicts:
-            pairs = [*zip(reply.answers, reply.verdicts, strict=True), *self.answers]
-            self.answers = pairs[: 1 if settings.first_correct else settings.top_n]
-        else:
-            assert self.read is not None
-            checked = ((text, check_answer(task, self.read, text)) for text in reply.answers)
-            self.answers = _first_correct(checked) if settings.first_correct else list(checked)
-        self.found_by, self.error = reply.by or self.found_by, None
+    def take(self, reply: Reply) -> None:
+        """Take up what a chain of answerers made of the problem."""
+        self.answers = list(zip(reply.answers, reply.verdicts, strict=True))
+        self.error, self.found_by, self.read_as = reply.reason, reply.by, reply.read_as
+        self.unsatisfiable, self.core = reply.unsatisfiable, reply.core
+        self.notes, self.seconds = list(reply.notes), reply.seconds
 
     def record(self) -> dict[str, Any]:
         """Return what a program reads; docs/solve.schema.json describes it."""
@@ -208,12 +192,14 @@ class Settings(Search):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_known("method", self.method, METHODS)
-        if not self.timeout > 0:
-            raise ValueError(f"timeout is {self.timeout:g}: give seconds, more than 0")
-        if self.method == "solver" and self.asks_model:
-            raise ValueError(
-                "the method 'solver' asks no model: leave out what is meant for one, or take 'auto'"
-            )
+        refuse(
+            (not self.timeout > 0, f"timeout is {self.timeout:g}: give seconds, more than 0"),
+            (
+                self.method == "solver" and self.asks_model,
+                "the method 'solver' asks no model: leave out what is meant for one, or take "
+                "'auto'",
+            ),
+        )
 
     @property
     def asks_model(self) -> bool:
@@ -232,25 +218,33 @@ class Settings(Search):
                 return recipe_for(str(self.model), self.task).solved
         return get_task(self.task or _task_that_reads(problem, self.notation))
 
-    def answerers(self, task: Task) -> list[Callable[[], Answerer]]:
-        """Return what loads those who are asked, one after the other.
+    def chain(self, task: Task) -> Chain:
+        """Return those who are asked, one behind the other; a model is loaded once it is asked.
 
         Raises:
             ValueError: the task has no solver, or no model, and that is what was asked for.
         """
-        if self.method == "solver" and not task.decides:
-            raise ValueError(f"task {name_of(task)!r} has no solver: name a model")
         has_model = self.model is not None or task.released_model is not None
-        if not has_model and (self.method == "model" or not task.decides):
-            raise ValueError(
-                f"no model of task {name_of(task)!r} is released: name one with --model"
-            )
+        name = name_of(task)
+        refuse(
+            (
+                self.method == "solver" and not task.decides,
+                f"task {name!r} has no solver: name a model",
+            ),
+            (
+                not has_model and (self.method == "model" or not task.decides),
+                f"no model of task {name!r} is released: name one with --model",
+            ),
+        )
         model, solver = cache(lambda: self._loaded(task)), lambda: Solver(self.timeout)
+        links: list[Callable[[], Answerer]]
         if self.method == "model" or not task.decides:
-            return [model, Refutation]
-        if self.method == "solver":
-            return [solver]
-        return [model, solver] if self.asks_model else [solver, *[model] * has_model]
+            links = [model, Refutation]
+        elif self.method == "solver":
+            links = [solver]
+        else:
+            links = [model, solver] if self.asks_model else [solver, *[model] * has_model]
+        return Chain(self.method, links, self.top_n, self.first_correct)
 
     def _loaded(self, task: Task) -> Answerer:
         """Load the model."""
@@ -305,45 +299,20 @@ def _solutions(problems: Iterable[str], settings: Settings) -> Iterator[Solution
     if not readable:
         return
     task = settings.task_of(readable[-1])
-    answerers = settings.answerers(task)
+    answerer = settings.chain(task)
     stream = chain(readable, stream)
     while window := list(islice(stream, WINDOW)):
         solutions = [_opened(task, text, settings.notation) for text in window]
-        ask(answerers, task, solutions, settings)
+        ask(answerer, task, solutions)
         yield from solutions
 
 
-def ask(
-    answerers: Sequence[Callable[[], Answerer]],
-    task: Task,
-    solutions: Sequence[Solution],
-    settings: Settings,
-) -> None:
-    """Ask one after the other about what is not decided yet, and fill in what is found."""
-    for load in answerers:
-        problems = {
-            index: one.read
-            for index, one in enumerate(solutions)
-            if one.read is not None and not one.is_decided
-        }
-        if not problems:
-            return
-        answerer = load()
-        answerer.extend(task, list(problems.values()))
-        # The tokenizer of a model may be older than the task, and rewrite less.
-        grammar = getattr(getattr(answerer, "tokenizer", task), "grammar", None)
-        start = time.perf_counter()
-        for replies in answerer.answer(task, problems):
-            seconds = (time.perf_counter() - start) / max(len(replies), 1)
-            for index, reply in replies.items():
-                start = time.perf_counter()
-                solutions[index].take(reply, task, settings)
-                solutions[index].seconds += seconds + time.perf_counter() - start
-                if solutions[index].read_as is None:
-                    solutions[index].read_as = _read_as(grammar, problems[index])
-                if reply.answers:
-                    solutions[index].notes += answerer.notes(task, problems[index])
-            start = time.perf_counter()
+def ask(answerer: Answerer, task: Task, solutions: Sequence[Solution]) -> None:
+    """Ask about all that can be read, and fill in what is found."""
+    problems = {index: one.read for index, one in enumerate(solutions) if one.read is not None}
+    for replies in answerer.answer(task, problems):
+        for index, reply in replies.items():
+            solutions[index].take(reply)
 
 
 def _opened(task: Task, text: str, notation: str | None) -> Solution:
@@ -356,27 +325,6 @@ def _opened(task: Task, text: str, notation: str | None) -> Solution:
         return Solution(given, read=task.read(text if line is None else given, notation))
     except FormulaError as error:
         return Solution(given, error=str(error) if line is None else f"{line.place}: {error}")
-
-
-def _first_correct(judged: Iterable[tuple[Answer, Verdict]]) -> list[tuple[Answer, Verdict]]:
-    """Return the first correct answer, or else the best one; none if there are none."""
-    best: list[tuple[Answer, Verdict]] = []
-    for answer, verdict in judged:
-        if verdict.is_correct:
-            return [(answer, verdict)]
-        best = best or [(answer, verdict)]
-    return best
-
-
-def _read_as(grammar: Grammar | None, problem: Problem) -> str | None:
-    """Return a problem in infix as a grammar reads it, if that rewrites its operators."""
-    if not grammar or problem.too_long or grammar.derived.keys().isdisjoint(problem.written):
-        return None
-    grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
-    try:
-        return grammar.format(grammar.rewritten([*problem.written]), "infix")
-    except FormulaError:  # it is too long
-        return None
 
 
 __all__ = ["METHODS", "TIMEOUT", "Line", "Settings", "Solution", "solve"]

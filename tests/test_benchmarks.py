@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 
 from hf_alpha import CanonicalNames
-from hf_alpha.data.read import load as load_data
+from hf_alpha.data.rows import load as load_data
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional.notation import write_assignment
@@ -250,7 +250,7 @@ def test_retrofit_texts_trains_and_tests_with_known_and_new_names(clutrr, capsys
 
 
 def test_retrofit_texts_gives_the_same_problems_other_names(clutrr, monkeypatch):
-    from hf_alpha.data.pairs import canonical_text
+    from hf_alpha.data.keys import canonical_text
 
     texts = load("retrofit_texts")
     monkeypatch.chdir(clutrr)
@@ -392,7 +392,7 @@ def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path)
     assert set(found["checkpoints"]) == {"step 2", "step 4", "mean of 2"}
     last = found["checkpoints"]["step 4"]
     assert found["summary"]["last"] == pytest.approx(sum(last) / len(last))
-    rows = load_data("data-up-to-8", "train", "propositional")
+    rows = load_data("data-up-to-8", "train")
     assert sum(row["num_symbols"] > study.TRAINED for row in rows) == 0.01 * 0.8 * 500
 
 
@@ -786,7 +786,7 @@ def test_pairs_has_a_line_for_each_step(capsys, tmp_path):
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     found = json.loads((tmp_path / "pairs.json").read_text())["data"]["steps"]
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {step}" for step in found]
-    assert {"read_pairs", "look", "drop_bad", "hold_out", "overlap"} < found.keys()
+    assert {"load", "look", "drop_bad", "hold_out", "renamings"} < found.keys()
     assert all(each["seconds"] > 0 for each in found.values())
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_alpha.data.own import own_rows, read_own
-from hf_alpha.data.pairs import overlap
+from hf_alpha.data.pairs import evaluation_rows, read_pairs, renamings
 from hf_alpha.recipe import read_recipe
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "tasks"
@@ -40,8 +39,8 @@ def names_in(task, folder):
     """Read the test as a user's recipe does: how many names each source has."""
     recipe = read_recipe(f"text/{task}")
     solved = recipe.solved
-    dataset = read_own(recipe.data, str(folder / "test.jsonl"), solved.finder, "test")
-    return [row["num_symbols"] for row in own_rows(dataset, solved)]
+    dataset = read_pairs(recipe.data, str(folder / "test.jsonl"), solved.finder, "test")
+    return [row["num_symbols"] for row in evaluation_rows(dataset, solved)]
 
 
 def test_inlined_functions_compute_the_same(run, tmp_path):
@@ -57,11 +56,10 @@ def test_inlined_functions_compute_the_same(run, tmp_path):
         pairs = zip(computed(source, values), computed(row["target"], values), strict=True)
         assert all(before in (None, after) for before, after in pairs)  # None: it divides by zero
     assert names_in("inline", tmp_path) == sorted(list(range(4, 10)) * 60)
-    data, finder = (recipe := read_recipe("text/inline")).data, recipe.solved.finder
-    train, test = (
-        read_own(data, str(tmp_path / f"{name}.jsonl"), finder, name) for name in ("train", "test")
-    )
-    assert overlap(train, test, finder) == 0
+    data, finder = (found := read_recipe("text/inline")).data, found.solved.finder
+    places = {name: str(tmp_path / f"{name}.jsonl") for name in ("train", "test")}
+    train, test = (read_pairs(data, place, finder, name) for name, place in places.items())
+    assert renamings(train, test["problem"], finder) == 0
 
 
 def computed(text, values):

@@ -41,9 +41,8 @@ def make_tokenizer(num_symbols: int = 5) -> AlphaTokenizer:
 
 
 @pytest.mark.parametrize("encoding", ["learned", "streams", "relational"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_answers_come_in_the_order_of_the_problems(encoding, count):
-    model, tokenizer = make_model(symbol_encoding=encoding), make_tokenizer()
+def test_answers_come_in_the_order_of_the_problems(encoding):
+    model, tokenizer, count = make_model(symbol_encoding=encoding), make_tokenizer(), 3
     settings = {"max_new_tokens": 6, "num_return_sequences": count, "progress": False}
     together = generate_answers(model, tokenizer, PROBLEMS, batch_size=2, **settings)
     alone = [generate_answers(model, tokenizer, [p], **settings)[0] for p in PROBLEMS]
@@ -79,9 +78,8 @@ def test_streamers_write_the_names_that_they_are_given(capsys):
     assert written == tokenizer.decode(ids, names=batch.names) and {*written} <= {*"xy "}
 
 
-@pytest.mark.parametrize("encoding", ["learned", "streams"])
-def test_what_is_compiled_or_has_an_adapter_gets_the_same_inputs(encoding):
-    model, tokenizer = make_model(symbol_encoding=encoding), make_tokenizer()
+def test_what_is_compiled_or_has_an_adapter_gets_the_same_inputs():
+    model, tokenizer = make_model(), make_tokenizer()
     settings = {"num_beams": 1, "max_new_tokens": 4}
 
     def answers(model):
@@ -134,10 +132,9 @@ def prompt_of(tokenizer, problem):
 
 
 @pytest.mark.parametrize(("kind", "renaming"), [*product(DECODERS, RENAMINGS), ("folnet", "none")])
-@pytest.mark.parametrize("beams", [1, 3])
-def test_a_decoder_answers_in_a_batch_as_alone(kind, renaming, beams):
+def test_a_decoder_answers_in_a_batch_as_alone(kind, renaming):
     """Shorter problems are padded on the left, and what is given back is the answer alone."""
-    tokenizer = make_tokenizer()
+    tokenizer, beams = make_tokenizer(), 3
     model = make_decoder(kind, tokenizer, renaming)
     search = {"num_beams": beams, "max_new_tokens": 6}
     together = generate_answers(

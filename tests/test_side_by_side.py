@@ -8,7 +8,7 @@ import pytest
 from commands import hf_alpha
 from pictures import is_picture
 
-from hf_alpha.data.own import own_rows, read_own
+from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation.covariance import AlphaCovariance, CovarianceSample
 from hf_alpha.evaluation.report import Record, Report
 from hf_alpha.loading import load_checkpoint
@@ -86,8 +86,8 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
 
 def own(recipe) -> list[dict]:
     """The test rows of a recipe."""
-    pairs = read_own(recipe.data, recipe.data.test, recipe.solved.finder, "test")
-    return own_rows(pairs, recipe.solved)
+    pairs = read_pairs(recipe.data, recipe.data.test, recipe.solved.finder, "test")
+    return evaluation_rows(pairs, recipe.solved)
 
 
 def test_rates_are_tuned_and_seeds_pooled(tmp_path: Path, changes):

@@ -16,12 +16,13 @@ from transformers import AutoTokenizer
 
 import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
-from hf_alpha.answer.base import Refutation, Solver
+from hf_alpha.answer.base import Answerer, Chain, Refutation, Reply, Solver
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.solving import WINDOW, Settings, Solution, _first_correct, ask, solve
+from hf_alpha.solving import WINDOW, Solution, ask, solve
 from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
@@ -80,12 +81,32 @@ def trained(folder: Path, task: str, pairs: dict[str, str]) -> Path:
     return folder
 
 
-def test_the_first_correct_answer_is_chosen(streams):
-    wrong, late = ("a1", Verdict.wrong), ("a0", Verdict.correct)
-    answers = iter([wrong, late, wrong])
-    assert _first_correct(answers) == [late] and list(answers) == [wrong], "one is not checked"
-    assert _first_correct([wrong, ("b1", Verdict.wrong)]) == [wrong] and not _first_correct([])
-    done = asked(streams, "--first-correct", "|!a!b", "&a!a")
+class Says(Answerer):
+    """Gives the same answers to all problems."""
+
+    name = "says"
+
+    def __init__(self, *answers):
+        self.answers = answers
+
+    def answer(self, task, problems):
+        yield {index: Reply(tuple(map(Answer, self.answers))) for index in problems}
+
+
+def test_the_first_correct_answer_is_chosen(streams, monkeypatch):
+    check, checked = PropositionalTask.check, []
+    monkeypatch.setattr(PropositionalTask, "check", lambda *args, **kwargs: (
+        checked.append(args[2]) or check(*args, **kwargs)
+    ))  # fmt: skip
+    for answers, chosen, number in [(("a1", "a0", "b1"), "a0", 2), (("a1", "b1"), "a1", 2)]:
+        says = Says(*answers)
+        chain = Chain("says", [lambda says=says: says], first_correct=True)
+        ((reply,),) = ([*replies.values()] for replies in chain.answer(TASK, {7: "!a"}) if replies)
+        assert reply.answers == (chosen,) and reply.is_settled == (chosen == "a0")
+        assert [checked.pop(0) for _ in range(number)] == [*answers[:number]] and not checked
+    done = hf_alpha(
+        "solve", "--method", "model", "--model", streams, "--first-correct", "|!a!b", "&a!a"
+    )
     # Which correct answer is the first depends on how a processor rounds.
     assert re.fullmatch(r"\|!a!b\n  correct    \S+\n&a!a\n  unsatisfiable\n", done.out)
     assert done.code == 0
@@ -130,7 +151,7 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     known = "a\n  correct    a1\n& a b\n  correct    a1b1\n"
     assert asked(streams, "--file", rows).out == known
     rows.write_text('{"source": "a"}\n')
-    assert "row 0: the column 'problem' holds no text" in hf_alpha("solve", "--file", rows).err
+    assert "row 0 has no column 'problem'" in hf_alpha("solve", "--file", rows).err
     file.write_bytes(b"a & b\xff\na #\n\nb")
     done = hf_alpha("solve", "--file", file)
     assert f"{file}, line 1 is no text in UTF-8" in done.err
@@ -469,7 +490,7 @@ def test_what_nothing_proves_is_not_called_unsatisfiable():
     """Neither by a task without a proof, nor by one whose solver gives up."""
     toy = ToyTask()
     solution = Solution("& a b", read=toy.read("& a b"))
-    ask([Refutation], toy, [solution], Settings())
+    ask(Chain("proof", [Refutation]), toy, [solution])
     assert toy.has_answer("& a b") is None and solution.status == "unknown"
 
 
@@ -492,13 +513,11 @@ def test_an_answer_takes_the_place_of_an_error(streams):
     """Whoever answers after one who could not, and in whatever order they are asked."""
     task, model = GivesUp(), Model("streams", *load_checkpoint(streams))
     solution = Solution("&ab", read=task.read("&ab"))
-    ask([Solver], task, [solution], Settings())
+    ask(Chain("solver", [Solver]), task, [solution])
     assert (solution.status, solution.error) == ("unknown", "the time is up")
-    ask([lambda: model], task, [solution], Settings())
-    assert (solution.status, solution.error) == ("solved", None)
-    wrong = Solution("&ab", read=TASK.read("&ab"), error="the time is up")
-    ask([Solver], TASK, [wrong], Settings())
-    assert (wrong.status, wrong.error) == ("solved", None)
+    for links in ([Solver, lambda: model], [lambda: model, Solver]):
+        ask(Chain("both", links), task, [solution])
+        assert (solution.status, solution.error) == ("solved", None)
 
 
 @pytest.mark.parametrize(

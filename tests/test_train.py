@@ -31,10 +31,10 @@ from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import code_files
 from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.covariance import alpha_covariance
-from hf_alpha.evaluation.evaluate import evaluate, read_samples
+from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.recipe import RecipeError, read_recipe
 from hf_alpha.release import release
@@ -1061,17 +1061,12 @@ def test_tools_take_any_type_of_model_with_symbols(data_dir, tmp_path):
     rows = [{"problem": "& a ! b"}, {"problem": "&&&&&abcdef"}]
     models = [Model("other", model, tokenizer)]
     _, (report, _) = compare(
-        models, get_task("propositional"), rows_of(rows), tmp_path / "report", covariance=1,
+        models, get_task("propositional"), rows, tmp_path / "report", covariance=1,
         max_renamings=4, progress=False,
     )  # fmt: skip
     assert report.overall.count == 2 and report.overall.outcomes["outside_vocabulary"] == 0
     (solution,) = solve(["a & !b"], task="propositional", model=(model, tokenizer), method="model")
     assert solution.error is None and len(solution.answers) == 1
-
-
-def rows_of(rows):
-    samples = read_samples(get_task("propositional"), rows)
-    return [{"problem": s.problem, "num_symbols": s.num_symbols, "size": s.size} for s in samples]
 
 
 @pytest.mark.parametrize(("task", "position"), [("propositional", "tree"), ("copying", "rope")])

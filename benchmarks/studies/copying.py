@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.data.generate import generate_grid
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.evaluation.report import Rates, Record
 from hf_alpha.tasks import get_task
 

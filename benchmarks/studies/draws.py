@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.data.read import load
-from hf_alpha.evaluation import sensitivity
+from hf_alpha.data.rows import load
 from hf_alpha.evaluation.compare import draw_problems
-from hf_alpha.evaluation.random_parts import TEN, Spread
+from hf_alpha.evaluation.random_parts import TEN
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
@@ -18,6 +17,7 @@ from .copying import distance
 from .models import Model, generated
 from .results import Results
 from .sizes import Size
+from .spread import Spread, sensitivity
 from .table import TASKS as TITLES
 from .table import Block, Column, Row, Table, percent
 

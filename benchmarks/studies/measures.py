@@ -6,7 +6,7 @@ from typing import Any
 
 from hf_alpha.answer.base import Random
 from hf_alpha.data.generate import generate_grid
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.evaluation import AlphaCovariance, Rates, Report, alpha_covariance
 from hf_alpha.evaluation.compare import draw_problems
 from hf_alpha.evaluation.evaluate import evaluate, run

@@ -9,7 +9,7 @@ from time import monotonic, time
 from typing import Any, Literal
 
 from hf_alpha.convert import convert_checkpoint
-from hf_alpha.data.dataset_card import SETTINGS
+from hf_alpha.data.dataset_folder import SETTINGS
 from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
 from hf_alpha.folders import alone, read_json, write_text

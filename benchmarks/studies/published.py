@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from hf_alpha.data.generate import generate
-from hf_alpha.data.read import load
+from hf_alpha.data.rows import load
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task

@@ -11,8 +11,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_alpha.data.dataset_card import SETTINGS
-from hf_alpha.data.read import load_splits
+from hf_alpha.data.dataset_folder import SETTINGS
+from hf_alpha.data.rows import load_splits
 from hf_alpha.folders import new_folder, read_json, write_text
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
@@ -30,7 +30,7 @@ def rename_training_data(
     """
     solved = get_task(task)
     with new_folder(Path(out_dir)) as unfinished:
-        data = load_splits(in_dir, solved)
+        data = load_splits(in_dir)
         data["train"] = renamed(data["train"], solved)
         (unfinished / "data").mkdir()
         for split, rows in data.items():

@@ -1,13 +1,14 @@
 """What all who answer problems have in common, and those that need no torch."""
 
 import random
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Task, Verdict
+from hf_alpha.modeling.grammar import FormulaError, Grammar
+from hf_alpha.tasks import Problem, Task, Verdict
 from hf_alpha.tasks.checking import Answer, check_answer
 
 
@@ -62,6 +63,9 @@ class Reply:
         unsatisfiable: it is proved that no answer is right.
         core: parts of the problem that contradict one another already.
         by: who found it.
+        read_as: the problem in infix, if the answerer rewrote operators of it while reading.
+        notes: why the answers may be wrong.
+        seconds: that it took, checks included; of a batch, its share.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -72,6 +76,14 @@ class Reply:
     unsatisfiable: bool = False
     core: tuple[str, ...] = ()
     by: str | None = None
+    read_as: str | None = None
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody need be asked any more: an answer is verified, or proved not to exist."""
+        return self.unsatisfiable or any(verdict.is_correct for verdict in self.verdicts)
 
 
 Replies = Generator[dict[int, Reply], None, None]
@@ -179,9 +191,107 @@ class Refutation(Answerer):
                     yield {index: Reply(unsatisfiable=True)}
 
 
+@dataclass(frozen=True)
+class Chain(Answerer):
+    """Answerers behind one another: each is asked about what those before it have not settled.
+
+    Its replies are checked, and have what all who were asked made of a problem.
+
+    Attributes:
+        links: what loads each of them, once it is asked.
+        top_n: answers that are kept, the last ones found and checked first.
+        first_correct: keep one answer, the first correct one, or else the best; those behind it
+            are not checked.
+    """
+
+    name: str
+    links: Sequence[Callable[[], Answerer]]
+    top_n: int = 1
+    first_correct: bool = False
+
+    def settings(self, task: Task) -> dict[str, Any]:
+        """Return what all of them depend on."""
+        links = [link().settings(task) for link in self.links]
+        return {"links": links, "top_n": self.top_n, "first_correct": self.first_correct}
+
+    def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
+        """Answer each problem once it is settled, and those that stay open at the end."""
+        unsettled = {index: Reply() for index in problems}
+        for link in self.links:
+            if not unsettled:
+                return
+            answerer, asked = link(), {index: problems[index] for index in unsettled}
+            answerer.extend(task, list(asked.values()))
+            start = time.perf_counter()
+            for replies in answerer.answer(task, asked):
+                share = (time.perf_counter() - start) / max(len(replies), 1)
+                for index, reply in replies.items():
+                    start = time.perf_counter()
+                    one = self._joined(task, asked[index], unsettled[index], reply, answerer)
+                    seconds = one.seconds + share + time.perf_counter() - start
+                    unsettled[index] = replace(one, seconds=seconds)
+                yield {
+                    index: unsettled.pop(index) for index in replies if unsettled[index].is_settled
+                }
+                start = time.perf_counter()
+        yield unsettled
+
+    def _joined(
+        self, task: Task, problem: str, before: Reply, reply: Reply, answerer: Answerer
+    ) -> Reply:
+        """Return what is known of a problem once one more answerer has replied."""
+        # The tokenizer of a model may be older than the task, and rewrite less.
+        grammar = getattr(getattr(answerer, "tokenizer", task), "grammar", None)
+        before = replace(before, read_as=before.read_as or _read_as(grammar, problem))
+        if not (reply.answers or reply.unsatisfiable):
+            reasons = filter(None, [before.reason, reply.detail or reply.reason])
+            return replace(before, reason="; ".join(reasons) or None, outside=reply.outside)
+        before = replace(before, reason=None, outside=False, by=reply.by or before.by)
+        if reply.unsatisfiable:
+            return replace(before, unsatisfiable=True, core=reply.core)
+        if reply.verdicts:
+            found = [*zip(reply.answers, reply.verdicts, strict=True)]
+            found += zip(before.answers, before.verdicts, strict=True)
+            found = found[: 1 if self.first_correct else self.top_n]
+        else:
+            found = [*self._checked(task, problem, reply.answers)]
+        answers, verdicts = zip(*found, strict=True)
+        notes = (*before.notes, *answerer.notes(task, problem))
+        return replace(before, answers=answers, verdicts=verdicts, notes=notes)
+
+    def _checked(
+        self, task: Task, problem: str, answers: Sequence[Answer]
+    ) -> Iterator[tuple[Answer, Verdict]]:
+        """Check answers: all of them, or up to the first correct one, which then stands alone."""
+        checked = ((answer, check_answer(task, problem, answer)) for answer in answers)
+        if not self.first_correct:
+            yield from checked
+            return
+        best = next(checked)
+        yield (
+            best
+            if best[1].is_correct
+            else next((pair for pair in checked if pair[1].is_correct), best)
+        )
+
+
+def _read_as(grammar: Grammar | None, problem: str) -> str | None:
+    """Return a problem in infix as a grammar reads it, if that rewrites its operators."""
+    if not (grammar and isinstance(problem, Problem)) or problem.too_long:
+        return None
+    if grammar.derived.keys().isdisjoint(problem.written):
+        return None
+    grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
+    try:
+        return grammar.format(grammar.rewritten([*problem.written]), "infix")
+    except FormulaError:  # it is too long
+        return None
+
+
 __all__ = [
     "DEFAULT_SEARCH",
     "Answerer",
+    "Chain",
     "Random",
     "Refutation",
     "Replies",

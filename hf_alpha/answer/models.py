@@ -21,6 +21,7 @@ from hf_alpha.generation import (
     beam_search,
     encode_problem,
     encode_problems,
+    equal_batches,
     extend_vocabulary,
     generate_rows,
     own_limit,
@@ -211,15 +212,7 @@ class Host(Answerer):
         """Answer texts of one length together, which need no padding, the longest first."""
         search = self.search.arguments(task, own_limit(self.model))
         rows = {index: self._encode(str(problem)) for index, problem in problems.items()}
-        groups: dict[int, list[int]] = {}
-        for index, ids in rows.items():
-            groups.setdefault(len(ids), []).append(index)
-        size = self.search.batch_size
-        batches = [
-            groups[length][start : start + size]
-            for length in sorted(groups, reverse=True)
-            for start in range(0, len(groups[length]), size)
-        ]
+        batches = equal_batches(rows, lambda index: len(rows[index]), self.search.batch_size)
 
         def answer(batch: list[int]) -> list[Reply]:
             return self._replies([rows[index] for index in batch], search)

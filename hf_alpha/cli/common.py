@@ -151,12 +151,12 @@ def _no_unicode(text: str) -> str | None:
 
 def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
     """Return rows of the user's own pairs: those of `data`, or else the recipe's test."""
-    from hf_alpha.data.own import own_rows, read_own
+    from hf_alpha.data.pairs import evaluation_rows, read_pairs
 
     place = test_data(recipe, data)
     solved = recipe.solved
-    pairs = read_own(recipe.data, place, solved.finder, "test", split)  # type: ignore[attr-defined]
-    return own_rows(pairs, solved)
+    finder = solved.finder  # type: ignore[attr-defined]
+    return evaluation_rows(read_pairs(recipe.data, place, finder, "test", split=split), solved)
 
 
 def test_data(recipe: "Recipe", data: str | None) -> Any:

@@ -99,7 +99,7 @@ class HostSymbols:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Segments:
+class SegmentOptions:
     """How an encoder of BERT's family sees symbolic segments."""
 
     PANEL: ClassVar[str] = "Encoders of BERT's family, to see symbolic segments"
@@ -158,7 +158,7 @@ def convert(
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
     encoding: Encoding,
     symbols: HostSymbols,
-    segments: Segments,
+    segments: SegmentOptions,
     original: Original,
 ) -> None:
     """Convert a model into one that does not care how symbols are named, and prove it by logits.
@@ -180,7 +180,7 @@ def convert(
     From Python (`get_symbol_model`, `to_dual_part`, `to_geometric`) there are further settings.
     """
     if original.weights is not None or Path(model).suffix == ".cfg":
-        refused_options = names_of(Encoding, HostSymbols, Segments)
+        refused_options = names_of(Encoding, HostSymbols, SegmentOptions)
         refuse(command, refused_options, f"has no effect on {model}")
         say(_convert_original(Path(model), out, original))
         return
@@ -192,7 +192,7 @@ def convert(
         refuse(command, names_of(Encoding, HostSymbols), "has no effect with --transducer")
         say(_convert_encoder(model, out, segments.transducer, segments))
         return
-    refuse(command, names_of(Segments), "is for encoders, with --transducer")
+    refuse(command, names_of(SegmentOptions), "is for encoders, with --transducer")
     _convert_names(command, model, out, encoding, symbols)
 
 
@@ -208,7 +208,7 @@ def _convert_original(settings: Path, out: Path, original: Original) -> str:
     )
 
 
-def _convert_encoder(encoder: str, out: Path, transducer: Path, segments: Segments) -> str:
+def _convert_encoder(encoder: str, out: Path, transducer: Path, segments: SegmentOptions) -> str:
     """Convert an encoder into one that sees segments; returns what was made and proved."""
     from hf_alpha.convert import convert_encoder
     from hf_alpha.transduction import Transducer

@@ -138,7 +138,7 @@ def _generate_grid(
 ) -> dict[str, int]:
     """Make the test data of a heatmap; returns the rows of its split."""
     from hf_alpha.data.generate import generate_grid
-    from hf_alpha.data.read import training_problems
+    from hf_alpha.data.rows import training_problems
 
     excluded = [problem for data in test.exclude or () for problem in training_problems(data)]
     symbols, sizes = integers(formulas.symbols or "0-10"), integers(formulas.sizes or "1-50")

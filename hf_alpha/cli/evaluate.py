@@ -73,7 +73,7 @@ class Problems:
         Raises:
             ValueError: there are no such problems, or an option would have no effect on them.
         """
-        from hf_alpha.data.read import load
+        from hf_alpha.data.rows import described, load
         from hf_alpha.evaluation.compare import choose_rows, draw_problems
 
         numbers, sizes = (
@@ -82,7 +82,8 @@ class Problems:
         if _has_own_pairs(recipe):
             rows = own_test_rows(recipe, self.data, self.split)
         elif self.data is not None:
-            rows = list(load(self.data, self.split, recipe.solved, preferred_split="test"))
+            rows = load(self.data, self.split, preferred_split="test")
+            rows = described(recipe.solved, rows, self.data)
         elif self.split is not None:
             raise ValueError("--split is for --data, and formulas are drawn: leave it out")
         else:
@@ -211,7 +212,7 @@ def _evaluate_answers(
     from hf_alpha.answer.base import Search
     from hf_alpha.answer.models import load_answerer
     from hf_alpha.card import write_card
-    from hf_alpha.data.own import look_first
+    from hf_alpha.data.pairs import look_first
     from hf_alpha.evaluation.compare import compare, trained_region
     from hf_alpha.loading import load_config, spells_names
 
@@ -272,7 +273,7 @@ def _evaluate_objective(
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
     from hf_alpha.card import write_score_card
-    from hf_alpha.evaluation.objectives import evaluate_objective, rows_recipe
+    from hf_alpha.evaluation.compare import evaluate_objective, rows_recipe
     from hf_alpha.objectives import make_objective
 
     recipe = rows_recipe(models)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.answer.records import Records
 from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import (
     TASKS,
@@ -22,6 +21,7 @@ from hf_alpha.cli.options import (
     may_trust,
     refuse,
 )
+from hf_alpha.folders import Records
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -240,14 +240,11 @@ def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, A
     """Return what gives the problem of a row, with the names that its columns list."""
 
     def read(row: dict[str, Any], number: int) -> str:
-        from hf_alpha.data.pairs import problem_of
+        from hf_alpha.data.rows import problem_of
 
         column = recipe.data.source if recipe and recipe.has_own_data else PROBLEM
-        if (finder := getattr(recipe and recipe.solved, "finder", None)) is not None:
-            return problem_of(row, column, finder, str(file), number)
-        if not isinstance(text := row.get(column), str):
-            raise ValueError(f"{file}, row {number}: the column {column!r} holds no text")
-        return text
+        finder = getattr(recipe and recipe.solved, "finder", None)
+        return problem_of(row, column, finder, str(file), number)
 
     return read
 

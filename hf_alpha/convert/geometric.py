@@ -85,7 +85,7 @@ ALBERT_LAYERS = {
 
 
 @dataclass(frozen=True)
-class Family:
+class FamilyNames:
     """The names that a family of models has for the parts of BERT.
 
     Attributes:
@@ -112,7 +112,7 @@ def _layers(path: str, names: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-BERT = Family(
+BERT = FamilyNames(
     "bert",
     {
         r"cls\.predictions\.transform\.": "lm_head.",
@@ -120,7 +120,7 @@ BERT = Family(
         r"cls\.predictions\.bias": "lm_head.decoder.bias",
     },
 )
-ROBERTA = Family(
+ROBERTA = FamilyNames(
     "roberta",
     {
         r"lm_head\.layer_norm\.": "lm_head.LayerNorm.",
@@ -129,7 +129,7 @@ ROBERTA = Family(
     },
     offset=lambda config: config.pad_token_id + 1,
 )
-ELECTRA = Family(
+ELECTRA = FamilyNames(
     "electra",
     {
         r"geometric\.embeddings_project\.": "geometric.embeddings.projection.",
@@ -140,7 +140,7 @@ ELECTRA = Family(
     settings={**SETTINGS, "embedding_size": "embedding_size"},
     fixed={"pooler_act": "gelu"},
 )
-DISTIL = Family(
+DISTIL = FamilyNames(
     "distilbert",
     {
         **_layers(r"transformer\.layer\.(\d+)", DISTILBERT_LAYERS),
@@ -152,7 +152,7 @@ DISTIL = Family(
     settings=DISTILBERT,
     fixed={"type_vocab_size": 1, "layer_norm_eps": 1e-12, "pooler_act": "relu"},
 )
-ALBERT = Family(
+ALBERT = FamilyNames(
     "albert",
     {
         **_layers(r"encoder\.albert_layer_groups\.(\d+)\.albert_layers\.0", ALBERT_LAYERS),

@@ -182,7 +182,7 @@ def _symbol_model(
     plain = fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
     symbol_tokenizer = _with_symbols(plain, config)
     _check_vocabulary(model, plain)
-    plan = _Rows(model, symbol_tokenizer, plain, config)
+    plan = _BackboneRows(model, symbol_tokenizer, plain, config)
     probe = random_probe(model, plan.base)
     before = plain_logits(model, probe)
     aggregated = bool(config.aggregated_attention)
@@ -571,7 +571,7 @@ def _word_ids(tokenizer: Any, word: str) -> list[int]:
 # -- rows of the backbone -------------------------------------------------------------------------
 
 
-class _Rows:
+class _BackboneRows:
     """Which rows of the backbone are for what.
 
     Base tokens have the rows of their ids. The rows of symbols' ids are free for what the symbols

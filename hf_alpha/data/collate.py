@@ -1,18 +1,20 @@
-"""From dataset rows to model batches."""
+"""From dataset rows to model batches, of rows alike in number of symbols and length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset, IterableDataset
 from datasets.fingerprint import Hasher
+from torch.utils.data import Sampler
 
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
-from .cache import filling_cache
-from .pairs import problems
+from .files import filling_cache
+from .rows import problems
 
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
 
@@ -87,7 +89,7 @@ def tokenize(
 
     A stream stays one: its rows are tokenised when they are read.
 
-    A column `spans`, if there is one, has the names of each problem, as lists of
+    A column `names`, if there is one, has those of each problem, as lists of
     {start, stop, symbol_class}. With `new_names`, answers may have names that problems lack.
 
     The result lies in the cache of `datasets` and is made again only for other data, another
@@ -129,4 +131,55 @@ def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer, new_names: bool) -> 
     return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code, new_names])
 
 
-__all__ = ["AlphaCollator", "one_sequence", "tokenize"]
+class BucketSampler(Sampler[int]):
+    """Orders samples so that consecutive ones, a batch, have like numbers of symbols and lengths.
+
+    Padding then costs little, and few streams run for symbols that a sample lacks. Each epoch
+    shuffles the samples, sorts them within windows of many batches, and shuffles the batches; the
+    order depends on seed and epoch only, so that a resumed run sees the same batches.
+
+    Args:
+        keys: what to sort by, one tuple per sample, the most expensive first.
+        batch_size: samples in a batch of one process.
+        seed: of the order.
+        window: batches sorted together; more is closer to uniform batches, and less random.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[Sequence[int]] | np.ndarray,
+        batch_size: int,
+        seed: int = 0,
+        window: int = 64,
+    ):
+        self.keys = np.asarray(keys)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.window = window
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        rng = np.random.default_rng((self.seed, self.epoch))
+        order = rng.permutation(len(self.keys))
+        span = self.batch_size * self.window
+        batches: list[np.ndarray] = []
+        for start in range(0, len(order), span):
+            part = order[start : start + span]
+            part = part[np.lexsort(self.keys[part].T[::-1])]
+            batches += np.split(part, range(self.batch_size, len(part), self.batch_size))
+        # A short batch must come last, or all batches behind it would be cut askew.
+        full = [batch for batch in batches if len(batch) == self.batch_size]
+        short = [batch for batch in batches if len(batch) < self.batch_size]
+        for index in rng.permutation(len(full)):
+            yield from full[index].tolist()
+        for batch in short:
+            yield from batch.tolist()
+
+
+__all__ = ["AlphaCollator", "BucketSampler", "one_sequence", "tokenize"]

@@ -1,7 +1,8 @@
 """The folder of a dataset: made by chunks, which lie there until it is finished."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -9,13 +10,20 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from huggingface_hub import DatasetCard, DatasetCardData
 
-from hf_alpha.folders import read_json, remove_leftovers, write_text
+from hf_alpha.folders import check_settings, read_json, remove_leftovers, write_text
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.tasks import DrawnTask
 
 from .chunk import Chunk, Make, make_chunks, try_one, write_table
-from .dataset_card import PARTS, SETTINGS, write_records
 from .keys import SPLITS, split_of
+
+SETTINGS = "generation.json"
+"""The record of a dataset's settings, in its folder."""
+PARTS = ".parts"
+"""What is made of an unfinished dataset, in its folder."""
+TEMPLATE_FILE = Path(__file__).with_name("dataset_card.md.jinja")
 
 
 def make_dataset(
@@ -38,8 +46,7 @@ def make_dataset(
         progress: likewise.
         split: the only one; None for several.
     """
-    if num_workers < 1:
-        raise ValueError(f"num_workers must be at least 1, got {num_workers}")
+    refuse((num_workers < 1, f"num_workers must be at least 1, got {num_workers}"))
     try:
         if counts := _finished(folder, settings):
             return counts
@@ -58,7 +65,7 @@ def _finished(folder: Path, settings: dict[str, Any]) -> dict[str, int] | None:
     if not (folder / SETTINGS).exists():
         return None
     record = read_json(folder / SETTINGS, "settings", "rows")
-    _compare(folder, record["settings"], settings)
+    check_settings(folder, record["settings"], settings)
     _clean(folder)
     counts: dict[str, int] = record["rows"]
     return counts
@@ -78,20 +85,7 @@ def _start(folder: Path, settings: dict[str, Any], first: Sequence[Chunk]) -> No
         write_text(own / SETTINGS, json.dumps(settings, indent=2) + "\n")
         with suppress(OSError):  # another process was first: what it wrote is not empty
             own.rename(parts)
-    _compare(folder, read_json(parts / SETTINGS), settings)
-
-
-def _compare(folder: Path, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    differences = [
-        f"{name} is {recorded.get(name)!r} there and {settings.get(name)!r} here"
-        for name in {**recorded, **settings}
-        if recorded.get(name) != settings.get(name)
-    ]
-    if differences:
-        raise ValueError(
-            f"{folder} holds a run with other settings: {', '.join(differences)}; "
-            "choose another folder, or delete that one"
-        )
+    check_settings(folder, read_json(parts / SETTINGS), settings)
 
 
 def _finish(
@@ -118,7 +112,7 @@ def _finish(
         part = table.drop_columns("key").take(pa.array(indices, pa.int64()))
         write_table(part, folder / "data" / f"{split}-00000-of-00001.parquet")
     counts = {split: len(indices) for split, indices in rows.items()}
-    write_records(folder, task, settings, counts, table["num_symbols"].to_pylist())
+    _write_records(folder, task, settings, counts, table["num_symbols"].to_pylist())
     _clean(folder)
     return counts
 
@@ -138,4 +132,39 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid4().hex}")
 
 
-__all__ = ["make_dataset"]
+def _write_records(
+    folder: Path,
+    task: DrawnTask,
+    settings: Mapping[str, Any],
+    counts: Mapping[str, int],
+    num_symbols: Iterable[int],
+) -> None:
+    """Write what says how a dataset was made: the README.md that the Hub shows, and a record.
+
+    The README.md names no data files, `load_dataset` finds them: if it did, `datasets` 5.2 would
+    take two local folders of the same name for the same data and serve the first from its cache.
+
+    Args:
+        folder: of the dataset.
+        task: of the problems.
+        settings: how they were made.
+        counts: split -> number of rows.
+        num_symbols: number of distinct symbols of each row.
+    """
+    card = DatasetCard.from_template(
+        DatasetCardData(
+            pretty_name=f"{task.name} ({settings['kind']})", tags=["hf_alpha", "logic"]
+        ),
+        template_path=str(TEMPLATE_FILE),
+        task=task,
+        settings=settings,
+        counts=counts,
+        num_symbols=sorted(Counter(num_symbols).items()),
+        listed=[(name, f"`{json.dumps(value)}`") for name, value in settings.items()],
+    )
+    write_text(folder / "README.md", str(card))
+    record = {"settings": settings, "rows": counts}
+    write_text(folder / SETTINGS, json.dumps(record, indent=2) + "\n")
+
+
+__all__ = ["PARTS", "SETTINGS", "make_dataset"]

@@ -2,11 +2,13 @@
 
 import codecs
 import csv
+import errno
 import gzip
 import io
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,15 @@ from datasets import (
     load_dataset,
     load_dataset_builder,
 )
+from datasets.config import HF_DATASETS_CACHE
 from huggingface_hub import metadata_load
 from pandas import read_csv
 
 from hf_alpha.folders import DEEPEST, inside, parse_json
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.plain_yaml import read_yaml
 
-from .cache import CacheFullError, filling_cache
-from .dataset_card import SETTINGS
+from .dataset_folder import SETTINGS
 
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
@@ -74,11 +77,8 @@ def read_files(
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind != "parquet":
             return _streamed(splits, columns, encoding)
-        if kind == "json":
-            for file in files:
-                _check_depth(file, encoding)
-        # A list, so that the encoding of every file is checked.
-        if kind == "json" and any([_has_date(file, encoding) for file in files]):
+        # A list, so that every file is looked through.
+        if kind == "json" and any([_look_through(file, encoding) for file in files]):
             return _read_json(splits, encoding)
         if path.is_dir():
             return read_named(load_dataset, path, str(path), **options)
@@ -250,48 +250,34 @@ def _mappings(rows: list[Any], place: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _has_date(path: Path, encoding: str | None) -> bool:
-    """Whether a text of a JSON file begins like a date.
+def _look_through(path: Path, encoding: str | None) -> bool:
+    """Return whether a text of a JSON file begins like a date; refuse one that is nested deeply.
+
+    Arrow's reader would end the process.
 
     Raises:
         UnicodeDecodeError: the file is in another encoding, which JSON's reader would let through.
-    """
-    has_date, end = False, ""
-    for block in _blocks(path, encoding):
-        has_date = has_date or _DATE.search(end + block) is not None
-        end = (end + block)[-len('"2010-05-01') :]
-    return has_date
-
-
-def _check_depth(path: Path, encoding: str | None) -> None:
-    """Refuse JSON that is nested so deeply that Arrow's reader would end the process.
-
-    Raises:
-        UnicodeDecodeError: the file is in another encoding.
         ValueError: lists and mappings are nested more than `DEEPEST` deep.
     """
-    depth, in_text, end = 0, False, ""
-    for block in _blocks(path, encoding):
-        plain = _ESCAPED.sub("", end + block)
-        end = "\\" if plain.endswith("\\") else ""
-        for number, line in enumerate(plain.split("\n")):
-            parts = line.split('"')
-            in_text = in_text and number == 0  # no text of JSON goes over a line's end
-            for bracket in _BRACKET.findall("".join(parts[in_text::2])):
-                depth += 1 if bracket in "[{" else -1
-                if depth > DEEPEST:
-                    raise ValueError(
-                        f"{path}: lists and mappings are nested more than {DEEPEST} deep"
-                    )
-            in_text ^= len(parts) % 2 == 0
-
-
-def _blocks(path: Path, encoding: str | None) -> Iterator[str]:
-    """Yield a text file in parts."""
+    has_date, depth, in_text, end, last = False, 0, False, "", ""
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding=encoding or "utf-8", newline="")
         while block := text.read(1 << 20):
-            yield block
+            has_date = has_date or _DATE.search(last + block) is not None
+            last = (last + block)[-len('"2010-05-01') :]
+            plain = _ESCAPED.sub("", end + block)
+            end = "\\" if plain.endswith("\\") else ""
+            for number, line in enumerate(plain.split("\n")):
+                parts = line.split('"')
+                in_text = in_text and number == 0  # no text of JSON goes over a line's end
+                for bracket in _BRACKET.findall("".join(parts[in_text::2])):
+                    depth += 1 if bracket in "[{" else -1
+                    if depth > DEEPEST:
+                        raise ValueError(
+                            f"{path}: lists and mappings are nested more than {DEEPEST} deep"
+                        )
+                in_text ^= len(parts) % 2 == 0
+    return has_date
 
 
 def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> dict[str, Any]:
@@ -323,10 +309,7 @@ def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) 
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="")
         rows = csv.reader(text, delimiter="\t" if kind_of(path) == "tsv" else ",")
-        try:
-            header, first = next(rows, []), next(rows, [])
-        except csv.Error as error:
-            raise ValueError(f"{path}, line {rows.line_num} cannot be read: {error}") from error
+        header, first = read_named(lambda: (next(rows, []), next(rows, [])), path)
     check_columns(path, header, columns)
     if len(first) > len(header):  # pandas would leave out the rest without a word
         raise ValueError(
@@ -357,7 +340,12 @@ def _faulty_line(path: Path, encoding: str | None) -> str | None:
             except UnicodeDecodeError as error:
                 if encoding is not None and "\n".encode(encoding) != b"\n":
                     return None
-                return _no_text(path, number, line, offset, error)
+                utf_16 = number == 1 and line[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+                return (
+                    f"{path}, line {number}: byte 0x{line[error.start]:02x} at "
+                    f"{offset + error.start} of the file is no {error.encoding.upper()}: say how "
+                    f"the file is encoded, such as `encoding: {'utf-16' if utf_16 else 'latin-1'}`"
+                )
             if json_lines and text.lstrip().startswith("[") and not filled:
                 json_lines = False
             if json_lines and text.strip():
@@ -370,15 +358,6 @@ def _faulty_line(path: Path, encoding: str | None) -> str | None:
     if filled <= (kind_of(path) in ("csv", "tsv")):  # there, the first line is the header
         return f"{path} holds no row: it is empty"
     return None
-
-
-def _no_text(path: Path, number: int, line: bytes, offset: int, error: UnicodeDecodeError) -> str:
-    utf_16 = number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return (
-        f"{path}, line {number}: byte 0x{line[error.start]:02x} at {offset + error.start} of the "
-        f"file is no {error.encoding.upper()}: say how the file is encoded, such as "
-        f"`encoding: {'utf-16' if utf_16 else 'latin-1'}`"
-    )
 
 
 def check_columns(place: object, present: Sequence[str], columns: Mapping[str, str]) -> None:
@@ -394,18 +373,23 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
         ValueError: saying which columns are missing, which ones are there, and what to write; or
             which one is there twice.
     """
-    if twice := [column for column in columns if list(present).count(column) > 1]:
-        raise ValueError(
-            f"{place} has the column {twice[0]!r} more than once: rename all but the one to be read"
-        )
-    if missing := [column for column in columns if column not in present]:
-        keys = ", ".join(f"`{columns[column]}`" for column in missing if columns[column])
-        raise ValueError(
+    twice = [column for column in columns if list(present).count(column) > 1]
+    missing = [column for column in columns if column not in present]
+    keys = ", ".join(f"`{columns[column]}`" for column in missing if columns[column])
+    refuse(
+        (
+            twice,
+            f"{place} has the column {''.join(twice[:1])!r} more than once: rename all but the one "
+            "to be read",
+        ),
+        (
+            missing,
             f"{place} has no column {', '.join(map(repr, missing))}: it has "
             f"{', '.join(map(repr, present)) or 'none'}; "
             + (f"say which one it is by {keys} in the recipe, or " if keys else "")
-            + "rename it in the data"
-        )
+            + "rename it in the data",
+        ),
+    )
 
 
 def check_text(value: object, column: str, place: str) -> None:
@@ -418,13 +402,54 @@ def check_text(value: object, column: str, place: str) -> None:
         )
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says where there is no room for a file."""
+
+
+class CacheFullError(OSError):
+    """There is no room for a copy of data; the message names the folder and says what to do."""
+
+
+@contextmanager
+def filling_cache() -> Iterator[None]:
+    """Say where `datasets` finds no room for its copy of data: its own errors name no file.
+
+    Functions may be decorated with it.
+
+    Raises:
+        CacheFullError: there is none.
+    """
+    try:
+        yield
+    except Exception as error:
+        causes = [cause for cause in _causes(error) if getattr(cause, "errno", None) in FULL]
+        if not causes or isinstance(error, CacheFullError):
+            raise
+        raise CacheFullError(
+            f"the cache of datasets, {HF_DATASETS_CACHE}, has no room for a copy of the "
+            f"data: {causes[0]}; free some space, or name another folder in the environment "
+            "variable HF_DATASETS_CACHE"
+        ) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what led to it, each once: a cause may be the error itself."""
+    yielded: set[int] = set()
+    while error is not None and id(error) not in yielded:
+        yielded.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 __all__ = [
     "CARDS",
     "FILES",
+    "CacheFullError",
     "check_card",
     "check_columns",
     "check_text",
     "files_below",
+    "filling_cache",
     "kind_of",
     "read_files",
     "read_named",

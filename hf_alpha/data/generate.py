@@ -27,10 +27,9 @@ from hf_alpha.modeling.choices import check_known, refuse
 from hf_alpha.tasks import DrawnTask, Task, drawn_task, name_of
 from hf_alpha.tasks.base import EQUIVALENCES
 
-from .chunk import Chunk, Make, check_sizes, rarity
+from .chunk import Chunk, Make, Rounds, check_sizes, rarity
 from .dataset_folder import make_dataset
 from .keys import keys_of
-from .plan import Sample
 
 logger = logging.getLogger(__name__)
 
@@ -138,24 +137,24 @@ def generate(
         "constant_priority": constants,
         **_given(up_to_symbols=up_to_symbols, **more),
     }
-    sample = Sample(pattern, num_samples, (smallest, largest), alpha)
+    rounds = Rounds(pattern, num_samples, (smallest, largest), alpha)
     split = "train" if task.held_out else None
     numbers = range(num_symbols + 1, up_to_symbols + 1)
     many_pattern = replace(pattern, seed=f"many/{seed}", exactly=True, split=split, hard=0.0)
     few_pattern = replace(pattern, seed=f"few/{seed}", single=True, split="train", hard=0.0)
 
     def draw(make: Make) -> pa.Table:
-        tables = [sample.fill(make)]
+        tables = [rounds.fill(make)]
         lack = f"sizes {smallest}-{largest} have run out of different problems"
         _warn_if_fewer(tables, num_samples, f"num_samples: {lack} within alpha = {alpha:g}")
         if few_symbols:
             keys = tables[0]["key"].to_pylist()
-            tables.append(Sample(few_pattern, few_symbols, (1, largest), 1.0, keys).fill(make))
-        many = make(_many_symbols(many_pattern, numbers, sample.sizes, many_symbols))
+            tables.append(Rounds(few_pattern, few_symbols, (1, largest), 1.0, keys).fill(make))
+        many = make(_many_symbols(many_pattern, numbers, rounds.sizes, many_symbols))
         _warn_if_fewer(many, many_symbols, f"many_symbols: {lack} in the training split")
         return pa.concat_tables([*tables, *many])
 
-    return make_dataset(Path(out_dir), recorded, sample.next_round(), draw, num_workers, progress)
+    return make_dataset(Path(out_dir), recorded, rounds.next_round(), draw, num_workers, progress)
 
 
 def generate_grid(

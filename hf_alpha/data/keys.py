@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from hf_alpha.modeling.names_in_text import NameFinder, parts
 from hf_alpha.tasks import Task
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
@@ -46,12 +47,35 @@ def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]
     return {key_in(task, task.parse(problem), equivalence) for problem in problems}
 
 
+def canonical_text(text: str, finder: NameFinder) -> str:
+    """Return a text with its names replaced by their class and order of first occurrence.
+
+    Two texts are equal up to a renaming within the classes if and only if theirs are equal: a name
+    becomes NUL, its class and number, and `;`; a NUL of the text becomes two.
+    """
+    numbers: dict[str, int] = {}
+    canonical = ""
+    for part, span in parts(text, finder.find(text)):
+        canonical += part.replace("\0", "\0\0")
+        if span is not None:
+            number = numbers.setdefault(text[span.start : span.stop], len(numbers))
+            canonical += f"\0{span.symbol_class} {number};"
+    return canonical
+
+
+def pair_key(problem: str, finder: NameFinder) -> bytes:
+    """Return a hash of 8 bytes: problems that are equal up to renaming have the same one."""
+    return key_of(canonical_text(problem, finder))[:8]
+
+
 __all__ = [
     "KEY_BYTES",
     "SPLITS",
+    "canonical_text",
     "key_in",
     "key_of",
     "keys_of",
+    "pair_key",
     "positions_of",
     "split_of",
 ]

@@ -1,178 +1,316 @@
-"""Pairs of texts from a user's files: read, and held out up to the renaming of names."""
+"""The user's own pairs of texts: held out up to the renaming of names, looked at, for training."""
 
+import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import eq
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import Dataset, Features, IterableDataset, List, Value
-from tqdm import tqdm
+from datasets import Dataset, IterableDataset
 
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, name_pattern, parts
+from hf_alpha.first_look import (
+    FirstLook,
+    TrainingFacts,
+    classes_of,
+    fault,
+    look_at_tests,
+    mark,
+)
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.tasks import Task
 
-from .cache import filling_cache
-from .files import check_columns, check_text
-from .keys import key_of, positions_of
-from .rows import AnyDataset, Where, column_names, path_of, read_dataset
+from .keys import canonical_text, pair_key, positions_of
+from .rows import (
+    BATCH,
+    AnyDataset,
+    Where,
+    batches,
+    described,
+    load,
+    pairs_of,
+    problems,
+    problems_in,
+)
 
-BATCH = 1000
-"""Rows that are in memory at a time."""
+DECODED = 200
+"""Targets that are compared with what the tokenizer makes of them."""
+FEW = 100_000
+"""Rows of a stream that are looked at before training starts."""
 
-_TEXT = Value("string")
-_SPANS = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT})
 
-
-@filling_cache()
 def read_pairs(
-    place: Where,
-    *,
-    source: str = "source",
-    target: str = "target",
-    finder: NameFinder,
-    **options: Any,
+    settings: Any, place: Where, finder: NameFinder, preferred: str, **options: Any
 ) -> AnyDataset:
-    """Read a dataset with the columns `problem` and `answer`.
-
-    Where a rule of the finder is a column or a function, there is a column `spans` too, of lists
-    of {start, stop, symbol_class}: `problems` makes the tokenizer's texts of both. All else that
-    the rows have is left out. Functions are imported and set in `finder.functions`.
+    """Read pairs as a recipe says, see `rows.load`.
 
     Args:
-        place: a file, a folder or a dataset of the Hub, as for `read_dataset`.
-        source: the column of the problems.
-        target: the column of the answers.
-        finder: the rules by which names are found. A rule's column has in each row a list of names,
-            a list of their [start, stop] in the source, or one name.
-        **options: of `read_dataset`. With `streaming`, errors of a row come when it is read.
-
-    Raises:
-        FileNotFoundError: there is nothing there.
-        ValueError: it cannot be read, is empty, lacks a column or the split, leaves the choice of a
-            split open, or a row has no text in a column, no names in the column of a rule, or names
-            that its source lacks. The message names the file and the row; rows count from 0.
-            Or a rule needs a function that `import_functions` has not set.
+        settings: a recipe's `Data`, which names the columns.
+        place: a path or name, or a mapping with `path`, and `config` and `split`.
+        finder: the recipe's rules for names.
+        preferred: the split that is taken where none is named and the data has it.
+        **options: `split` and `streaming`.
     """
-    finder.require_functions()
-    by_column = _by_column(finder)
-    columns = {source: "data.source", target: "data.target"} | _listing(by_column)
-    dataset = read_dataset(place, columns, **options)
-    rows = _Rows(path_of(place), source, target, finder, by_column)
-    marked = bool(by_column) or any(rule.function for rule in finder.rules.values())
-    if not marked and isinstance(dataset, Dataset):
-        return _checked(dataset, rows)
-    features = Features({"problem": _TEXT, "answer": _TEXT} | ({"spans": _SPANS} if marked else {}))
-    options = {"load_from_cache_file": False, "desc": "names"}
-    return dataset.map(
-        partial(rows, marked=marked), batched=True, batch_size=BATCH, with_indices=True,
-        remove_columns=column_names(dataset), features=features,
-        **(options if isinstance(dataset, Dataset) else {}),
+    return load(
+        place, source=settings.source, target=settings.target, finder=finder,
+        preferred_split=preferred, encoding=settings.encoding, **options,
     )  # fmt: skip
 
 
-def _checked(dataset: Dataset, rows: "_Rows") -> Dataset:
-    """Return the columns `problem` and `answer` as they are on disk, each row checked."""
-    dataset = dataset.select_columns([rows.source, rows.target])
-    first = 0
-    for batch in batches(dataset, "reading"):
-        count = len(batch[rows.source])
-        rows(batch, range(first, first + count), marked=False)
-        first += count
-    return dataset.rename_columns({rows.source: "problem", rows.target: "answer"})
+def training_pairs(settings: Any, finder: NameFinder) -> Dataset | None:
+    """Read training data of the user's own; None where it is not here."""
+    place = settings.train
+    if not place or not Path(place["path"] if isinstance(place, Mapping) else place).exists():
+        return None
+    train = read_pairs(settings, place, finder, "train")
+    return train if isinstance(train, Dataset) else None
 
 
-def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str]:
-    """Return the problems of a batch as a tokenizer takes them.
-
-    Where the batch has `spans`, they are `MarkedText`, so that the names are not looked for again.
-
-    Args:
-        batch: columns of `read_pairs`, each a list with an entry for each row.
-        first_row: number of the first row, for error messages.
-
-    Raises:
-        ValueError: a span is empty, lies outside its text or overlaps another one, with the row.
-    """
-    if "spans" not in batch:
-        return list(batch["problem"])
-    marked: list[str] = []
-    pairs = zip(batch["problem"], batch["spans"], strict=True)
-    for row, (text, spans) in enumerate(pairs, first_row):
-        try:
-            listed = [(s["start"], s["stop"], s["symbol_class"]) for s in spans or ()]
-            marked.append(MarkedText(text, listed))
-        except ValueError as error:
-            raise ValueError(f"row {row}: {error}") from None
-    return marked
+def evaluation_rows(
+    dataset: AnyDataset, task: Task, max_rows: int | None = None
+) -> list[dict[str, Any]]:
+    """Return pairs as evaluation takes them, at most so many from the start."""
+    pairs = pairs_of(dataset if max_rows is None else dataset.take(max_rows))
+    return described(task, ({"problem": problem, "answer": answer} for problem, answer in pairs))
 
 
-def problem_of(
-    row: Mapping[str, Any], source: str, finder: NameFinder, place: str, number: int
-) -> str:
-    """Return the problem of one row of the user's data, as `problems` does.
+class OwnPairs:
+    """Training and validation pairs, held out up to renaming.
 
     Args:
-        row: the row.
-        source: the column of the problem.
-        finder: the rules by which names are found; a rule's column is one of the row.
-        place: what the row is from, and its `number`, for errors.
+        settings: where they are: a recipe's `Data`.
+        finder: the rules by which names are found.
+        seed: of what is held out.
+        say: is told what the pairs are like.
+        same: whether an answer is the target.
+        has_check: answers can be right that are not the target.
+        new_names: targets may have names that their sources lack.
+
+    Attributes:
+        train: with the columns of `rows.load`.
+        validation: likewise; None if the recipe has none.
+        first_look: of training and of what is held out of it; None before `look`.
 
     Raises:
-        ValueError: as `read_pairs`.
+        ValueError: the data cannot be read, or has pairs that cannot be learned.
     """
-    by_column = _by_column(finder)
-    columns = {source: "data.source"} | _listing(by_column)
-    check_columns(f"{place}, row {number}", list(row), columns)
-    rows = _Rows(place, source, source, finder, by_column)
-    batch = {column: [row[column]] for column in columns}
-    return problems(rows(batch, [number], marked=bool(by_column)))[0]
+
+    def __init__(
+        self,
+        settings: Any,
+        finder: NameFinder,
+        seed: int = 0,
+        say: Callable[[str], object] = print,
+        same: Callable[[str, str], bool] = eq,
+        has_check: bool = False,
+        new_names: bool = False,
+    ):
+        self._new_names = new_names
+        self.finder, self._say = finder, say
+        self._same, self._has_check = same, has_check
+        pairs = self._read(settings, settings.train, "train", settings.streaming)
+        self._all = self.train = pairs
+        self._tokenizers: dict[str, TextTokenizer] = {}
+        self.first_look: FirstLook | None = None
+        self.validation: AnyDataset | None = None
+        share = settings.validation
+        if isinstance(share, int | float):
+            self.train, self.validation = hold_out(pairs, share, finder, seed)
+        elif share:
+            self.validation = self._read(settings, share, "validation", False)
+
+    def _read(self, settings: Any, place: Where, split: str, streaming: bool) -> AnyDataset:
+        pairs = read_pairs(settings, place, self.finder, split, streaming=streaming)
+        if settings.drop_bad:
+            pairs, dropped = drop_bad(pairs, self.finder, self._new_names)
+            for reason, count in dropped.items():
+                self._say(f"{split}: {count:,} pairs dropped: {reason}")
+        return pairs
+
+    def lacking(self, counts: Mapping[str, int], training: bool = False) -> dict[str, int]:
+        """Return how many symbols are needed beyond those that there are, class by class.
+
+        A class whose rule has a `count` needs as many, any other as many as a row has names.
+
+        Args:
+            counts: class -> symbols that there are.
+            training: look at training too, and not at validation only.
+        """
+        needed_counts = {name: self.finder.rules[name].count or 0 for name in counts}
+        validation = [self.validation] if isinstance(self.validation, Dataset) else []
+        for part in [*([self.train] if training or self._new_names else []), *validation]:
+            for problem, answer in pairs_of(part, "counting names"):
+                source, target = mark(problem, answer if self._new_names else "", self.finder)
+                classes = classes_of(source) | classes_of(target)
+                for kind, count_in_data in Counter(classes.values()).items():
+                    if self.finder.rules[kind].count is None:
+                        needed_counts[kind] = max(needed_counts[kind], count_in_data)
+        return {name: max(needed_counts[name] - count, 0) for name, count in counts.items()}
+
+    def check_symbols(self, tokenizer: Any) -> None:
+        """Check that names are symbols, for a tokenizer whose symbols are words.
+
+        Raises:
+            ValueError: naming the first source in which they are not.
+        """
+        row = 0
+        for batch in batches(self.train, "looking at symbols"):
+            texts = problems(batch)
+            for text, symbols in zip(texts, tokenizer(texts)["stream_ids"], strict=True):
+                names = {text[start:stop] for start, stop, _ in self.finder.find(text)}
+                if len(names) != len(symbols):
+                    tokens = " ".join(tokenizer.convert_ids_to_tokens(symbols)) or "none"
+                    raise ValueError(
+                        f"training pair {row}: the rules find {len(names)} names "
+                        f"({', '.join(sorted(names))}), but the symbols among its tokens are: "
+                        f"{tokens}. Have the rules list the checkpoint's symbols, or convert the "
+                        "model again with symbols that take any name (hf-alpha convert --symbols)"
+                    )
+                row += 1
+
+    @property
+    def texts(self) -> Iterable[str]:
+        """Sources and targets of the training pairs, with names marked where a rule needs it."""
+        return PairTexts(self.train, self.finder)
+
+    def new_tokenizer(self, kind: str) -> TextTokenizer:
+        """Return a tokenizer made from the training pairs, with symbols for all of a row.
+
+        Args:
+            kind: as `tokenizer` in a recipe.
+        """
+        if kind not in self._tokenizers:
+            tokenizer = TextTokenizer.from_texts(self.texts, self.finder.rules, kind)
+            tokenizer.extend_symbols(self.lacking(tokenizer.symbol_classes))
+            self._tokenizers[kind] = tokenizer
+        return copy.deepcopy(self._tokenizers[kind])  # models extend theirs
+
+    def look(self, tokenizer: Any) -> None:
+        """Say what the pairs are like, those held out included; once, whoever asks again.
+
+        Raises:
+            ValueError: some of them cannot be learned, or their names cannot be found.
+        """
+        if self.first_look is not None:
+            return
+        is_stored = isinstance(self._all, Dataset)
+        look = FirstLook(self.finder, new_names=self._new_names)
+        for batch in batches(self._all if is_stored else self._all.take(FEW), "first look"):
+            look.add_tokens(look.add(zip(problems(batch), batch["answer"], strict=True)), tokenizer)
+        self.first_look = look
+        self._say("\n? ".join([str(look), *look.questions]))
+        look.check()
+        self._compare_decoded(tokenizer)
+        if is_stored and self.validation is not None:
+            texts = problems_in(self.validation, "validation")
+            if common := renamings(self.train, texts, self.finder):
+                self._say(f"validation: {common:,} of its pairs are renamings of training pairs")
+
+    def _compare_decoded(self, tokenizer: Any) -> None:
+        """Say which targets a tokenizer does not give back, so that no answer can be right.
+
+        Raises:
+            ValueError: it gives none of them back.
+        """
+        batch = next(iter(self.train.iter(batch_size=DECODED)))
+        texts, targets = problems(batch), batch["answer"]
+        labels = tokenizer(texts, text_target=targets, allow_absent_symbols=True)
+        names = labels.names
+        if self._new_names:  # those of the targets are more
+            names = tokenizer(text_target=targets, names=names, allow_absent_symbols=True).names
+        decoded = tokenizer.batch_decode(labels["labels"], names=names)
+        lost = [pair for pair in zip(targets, decoded, strict=True) if not self._same(*pair)]
+        if lost:
+            message = (
+                f"{len(lost)} of the first {len(targets)} targets do not come back from the "
+                f"tokenizer: {lost[0][0]!r} becomes {lost[0][1]!r}; an answer can never be right "
+                "there. Take another tokenizer, or a check of your own"
+            )
+            if len(lost) == len(targets) and not self._has_check:
+                raise ValueError(message)
+            self._say(message)
 
 
-def _by_column(finder: NameFinder) -> dict[str, str]:
-    """Return class of names -> the column that lists them, where its rule is a column."""
-    return {name: r.column for name, r in finder.rules.items() if r.column is not None}
+class PairTexts:
+    """Sources and targets of a dataset; can be read several times."""
+
+    def __init__(self, dataset: AnyDataset, finder: NameFinder):
+        self.dataset, self.finder = dataset, finder
+
+    def __iter__(self) -> Iterator[str]:
+        marked = any(rule.column or rule.function for rule in self.finder.rules.values())
+        for problem, answer in pairs_of(self.dataset, "vocabulary"):
+            yield from mark(problem, answer, self.finder) if marked else (problem, answer)
 
 
-def _listing(by_column: Mapping[str, str]) -> dict[str, str]:
-    """Return column that lists names -> the key of a recipe that names it."""
-    return {column: f"symbols.{name}.column" for name, column in by_column.items()}
+def look_first(
+    recipe: Any, rows: Sequence[Mapping[str, Any]], tokenizers: Mapping[str, tuple[str, Any]]
+) -> dict[str, FirstLook]:
+    """Look at test rows for each model that finds names in texts.
 
-
-def batches(dataset: AnyDataset, what: str) -> Iterator[dict[str, list[Any]]]:
-    """Yield the rows in batches of columns; what takes long shows a bar, on a terminal."""
-    total = len(dataset) if isinstance(dataset, Dataset) else None
-    with tqdm(total=total, desc=what, unit=" rows", delay=2, disable=None) as bar:
-        for batch in dataset.iter(batch_size=BATCH):
-            yield batch
-            bar.update(len(next(iter(batch.values()))))
-
-
-def pairs_of(dataset: AnyDataset, what: str = "reading") -> Iterator[tuple[str, str]]:
-    """Yield problem and answer of each row; for the arguments see `batches`."""
-    for batch in batches(dataset, what):
-        yield from zip(problems(batch), batch["answer"], strict=True)
-
-
-def canonical_text(text: str, finder: NameFinder) -> str:
-    """Return a text with its names replaced by their class and order of first occurrence.
-
-    Two texts are equal up to a renaming within the classes if and only if theirs are equal: a name
-    becomes NUL, its class and number, and `;`; a NUL of the text becomes two.
+    Args:
+        recipe: says where the training data is; where that is not here, nobody knows which rows are
+            renamings of it.
+        rows: as evaluation takes them.
+        tokenizers: what a model is called -> its folder or Hub name, and its tokenizer.
     """
-    numbers: dict[str, int] = {}
-    canonical = ""
-    for part, span in parts(text, finder.find(text)):
-        canonical += part.replace("\0", "\0\0")
-        if span is not None:
-            number = numbers.setdefault(text[span.start : span.stop], len(numbers))
-            canonical += f"\0{span.symbol_class} {number};"
-    return canonical
+    finding = {
+        name: pair for name, pair in tokenizers.items() if isinstance(pair[1], TextTokenizer)
+    }
+    finder = getattr(recipe.solved, "finder", None)
+    if not finding or finder is None:
+        return {}
+    train, renamed = training_pairs(recipe.data, finder), None
+    if train is not None and len(train) <= FEW:
+        renamed = renamings(train, (row["problem"] for row in rows), finder)
+    return {
+        name: look_at_tests(rows, finder, tokenizer, TrainingFacts.beside(place), renamed)
+        for name, (place, tokenizer) in finding.items()
+    }
 
 
-def pair_key(problem: str, finder: NameFinder) -> bytes:
-    """Return a hash of 8 bytes: problems that are equal up to renaming have the same one."""
-    return key_of(canonical_text(problem, finder))[:8]
+def drop_bad(
+    dataset: AnyDataset, finder: NameFinder, new_names: bool = False
+) -> tuple[AnyDataset, dict[str, int]]:
+    """Leave out the pairs that cannot be learnt; for the arguments see `fault`.
+
+    Returns:
+        The others, and reason -> how many pairs were left out.
+
+    Raises:
+        ValueError: no pair is left.
+    """
+    reasons = [
+        reason
+        for batch in batches(dataset, "dropping")
+        for reason in _reasons(batch, finder, new_names)
+    ]
+    counts = Counter(filter(None, reasons))
+    if counts.total() == len(reasons):
+        listing = ", ".join(f"{count:,}: {reason}" for reason, count in counts.items())
+        raise ValueError(f"no pair is left of the data ({listing or 'it is empty'})")
+    if not counts:
+        return dataset, {}
+    if isinstance(dataset, Dataset):
+        good = [row for row, reason in enumerate(reasons) if reason is None]
+        return dataset.select(good), dict(counts)
+    are_good = partial(_are_good, finder=finder, new_names=new_names)
+    return dataset.filter(are_good, batched=True, batch_size=BATCH), dict(counts)
+
+
+def _are_good(batch: Mapping[str, Sequence[Any]], **options: Any) -> list[bool]:
+    return [reason is None for reason in _reasons(batch, **options)]
+
+
+def _reasons(
+    batch: Mapping[str, Sequence[Any]], finder: NameFinder, new_names: bool
+) -> list[str | None]:
+    pairs = zip(problems(batch), batch["answer"], strict=True)
+    faults = (fault(mark(*pair, finder), finder, new_names) for pair in pairs)
+    return [None if found is None else found[0] for found in faults]
 
 
 def hold_out(
@@ -184,28 +322,48 @@ def hold_out(
     seed says on which one: neither other rows nor their order matter.
 
     Args:
-        dataset: of `read_pairs`.
+        dataset: of `rows.load`.
         share: of the problems that are held out, between 0 and 1.
 
     Raises:
         ValueError: the share is none, or one side is empty (of a streaming dataset, that is not
             noticed).
     """
-    if not 0 < share < 1:
-        raise ValueError(f"the share to hold out is {share}: give a number between 0 and 1")
     if isinstance(dataset, IterableDataset):
+        _check_share(share)
         sides = [
             partial(_on_side, finder=finder, share=share, seed=seed, held_out=held_out)
             for held_out in (False, True)
         ]
         train, validation = (dataset.filter(side, batched=True, batch_size=BATCH) for side in sides)
         return train, validation
-    parts = [_positions(batch, finder, seed) for batch in batches(dataset, "holding out")]
-    positions = np.concatenate([np.zeros(0), *parts])
+    keys = (canonical_text(text, finder) for text in problems_in(dataset, "holding out"))
+    return hold_out_keys(dataset, share, seed, keys)
+
+
+def hold_out_keys(
+    dataset: Dataset, share: float, seed: int, keys: Iterable[str]
+) -> tuple[Dataset, Dataset]:
+    """Return the rows to train on and those to validate with; rows of one key stay together.
+
+    Args:
+        dataset: all of them; `share` and `seed` are those of `hold_out`.
+        keys: what each row counts as.
+
+    Raises:
+        ValueError: the share is none, or one side is empty.
+    """
+    _check_share(share)
+    positions = positions_of(keys, seed)
     is_held = positions < share
     if is_held.all() or not is_held.any():
         raise ValueError(_why_one_side_is_empty(positions, is_held, share))
     return dataset.select(np.flatnonzero(~is_held)), dataset.select(np.flatnonzero(is_held))
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise ValueError(f"the share to hold out is {share}: give a number between 0 and 1")
 
 
 def _why_one_side_is_empty(positions: np.ndarray, is_held: np.ndarray, share: float) -> str:
@@ -221,100 +379,29 @@ def _why_one_side_is_empty(positions: np.ndarray, is_held: np.ndarray, share: fl
     )
 
 
-def overlap(train: AnyDataset, validation: AnyDataset, finder: NameFinder) -> int:
-    """Return how many rows of `validation` have a problem of `train`, up to renaming."""
-    texts = (text for batch in batches(validation, "validation") for text in problems(batch))
-    return renamings(train, texts, finder)
+def _on_side(
+    batch: Mapping[str, Sequence[Any]], finder: NameFinder, share: float, seed: int, held_out: bool
+) -> list[bool]:
+    texts = (canonical_text(text, finder) for text in problems(batch))
+    return ((positions_of(texts, seed) < share) == held_out).tolist()
 
 
 def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> int:
     """Return how many texts are problems of `train`, up to renaming."""
     counts = Counter(pair_key(text, finder) for text in texts)
-    common = 0
-    for batch in batches(train, "overlap"):
-        common += sum(counts.pop(pair_key(problem, finder), 0) for problem in problems(batch))
-    return common
-
-
-def _positions(batch: Mapping[str, Sequence[Any]], finder: NameFinder, seed: int) -> np.ndarray:
-    """Return where each problem stands between 0 and 1, by chance but equal up to renaming."""
-    return positions_of((canonical_text(text, finder) for text in problems(batch)), seed)
-
-
-def _on_side(
-    batch: Mapping[str, Sequence[Any]], finder: NameFinder, share: float, seed: int, held_out: bool
-) -> list[bool]:
-    return ((_positions(batch, finder, seed) < share) == held_out).tolist()
-
-
-@dataclass
-class _Rows:
-    """Turns rows of the user's data into ours, and refuses those that are none."""
-
-    place: str
-    source: str
-    target: str
-    finder: NameFinder
-    by_column: Mapping[str, str]
-
-    def __call__(
-        self, batch: Mapping[str, list[Any]], rows: Sequence[int], marked: bool
-    ) -> dict[str, list[Any]]:
-        for column in (self.source, self.target):
-            for row, text in zip(rows, batch[column], strict=True):
-                check_text(text, column, f"{self.place}, row {row}")
-        columns = {"problem": batch[self.source], "answer": batch[self.target]}
-        if marked:
-            lists = [batch[column] for column in self.by_column.values()]
-            columns["spans"] = [
-                [span._asdict() for span in self._spans(row, text, values)]
-                for row, text, *values in zip(rows, batch[self.source], *lists, strict=True)
-            ]
-        return columns
-
-    def _spans(self, row: int, text: str, values: Sequence[Any]) -> tuple[Span, ...]:
-        names = {
-            name: self._listed(row, column, value, text)
-            for (name, column), value in zip(self.by_column.items(), values, strict=True)
-        }
-        try:
-            return self.finder.mark(text, names).spans
-        except Exception as error:  # of a function, whichever it raises
-            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
-
-    def _listed(self, row: int, column: str, value: Any, text: str) -> list[str | Sequence[int]]:
-        names = [value] if isinstance(value, str) and value else [] if value == "" else value
-        if not isinstance(names, list) or not all(isinstance(x, str) or _is_pair(x) for x in names):
-            content = "nothing" if value is None else repr(value)
-            raise ValueError(
-                f"{self.place}, row {row}: the column {column!r} holds {content}: give a list of "
-                "names, a list of their [start, stop] in the source, or one name"
-            )
-        for name in names:
-            if isinstance(name, str) and not name_pattern((name,)).search(text):
-                raise ValueError(
-                    f"{self.place}, row {row}: the column {column!r} has the name {name!r}, which "
-                    f"is no word of the source {text!r}"
-                )
-        return names
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and [type(place) for place in value] == [int, int]
+    return sum(counts.pop(pair_key(text, finder), 0) for text in problems_in(train, "overlap"))
 
 
 __all__ = [
-    "BATCH",
-    "AnyDataset",
-    "batches",
-    "canonical_text",
+    "FEW",
+    "OwnPairs",
+    "PairTexts",
+    "drop_bad",
+    "evaluation_rows",
     "hold_out",
-    "overlap",
-    "pair_key",
-    "pairs_of",
-    "problem_of",
-    "problems",
+    "hold_out_keys",
+    "look_first",
     "read_pairs",
     "renamings",
+    "training_pairs",
 ]

@@ -1,26 +1,49 @@
-"""The reader of rows: of files, folders and datasets of the Hub, with their splits and columns."""
+"""The reader of rows, of files, folders and datasets of the Hub, with their splits and columns.
+
+A row is a problem, perhaps an answer, and where its names are: the columns `problem`, `answer` and,
+where a rule for names needs it, `names`. Generated data, pairs of the user's own, and single rows
+are read by `load` and `problem_of`; rows of other columns by `read_dataset`.
+"""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from datasets import Dataset, DatasetDict, IterableDataset, load_dataset, load_from_disk
+from datasets import (
+    Dataset,
+    DatasetDict,
+    Features,
+    IterableDataset,
+    List,
+    Value,
+    load_dataset,
+    load_from_disk,
+)
 from huggingface_hub import hf_hub_download
 from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.errors import EntryNotFoundError
+from tqdm import tqdm
 
 from hf_alpha.folders import OutsideError, inside, may_be_on_hub, read_json, similar_names
+from hf_alpha.modeling.choices import refuse
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
+from hf_alpha.tasks import Task
 
-from .cache import CacheFullError, filling_cache
-from .dataset_card import PARTS, SETTINGS
+from .dataset_folder import PARTS, SETTINGS
 from .files import (
     CARDS,
     FILES,
+    CacheFullError,
     check_card,
     check_columns,
+    check_text,
     files_below,
+    filling_cache,
     kind_of,
     read_files,
     read_named,
@@ -30,12 +53,293 @@ AnyDataset: TypeAlias = Dataset | IterableDataset
 Where: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and `split`."""
 
+BATCH = 1000
+"""Rows that are in memory at a time."""
+_TEXT = Value("string")
+_NAMES = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT})
+_SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
+
 
 class TextFiles(NamedTuple):
     """How plain text, which has no columns, is read."""
 
     suffixes: tuple[str, ...]
     read: Callable[[Sequence[Path]], DatasetDict]
+
+
+@filling_cache()
+def load(
+    place: Where,
+    split: str | None = None,
+    *,
+    source: str = "problem",
+    target: str = "answer",
+    finder: NameFinder | None = None,
+    **options: Any,
+) -> AnyDataset:
+    """Read a dataset with the columns `problem` and `answer`.
+
+    Where a rule of the finder is a column or a function, there is a column `names` too, of lists
+    of {start, stop, symbol_class}: `problems` makes the tokenizer's texts of both.
+
+    Args:
+        place: a folder made by `generate`, or whatever `read_splits` reads.
+        split: which split; may be left out if there is only one, or `place` names one.
+        source: the column of the problems.
+        target: the column of the answers.
+        finder: of texts: the rules by which names are found, with their functions. A rule's column
+            has in each row a list of names, a list of their [start, stop] in the source, or one
+            name. All else that the rows have is left out. Without it, problems are a task's: an
+            answer may be empty, and there may be two-line files (`*.txt`), DeepLTL's: a formula in
+            one line, its answer in the next.
+        **options: `preferred_split`, `streaming` and `encoding` of `read_dataset`. With
+            `streaming`, errors of a row come when it is read.
+
+    Raises:
+        FileNotFoundError: there is nothing there.
+        ValueError: it cannot be read, is empty, lacks a column or the split, leaves the choice of a
+            split open, or a row has no text in a column, no names in the column of a rule, or names
+            that its source lacks. The message names the file and the row; rows count from 0.
+            Or a rule needs a function that `import_functions` has not set.
+    """
+    reader = RowReader(path_of(place), source, target, finder)
+    texts = TWO_LINES if finder is None else None
+    return reader.read(read_dataset(place, reader.columns, split=split, texts=texts, **options))
+
+
+def load_splits(path: str | os.PathLike[str]) -> DatasetDict:
+    """Read all splits of a task's problems, as `load`; what has no split is called "train"."""
+    reader = RowReader(str(path), "problem", "answer")
+    data = read_splits(path, reader.columns, texts=TWO_LINES)
+    splits = data if isinstance(data, DatasetDict) else {"train": data}
+    for rows in splits.values():
+        _check_rows(rows, path, reader.columns)
+    return DatasetDict({name: reader.read(rows) for name, rows in splits.items()})
+
+
+def training_problems(path: str | os.PathLike[str]) -> list[str]:
+    """Return what a model has seen of a dataset: the problems of all splits but "test".
+
+    Errors are those of `load`.
+    """
+    splits = load_splits(path)
+    return [problem for name in splits if name != "test" for problem in splits[name]["problem"]]
+
+
+def problem_of(
+    row: Mapping[str, Any], source: str, finder: NameFinder | None, place: str, number: int
+) -> str:
+    """Return the problem of one row of the user's data, as `problems` does.
+
+    Args:
+        row: the row.
+        source: the column of the problem.
+        finder: the rules by which names are found; a rule's column is one of the row.
+        place: what the row is from, and its `number`, for errors.
+
+    Raises:
+        ValueError: as `load`.
+    """
+    reader = RowReader(place, source, source, finder)
+    check_columns(f"{place}, row {number}", list(row), reader.columns)
+    return problems(reader({column: [row[column]] for column in reader.columns}, [number]))[0]
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Makes columns `problem`, `answer` and `names` of what rows have, and refuses bad rows.
+
+    Attributes:
+        place: where they are from; for the others see `load`.
+    """
+
+    place: str
+    source: str
+    target: str
+    finder: NameFinder | None = None
+
+    def __post_init__(self) -> None:
+        if self.finder is not None:
+            self.finder.require_functions()
+
+    @property
+    def _by_column(self) -> dict[str, str]:
+        """Class of names -> the column that lists them, where its rule is a column."""
+        rules = self.finder.rules if self.finder is not None else {}
+        return {name: rule.column for name, rule in rules.items() if rule.column is not None}
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that are read -> the key of a recipe that names each; "" if none does."""
+        keys = ("", "") if self.finder is None else ("data.source", "data.target")
+        listing = {column: f"symbols.{name}.column" for name, column in self._by_column.items()}
+        targets = {self.target: keys[1]} if self.target != self.source else {}
+        return {self.source: keys[0], **targets, **listing}
+
+    @property
+    def _marks(self) -> tuple[str, ...]:
+        """The column of names, where a rule needs one."""
+        rules = self.finder.rules.values() if self.finder is not None else ()
+        return ("names",) if any(rule.column or rule.function for rule in rules) else ()
+
+    def read(self, dataset: AnyDataset) -> AnyDataset:
+        """Return the rows; stored ones as they are on disk, each checked."""
+        if self._marks or not isinstance(dataset, Dataset):
+            columns = {"problem": _TEXT, "answer": _TEXT} | dict.fromkeys(self._marks, _NAMES)
+            options = {"load_from_cache_file": False, "desc": "names"}
+            return dataset.map(
+                self, batched=True, batch_size=BATCH, with_indices=True,
+                remove_columns=column_names(dataset), features=Features(columns),
+                **(options if isinstance(dataset, Dataset) else {}),
+            )  # fmt: skip
+        texts, first = dataset.select_columns([self.source, self.target]), 0
+        for batch in batches(texts, "reading"):
+            count = len(batch[self.source])
+            self(batch, range(first, first + count))
+            first += count
+        if self.finder is None:  # what the task knows of its problems is kept
+            texts = dataset.remove_columns([x for x in dataset.column_names if x == "names"])
+        return texts.rename_columns({self.source: "problem", self.target: "answer"})
+
+    def __call__(self, batch: Mapping[str, list[Any]], rows: Sequence[int]) -> dict[str, list[Any]]:
+        """Return our columns of a batch of rows with these numbers."""
+        for column in (self.source, self.target):
+            may_be_empty = self.finder is None and column != self.source
+            for row, text in zip(rows, batch[column], strict=True):
+                is_text = isinstance(text, str) and text.strip()  # first, since it is fast
+                if not is_text and not (text == "" and may_be_empty):
+                    check_text(text, column, f"{self.place}, row {row}")
+        columns = {"problem": batch[self.source], "answer": batch[self.target]}
+        if self._marks:
+            lists = [batch[column] for column in self._by_column.values()]
+            columns["names"] = [
+                [span._asdict() for span in self._names(row, text, values)]
+                for row, text, *values in zip(rows, batch[self.source], *lists, strict=True)
+            ]
+        return columns
+
+    def _names(self, row: int, text: str, values: Sequence[Any]) -> tuple[Span, ...]:
+        assert self.finder is not None
+        try:
+            names = {
+                name: _listed(column, value, text)
+                for (name, column), value in zip(self._by_column.items(), values, strict=True)
+            }
+            return self.finder.mark(text, names).spans
+        except Exception as error:  # of a function, whichever it raises
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
+
+
+def _listed(column: str, value: Any, text: str) -> list[str | Sequence[int]]:
+    """Return the names in a cell of a rule's column, or their places."""
+    names = [value] if isinstance(value, str) and value else [] if value == "" else value
+    if not isinstance(names, list) or not all(isinstance(x, str) or _is_pair(x) for x in names):
+        raise ValueError(
+            f"the column {column!r} holds {'nothing' if value is None else repr(value)}: give a "
+            "list of names, a list of their [start, stop] in the source, or one name"
+        )
+    for name in names:
+        if isinstance(name, str) and not name_pattern((name,)).search(text):
+            raise ValueError(
+                f"the column {column!r} has the name {name!r}, which is no word of the source "
+                f"{text!r}"
+            )
+    return names
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and [type(place) for place in value] == [int, int]
+
+
+def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str]:
+    """Return the problems of a batch as a tokenizer takes them.
+
+    Where the batch has `names`, they are `MarkedText`, so that these are not looked for again.
+
+    Args:
+        batch: columns of `load`, each a list with an entry for each row.
+        first_row: number of the first row, for error messages.
+
+    Raises:
+        ValueError: a name is empty, lies outside its text or overlaps another one, with the row.
+    """
+    if "names" not in batch:
+        return list(batch["problem"])
+    marked: list[str] = []
+    pairs = zip(batch["problem"], batch["names"], strict=True)
+    for row, (text, names) in enumerate(pairs, first_row):
+        try:
+            spans = [(name["start"], name["stop"], name["symbol_class"]) for name in names or ()]
+            marked.append(MarkedText(text, spans))
+        except ValueError as error:
+            raise ValueError(f"row {row}: {error}") from None
+    return marked
+
+
+def batches(dataset: AnyDataset, what: str) -> Iterator[dict[str, list[Any]]]:
+    """Yield the rows in batches of columns; what takes long shows a bar, on a terminal."""
+    total = len(dataset) if isinstance(dataset, Dataset) else None
+    with tqdm(total=total, desc=what, unit=" rows", delay=2, disable=None) as bar:
+        for batch in dataset.iter(batch_size=BATCH):
+            yield batch
+            bar.update(len(next(iter(batch.values()))))
+
+
+def problems_in(dataset: AnyDataset, what: str) -> Iterator[str]:
+    """Yield the problem of each row; for the arguments see `batches`."""
+    return (text for batch in batches(dataset, what) for text in problems(batch))
+
+
+def pairs_of(dataset: AnyDataset, what: str = "reading") -> Iterator[tuple[str, str]]:
+    """Yield problem and answer of each row; for the arguments see `batches`."""
+    for batch in batches(dataset, what):
+        yield from zip(problems(batch), batch["answer"], strict=True)
+
+
+def described(
+    task: Task, rows: Iterable[Mapping[str, Any]], place: str = ""
+) -> list[dict[str, Any]]:
+    """Return rows as evaluation takes them: `problem`, `answer`, `num_symbols`, `size` and facts.
+
+    What rows do not say, the task finds out.
+
+    Args:
+        task: that reads the problems; `Task.facts` are columns too.
+        rows: with `problem` (or `source`) and, if there is a target, `answer` (or `target`).
+        place: where they are from, for errors.
+
+    Raises:
+        FormulaError: a problem cannot be read; the message has its row.
+        ValueError: a row is none, or has no `problem` and no `source`.
+    """
+    check_list("dataset", rows, "rows")
+    found, columns = [], ("num_symbols", "size", *task.facts)
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ValueError(
+                f"row {index} is {row!r}: give rows such as {{'problem': ..., 'answer': ...}}"
+            )
+        problem = row.get("problem", row.get("source"))
+        if problem is None:
+            raise ValueError(f"row {index} has no `problem` or `source`: it has {', '.join(row)}")
+        facts = {name: row[name] for name in columns if name in row}
+        if len(facts) < len(columns) or None in (facts["num_symbols"], facts["size"]):
+            try:
+                facts = _facts(task, problem, getattr(problem, "spans", ()))
+            except FormulaError as error:
+                what = f"{place}, row {index}" if place else f"problem {index}"
+                raise FormulaError(f"{what}: {error}", error.position) from None
+        answer = row.get("answer", row.get("target"))
+        found.append({"problem": problem, "answer": answer, **facts})
+    return found
+
+
+@lru_cache(maxsize=2**16)  # compared models meet the same problems, and facts may take a search
+def _facts(task: Task, problem: str, _names: Sequence[Span]) -> dict[str, int | None]:
+    tokens = task.parse(problem)
+    counts = {"num_symbols": len(task.symbols_in(tokens)), "size": len(tokens)}
+    return counts | task.facts_of(tokens)
 
 
 def read_dataset(
@@ -62,9 +366,17 @@ def read_dataset(
             of a split open.
     """
     parts = _parts(place)
-    data = read_splits(parts, columns, **options)
-    rows = choose_split(data, split or parts.get("split"), parts["path"], preferred_split)
-    check_rows(rows, parts["path"], columns)
+    path, data = parts["path"], read_splits(parts, columns, **options)
+    rows, split = data, split or parts.get("split")
+    if isinstance(data, dict):
+        if split is None:
+            split = next(iter(data)) if len(data) == 1 else preferred_split
+            split = split if split in data else None
+        if split not in data:
+            problem = "choose a split of" if split is None else f"no split {split!r} in"
+            raise ValueError(f"{problem} {path}: it has {', '.join(data)}")
+        rows = data[split]
+    _check_rows(rows, path, columns)
     return rows
 
 
@@ -99,14 +411,21 @@ def read_splits(
         return Dataset.from_list(list(read_file(str(path))))
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
-    if config is not None:
-        raise ValueError(f"{path} is no dataset of the Hub: it has no configuration {config!r}")
+    refuse(
+        (config, f"{path} is no dataset of the Hub: it has no configuration {config!r}"),
+        (
+            (path / PARTS).exists() and not (path / SETTINGS).exists(),
+            f"{path} holds an unfinished run: start the same generation again",
+        ),
+    )
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         _check_saved(path)
         data = read_named(load_from_disk, path, str(path))
-        return _streamed(data) if streaming else data
-    if (path / PARTS).exists() and not (path / SETTINGS).exists():
-        raise ValueError(f"{path} holds an unfinished run: start the same generation again")
+        if not streaming:
+            return data
+        if not isinstance(data, dict):
+            return data.to_iterable_dataset()
+        return {name: rows.to_iterable_dataset() for name, rows in data.items()}
     files = [path] if path.is_file() else files_below(path)
     tables = [file for file in files if kind_of(file) is not None]
     text_files = [file for file in files if texts is not None and file.suffix in texts.suffixes]
@@ -114,6 +433,30 @@ def read_splits(
         return texts.read(text_files)
     _check_kinds(path, tables, texts)
     return read_files(path, tables, columns, streaming, encoding)
+
+
+def path_of(place: Where) -> str:
+    """Return the path or Hub name in a recipe's entry for rows."""
+    return str(_parts(place)["path"])
+
+
+def column_names(rows: AnyDataset) -> list[str]:
+    """Return a dataset's columns; a stream's are those of its first row, none if it is empty."""
+    names = rows.column_names
+    return list(next(iter(rows.take(1)), ())) if names is None else list(names)
+
+
+def _parts(place: Where) -> Mapping[str, Any]:
+    return {"path": place} if isinstance(place, str | os.PathLike) else place
+
+
+def _check_rows(rows: AnyDataset, path: str | os.PathLike[str], columns: Mapping[str, str]) -> None:
+    """Refuse a dataset without rows, or without some columns; see `check_columns`."""
+    names = column_names(rows)
+    if names:
+        check_columns(path, names, columns)
+    if not names or (isinstance(rows, Dataset) and not len(rows)):
+        raise ValueError(f"{path} holds no row")
 
 
 def _check_saved(path: Path) -> None:
@@ -130,54 +473,20 @@ def _check_saved(path: Path) -> None:
                 inside(part, file["filename"], path)
 
 
-def path_of(place: Where) -> str:
-    """Return the path or Hub name in a recipe's entry for rows."""
-    return str(_parts(place)["path"])
-
-
-def _parts(place: Where) -> Mapping[str, Any]:
-    return {"path": place} if isinstance(place, str | os.PathLike) else place
-
-
-def choose_split(
-    data: Any, split: str | None, path: str | os.PathLike[str], preferred: str | None = None
-) -> Any:
-    """Return one of several splits, the only one by default; a dataset without splits as it is.
-
-    Args:
-        data: what was read.
-        split: the one asked for.
-        path: where it was read, for errors.
-        preferred: taken where none is asked for and the data has it.
-
-    Raises:
-        ValueError: the split is not there, or not given where there are several.
-    """
-    if not isinstance(data, dict):
-        return data
-    if split is None and len(data) == 1:
-        return next(iter(data.values()))
-    if split is None and preferred in data:
-        split = preferred
-    if split is None or split not in data:
-        problem = "choose a split of" if split is None else f"no split {split!r} in"
-        raise ValueError(f"{problem} {path}: it has {', '.join(data)}")
-    return data[split]
-
-
-def column_names(rows: AnyDataset) -> list[str]:
-    """Return a dataset's columns; a stream's are those of its first row, none if it is empty."""
-    names = rows.column_names
-    return list(next(iter(rows.take(1)), ())) if names is None else list(names)
-
-
-def check_rows(rows: AnyDataset, path: str | os.PathLike[str], columns: Mapping[str, str]) -> None:
-    """Refuse a dataset without rows, or without some columns; see `check_columns`."""
-    names = column_names(rows)
-    if names:
-        check_columns(path, names, columns)
-    if not names or (isinstance(rows, Dataset) and not len(rows)):
-        raise ValueError(f"{path} holds no row")
+def _check_kinds(path: Path, files: Sequence[Path], texts: TextFiles | None) -> None:
+    """Refuse a file of no kind that is read, and a folder with no such file or several kinds."""
+    kinds = sorted({kind for file in files if (kind := kind_of(file)) is not None})
+    if len(kinds) == 1:
+        return
+    if kinds:
+        fault = f"holds files of several kinds ({', '.join(kinds)})"
+    else:
+        fault = "is of no kind" if path.is_file() else "holds no file"
+    suffixes = [*FILES, *filter(None, texts.suffixes if texts else ())]
+    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
+    raise ValueError(
+        f"{path} {fault} that rows are read from: give one of {', '.join(suffixes)}{advice}"
+    )
 
 
 def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
@@ -203,36 +512,53 @@ def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
         ) from error
 
 
-def _streamed(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: split.to_iterable_dataset() for name, split in data.items()}
-    return data.to_iterable_dataset()
+def _two_line_files(files: Sequence[Path]) -> DatasetDict:
+    """Return a dataset with a split for each file, named as the file."""
+    return DatasetDict({
+        _SPLIT_NAMES.get(file.stem, file.stem): _two_lines(file) for file in files
+    })  # fmt: skip
 
 
-def _check_kinds(path: Path, files: Sequence[Path], texts: TextFiles | None) -> None:
-    """Refuse a file of no kind that is read, and a folder with no such file or several kinds."""
-    kinds = sorted({kind for file in files if (kind := kind_of(file)) is not None})
-    if len(kinds) == 1:
-        return
-    if kinds:
-        fault = f"holds files of several kinds ({', '.join(kinds)})"
-    else:
-        fault = "is of no kind" if path.is_file() else "holds no file"
-    suffixes = [*FILES, *filter(None, texts.suffixes if texts else ())]
-    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
-    raise ValueError(
-        f"{path} {fault} that rows are read from: give one of {', '.join(suffixes)}{advice}"
+def _two_lines(path: Path) -> Dataset:
+    """Read problem and answer from alternate lines; an empty answer is an empty line.
+
+    Raises:
+        ValueError: a problem is empty or has no answer, or it is no text; the message names the
+            file and the line.
+    """
+    lines = read_named(path.read_text, path, encoding="utf-8-sig").split("\n")
+    if not lines[-1]:
+        lines.pop()  # behind the last line's end
+    if len(lines) % 2 and lines and not lines[-1].strip():
+        lines.pop()
+    texts = [line.strip() for line in lines]
+    empty = next((2 * row + 1 for row, text in enumerate(texts[::2]) if not text), 0)
+    refuse(
+        (len(lines) % 2, f"{path}, line {len(lines)}: the file ends after a formula, no answer"),
+        (empty, f"{path}, line {empty}: empty where a formula is expected"),
     )
+    return Dataset.from_dict({"problem": texts[::2], "answer": texts[1::2]})
+
+
+TWO_LINES = TextFiles(("", ".txt"), _two_line_files)
 
 
 __all__ = [
+    "BATCH",
     "AnyDataset",
     "TextFiles",
     "Where",
-    "check_rows",
-    "choose_split",
+    "batches",
     "column_names",
+    "described",
+    "load",
+    "load_splits",
+    "pairs_of",
     "path_of",
+    "problem_of",
+    "problems",
+    "problems_in",
     "read_dataset",
     "read_splits",
+    "training_problems",
 ]

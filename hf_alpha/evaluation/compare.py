@@ -1,4 +1,4 @@
-"""Models side by side on the same problems: reports, one table, one picture."""
+"""Models side by side: on the same problems, or by the objective of their recipe."""
 
 import random
 import re
@@ -8,17 +8,23 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hf_alpha.answer.base import Random
 from hf_alpha.answer.models import Host, Model
 from hf_alpha.data.generate import generate_grid
-from hf_alpha.data.own import FEW, own_rows, training_pairs
-from hf_alpha.data.read import load
+from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
+from hf_alpha.data.rows import described, load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import Report, table, warning_lines
 from hf_alpha.folders import alone_in, write_text
-from hf_alpha.recipe import Recipe
+from hf_alpha.loading import auto_class, load_config
+from hf_alpha.objectives import make_objective
+from hf_alpha.objectives.evaluate import Scores, evaluate_checkpoint
+from hf_alpha.objectives.evaluate import table as scores_table
+from hf_alpha.recipe import Recipe, recipe_of
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -73,7 +79,7 @@ def trained_region(recipe: Recipe) -> Region | None:
     pairs = None if finder is None else training_pairs(recipe.data, finder)
     if pairs is None:
         return None
-    rows = own_rows(pairs, recipe.solved, FEW)
+    rows = evaluation_rows(pairs, recipe.solved, FEW)
     symbols, sizes = ([row[key] for row in rows] for key in ("num_symbols", "size"))
     return (min(symbols), max(symbols)), (min(sizes), max(sizes))
 
@@ -136,7 +142,7 @@ def compare(
     Args:
         models: whose vocabularies are extended as far as the problems need it.
         task: of the problems.
-        rows: as `run` takes them, with `num_symbols` and `size`.
+        rows: as `run` takes them.
         out: a folder.
         region: symbols and sizes of the training data, outlined in the picture.
         warnings: model -> what there is to doubt about the problems for it, as `FirstLook` finds
@@ -153,6 +159,7 @@ def compare(
     Raises:
         ValueError: another process writes in `out`.
     """
+    rows = described(task, rows)
     probes, reports, notes = _probes(rows, covariance, seed), [], []
     chance = Random(task.random_name, seed, max((each.search.top_n for each in models), default=1))
     *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
@@ -250,11 +257,77 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
     return [out / slug for slug in slugs]
 
 
+def rows_recipe(models: Sequence[str]) -> Recipe:
+    """Return the recipe that models are measured by: the first one's.
+
+    Args:
+        models: folders or Hub names.
+
+    Raises:
+        ValueError: it has none for rows, or another model is of another kind.
+    """
+    recipe = recipe_of(models[0])
+    if recipe is None or recipe.kind != "rows":
+        raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
+    first, *other_kinds = (auto_class(load_config(model)).__name__ for model in models)
+    for model, kind in zip(models[1:], other_kinds, strict=True):
+        if kind != first:
+            raise ValueError(
+                f"{model} is a model for {kind}, {models[0]} one for {first}: evaluate them apart"
+            )
+    return recipe
+
+
+@alone_in("out")
+def evaluate_objective(
+    models: Mapping[str, str],
+    recipe: Recipe,
+    data: Any,
+    out: Path,
+    *,
+    split: str | None = None,
+    by: str | None = None,
+    batch_size: int = 64,
+    device: str | torch.device = "cpu",
+) -> tuple[str, dict[str, Scores]]:
+    """Score models on the same rows; `out` gets the metrics and predictions of each, and the table.
+
+    Args:
+        models: what a row of the table is called -> folder or Hub name.
+        recipe: says the objective, and how rows are read.
+        data: where the test data is.
+        out: folder of the report.
+        split: of that data.
+        by: a column of the rows; each of its values has metrics of its own.
+        batch_size: rows in a batch.
+        device: where the models run.
+
+    Returns:
+        The table, and name -> metrics.
+
+    Raises:
+        ValueError: a model or the data cannot be read, or another process writes in `out`.
+    """
+    objective, scores = make_objective(recipe.objective), {}
+    for name, model in models.items():
+        scores[name] = evaluate_checkpoint(
+            model, objective, recipe.data, data, split=split, by=by, batch_size=batch_size,
+            device=device,
+        )  # fmt: skip
+        parts = [part for part in Path(name).parts if part not in ("/", "..")]
+        scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
+    text = scores_table(scores, by)
+    write_text(out / "report.txt", f"{text}\n")
+    return text, scores
+
+
 __all__ = [
     "MOST_COLUMNS",
     "TABLE_FILE",
     "choose_rows",
     "compare",
     "draw_problems",
+    "evaluate_objective",
+    "rows_recipe",
     "trained_region",
 ]

@@ -8,15 +8,23 @@ and U the set of predictions with the renamings undone; its alpha-covariance is
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
-from hf_alpha.generation import answer_batches, answer_room, generate_rows
+from hf_alpha.generation import (
+    answer_batches,
+    answer_room,
+    check_text,
+    equal_batches,
+    generate_rows,
+)
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks.base import NUM_BEAMS
@@ -219,15 +227,30 @@ def alpha_covariance(
         ValueError: a name or a text cannot be renamed with this tokenizer; an input is longer than
             the model's positions; settings make no sense here.
     """
-    if max_renamings is not None and max_renamings < 2:
-        raise ValueError(f"max_renamings must be at least 2 or None, got {max_renamings}")
+    given = generate_kwargs or {}
+    settings = {**DEFAULT_GENERATION, **given}
+    refuse(
+        (
+            max_renamings is not None and max_renamings < 2,
+            f"max_renamings must be at least 2 or None, got {max_renamings}",
+        ),
+        (
+            "max_length" in settings,
+            "give max_new_tokens, which counts the answer alone, and no max_length",
+        ),
+        (
+            settings["do_sample"] or settings.get("num_return_sequences", 1) != 1,
+            "alpha-covariance compares single deterministic predictions: leave out do_sample and "
+            "num_return_sequences",
+        ),
+    )
+    if settings["num_beams"] == 1 and "length_penalty" not in given:
+        del settings["length_penalty"]
     check_list("problems", problems)
-    names = names_of(tokenizer, symbols)
-    renamer = _Renamer(model, tokenizer, names, _generation_settings(generate_kwargs))
-    skipped, samples = {}, {}
+    renamer = _Renamer(model, tokenizer, names_of(tokenizer, symbols), settings)
+    names, skipped, samples = renamer.names, dict[int, str](), dict[int, _Sample]()
     for index, problem in enumerate(problems):
-        if not isinstance(problem, str):
-            raise ValueError(f"problem {index} is no string but a {type(problem).__name__}")
+        check_text(problem, index)
         source: Any = names.read(problem)
         if source is None:
             skipped[index] = "outside the vocabulary"
@@ -239,34 +262,24 @@ def alpha_covariance(
             continue
         try:
             tables = (plan.renaming(number) for number in plan.numbers)
-            samples[index] = _RenamedSample(source, plan, renamer.groups(source, tables))
+            samples[index] = source, plan, renamer.groups(source, tables)
         except ValueError as error:
             start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
             raise ValueError(f"problem {index}, {start!r}: {error}") from None
     answers = _predict(renamer, samples, batch_size, progress)
-    results = (_result(index, sample.plan, answers[index]) for index, sample in samples.items())
+    results = [
+        CovarianceSample(
+            index,
+            plan.num_symbols,
+            plan.possible,
+            len(plan.numbers),
+            distinct=len({undone for _, undone in answers[index]}),
+            raw=len({raw for raw, _ in answers[index]}),
+            named=sum(not names.names.isdisjoint(raw) for raw, _ in answers[index]),
+        )
+        for index, (_, plan, _) in samples.items()
+    ]
     return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The answer to one renaming: as it is, with the renaming undone, and whether it has a name."""
-
-    raw: Items
-    undone: Items
-    named: bool
-
-
-def _result(index: int, plan: "_Renamings", answers: Sequence[_Answer]) -> CovarianceSample:
-    return CovarianceSample(
-        index,
-        plan.num_symbols,
-        plan.possible,
-        len(plan.numbers),
-        distinct=len({answer.undone for answer in answers}),
-        raw=len({answer.raw for answer in answers}),
-        named=sum(answer.named for answer in answers),
-    )
 
 
 @dataclass(frozen=True)
@@ -301,7 +314,12 @@ class _Renamings:
             ordered.append([*own_names, *(name for name in names if name not in own_names)])
             counts.append(len(own_names))
         possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
-        return cls(ordered, counts, possible, _choose(possible, limit, rng))
+        if limit is None or possible <= limit:
+            return cls(ordered, counts, possible, list(range(possible)))
+        numbers = {0: None}  # the identity, and a sample without repetition
+        while len(numbers) < limit:
+            numbers[rng.randrange(1, possible)] = None
+        return cls(ordered, counts, possible, list(numbers))
 
     @property
     def num_symbols(self) -> int:
@@ -338,29 +356,8 @@ class _Renamings:
         return table
 
 
-def _choose(possible: int, limit: int | None, rng: random.Random) -> list[int]:
-    """Return all renamings, or the identity and a sample without repetition."""
-    if limit is None or possible <= limit:
-        return list(range(possible))
-    indices = {0: None}
-    while len(indices) < limit:
-        indices[rng.randrange(1, possible)] = None
-    return list(indices)
-
-
-@dataclass(frozen=True)
-class _RenamedSample:
-    """One sample, ready to run.
-
-    Attributes:
-        source: what `names` read.
-        plan: its renamings.
-        groups: of the renamings: those of one group make a batch.
-    """
-
-    source: Any
-    plan: _Renamings
-    groups: list[Group]
+_Sample = tuple[Any, _Renamings, list[Group]]
+"""What `names` read of a problem; its renamings; the group of each: those of one make a batch."""
 
 
 @dataclass(frozen=True)
@@ -393,65 +390,41 @@ class _Renamer:
         return self.names.answers(answers, rows)
 
 
-def _generation_settings(generate_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    settings = {**DEFAULT_GENERATION, **(generate_kwargs or {})}
-    if "max_length" in settings:
-        raise ValueError("give max_new_tokens, which counts the answer alone, and no max_length")
-    if settings["num_beams"] == 1 and "length_penalty" not in (generate_kwargs or {}):
-        del settings["length_penalty"]
-    if settings["do_sample"] or settings.get("num_return_sequences", 1) != 1:
-        raise ValueError(
-            "alpha-covariance compares single deterministic predictions: leave out do_sample and "
-            "num_return_sequences"
-        )
-    return settings
-
-
 def _predict(
-    renamer: _Renamer,
-    samples: Mapping[int, _RenamedSample],
-    batch_size: int,
-    progress: bool,
-) -> dict[int, list[_Answer]]:
-    """Return the answers to all renamings of each sample."""
-    makes_up_names = getattr(renamer.model.config, "new_symbols", False)
+    renamer: _Renamer, samples: Mapping[int, _Sample], batch_size: int, progress: bool
+) -> dict[int, list[tuple[Items, Items]]]:
+    """Return the answers to all renamings of each sample, as they are and with it undone.
 
-    def answer(batch: list[_Job]) -> list[_Answer]:
-        rows: list[tuple[Any, Table]] = []
-        for index, number, _ in batch:
-            rows.append((samples[index].source, samples[index].plan.renaming(number)))
-        group = batch[0][-1]
+    A batch is of one group, the longest first.
+    """
+    makes_up_names = getattr(renamer.model.config, "new_symbols", False)
+    jobs: list[_Job] = [
+        (index, number, group)
+        for index, (_, plan, groups) in samples.items()
+        for number, group in zip(plan.numbers, groups, strict=True)
+    ]
+    batches = equal_batches(jobs, itemgetter(2), batch_size)
+
+    def answer(batch: list[_Job]) -> list[tuple[Items, Items]]:
+        plans = [samples[index][1] for index, *_ in batch]
+        tables = [plan.renaming(number) for plan, (_, number, _) in zip(plans, batch, strict=True)]
+        sources = [samples[index][0] for index, *_ in batch]
         answers = []
-        for (index, *_), (_, table), raw in zip(
-            batch, rows, renamer.answer(rows, group), strict=True
-        ):
+        raws = renamer.answer(list(zip(sources, tables, strict=True)), batch[0][-1])
+        for plan, table, raw in zip(plans, tables, raws, strict=True):
             undone = rename(raw, {new: old for old, new in table.items()})
-            if makes_up_names:
-                undone = samples[index].plan.without_new(undone)
-            answers.append(_Answer(raw, undone, not renamer.names.names.isdisjoint(raw)))
+            answers.append((raw, plan.without_new(undone) if makes_up_names else undone))
         return answers
 
-    state = process_state()
-    batches = split(list(_batches(samples, batch_size)), state)
-    indexed: list[tuple[int, _Answer]] = []
-    title = "alpha-covariance"
-    for batch, answers in answer_batches(renamer.model, batches, answer, title, progress):
+    state, title = process_state(), "alpha-covariance"
+    indexed: list[tuple[int, tuple[Items, Items]]] = []
+    shares = split(batches, state)
+    for batch, answers in answer_batches(renamer.model, shares, answer, title, progress):
         indexed += zip((index for index, *_ in batch), answers, strict=True)
-    answers_to: dict[int, list[_Answer]] = {index: [] for index in samples}
-    for index, answer_to_one in gather(indexed, state):
-        answers_to[index].append(answer_to_one)
+    answers_to: dict[int, list[tuple[Items, Items]]] = {index: [] for index in samples}
+    for index, pair in gather(indexed, state):
+        answers_to[index].append(pair)
     return answers_to
-
-
-def _batches(samples: Mapping[int, _RenamedSample], size: int) -> Iterator[list[_Job]]:
-    """Yield batches of (sample, renaming, group), all of one group; the longest first."""
-    groups: dict[Group, list[_Job]] = {}
-    for index, sample in samples.items():
-        for number, group in zip(sample.plan.numbers, sample.groups, strict=True):
-            groups.setdefault(group, []).append((index, number, group))
-    for key in sorted(groups, reverse=True):
-        jobs = groups[key]
-        yield from (jobs[start : start + size] for start in range(0, len(jobs), size))
 
 
 __all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance"]

@@ -4,8 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from transformers import PreTrainedModel
 
 from hf_alpha.answer.base import Answerer, Reply, Search
 from hf_alpha.answer.models import Model, digest
-from hf_alpha.answer.records import Records
+from hf_alpha.data.rows import described
 from hf_alpha.evaluation.report import (
     OUTSIDE,
     RECORDS_FILE,
@@ -22,9 +21,7 @@ from hf_alpha.evaluation.report import (
     Record,
     Report,
 )
-from hf_alpha.folders import read_json, write_text
-from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.names_in_text import check_list
+from hf_alpha.folders import Records, check_settings, read_json, write_text
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
@@ -100,14 +97,14 @@ def run(
         ValueError: a row has no problem, or `folder` holds a run with other settings.
     """
     task = get_task(task) if isinstance(task, str) else task
-    samples = read_samples(task, rows)
-    pairs = [(sample.problem, sample.target) for sample in samples]
+    rows = described(task, rows)
+    pairs = [(row["problem"], row["answer"]) for row in rows]
     answerer = answerer.ready(task, pairs)
     settings = {
         "task": name_of(task),
         "model": answerer.name,
         "data": digest(pairs),
-        "num_samples": len(samples),
+        "num_samples": len(rows),
         "solver": solver,
         "timeout": timeout,
         **task.settings,
@@ -116,8 +113,8 @@ def run(
     files = _RunFiles(folder, settings)
     if files.finished is not None:
         return files.finished
-    todo = split([sample for sample in samples if sample.index not in files.done], files.state)
-    problems = {sample.index: sample.problem for sample in todo}
+    todo = split([index for index in range(len(rows)) if index not in files.done], files.state)
+    problems = {index: rows[index]["problem"] for index in todo}
     with (
         files,
         closing(answerer.answer(task, problems)) as answered,
@@ -125,81 +122,38 @@ def run(
     ):
         for replies in answered:
             files.append([
-                samples[index].record(task, reply, solver, timeout)
+                _record(task, index, rows[index], reply, solver, timeout)
                 for index, reply in replies.items()
             ])  # fmt: skip
             bar.update(len(replies))
     records = files.done | {record.index: record for record in gather(files.new, files.state)}
-    ordered = [records[index] for index in range(len(samples))]
+    ordered = [records[index] for index in range(len(rows))]
     return files.finish(Report(answerer.name, settings, ordered))
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A row of the data; attributes as in `Record`."""
-
-    index: int
-    problem: str
-    target: str | None
-    num_symbols: int
-    size: int
-    facts: Mapping[str, int | None]
-
-    def record(self, task: Task, reply: Reply, solver: str, timeout: float) -> Record:
-        """Check the answers of a reply, and return the record of all of it."""
-        verdicts = tuple(
-            check_answer(
-                task, self.problem, answer, self.target, solver=solver, timeout=timeout
-            ).value
-            for answer in reply.answers
-        )
-        nothing = OUTSIDE if reply.outside else Verdict.malformed.value
-        reason = "proved to have no answer" if reply.unsatisfiable else reply.reason
-        answers = None if reply.outside else reply.answers
-        return Record(
-            **vars(self),
-            answers=answers,
-            verdicts=verdicts or (nothing,),
-            distance=task.distance(self.problem, answers[0] if answers else None, self.target),
-            reason=None if reply.outside else reason,
-        )
-
-
-def read_samples(task: Task, dataset: Iterable[Row]) -> list[Sample]:
-    """Read rows of a dataset, finding out what they do not say: symbols, size and facts.
-
-    Raises:
-        FormulaError: a problem cannot be read; the message has its row.
-        ValueError: a row is none, or has no `problem` and no `source`.
-    """
-    check_list("dataset", dataset, "rows")
-    samples = []
-    for index, row in enumerate(dataset):
-        if not isinstance(row, Mapping):
-            raise ValueError(
-                f"row {index} is {row!r}: give rows such as {{'problem': ..., 'answer': ...}}"
-            )
-        problem, target = (
-            row.get("problem", row.get("source")),
-            row.get("answer", row.get("target")),
-        )
-        if problem is None:
-            raise ValueError(f"row {index} has no `problem` or `source`: it has {', '.join(row)}")
-        num_symbols, size = row.get("num_symbols"), row.get("size")
-        facts: Mapping[str, int | None] = {name: row[name] for name in task.facts if name in row}
-        if num_symbols is None or size is None or len(facts) < len(task.facts):
-            try:
-                num_symbols, size, facts = _describe(task, problem)
-            except FormulaError as error:
-                raise FormulaError(f"problem {index}: {error}", error.position) from None
-        samples.append(Sample(index, problem, target, num_symbols, size, facts))
-    return samples
-
-
-@lru_cache(maxsize=2**16)  # compared models meet the same problems, and facts may take a search
-def _describe(task: Task, problem: str) -> tuple[int, int, Mapping[str, int | None]]:
-    tokens = task.parse(problem)
-    return len(task.symbols_in(tokens)), len(tokens), task.facts_of(tokens)
+def _record(
+    task: Task, index: int, row: Mapping[str, Any], reply: Reply, solver: str, timeout: float
+) -> Record:
+    """Check the answers of a reply, and return the record of all of it."""
+    problem, target = row["problem"], row["answer"]
+    verdicts = tuple(
+        check_answer(task, problem, answer, target, solver=solver, timeout=timeout).value
+        for answer in reply.answers
+    )
+    answers = None if reply.outside else reply.answers
+    reason = "proved to have no answer" if reply.unsatisfiable else reply.reason
+    return Record(
+        index=index,
+        problem=problem,
+        target=target,
+        num_symbols=row["num_symbols"],
+        size=row["size"],
+        facts={name: row[name] for name in task.facts},
+        answers=answers,
+        verdicts=verdicts or (OUTSIDE if reply.outside else Verdict.malformed.value,),
+        distance=task.distance(problem, answers[0] if answers else None, target),
+        reason=None if reply.outside else reason,
+    )
 
 
 class _RunFiles:
@@ -227,10 +181,10 @@ class _RunFiles:
         # A report that came without its records, from a repository say, is made again.
         if (folder / REPORT_FILE).is_file() and (folder / RECORDS_FILE).is_file():
             self.finished = Report.load(folder)
-            _check_settings(folder, self.finished.settings, settings)
+            check_settings(folder, self.finished.settings, settings, LATER)
             return
         if (folder / PROGRESS_FILE).is_file():
-            _check_settings(folder, read_json(folder / PROGRESS_FILE), settings)
+            check_settings(folder, read_json(folder / PROGRESS_FILE), settings, LATER)
             parts = sorted(folder.glob(PROGRESS_PARTS))
             found = [Record.from_dict(row) for path in parts for row in Records(path)]
             self.done = {record.index: record for record in found}
@@ -275,15 +229,4 @@ class _RunFiles:
         return report
 
 
-def _check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    # Through JSON, as the stored ones have been.
-    settings = json.loads(json.dumps(settings))
-    for key in dict.fromkeys([*stored, *(settings.keys() - (LATER - stored.keys()))]):
-        if stored.get(key) != settings.get(key):
-            raise ValueError(
-                f"{folder} holds an evaluation with {key} = {stored.get(key)!r}, this one has "
-                f"{settings.get(key)!r}: choose another folder, or remove that one"
-            )
-
-
-__all__ = ["evaluate", "read_samples", "run"]
+__all__ = ["evaluate", "run"]

@@ -12,6 +12,8 @@ from typing import Any
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.generation import encode_problem
+from hf_alpha.modeling.choices import refuse
+from hf_alpha.modeling.names_in_text import check_list
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]
 Features = dict[str, list[int]]
@@ -117,9 +119,8 @@ class Words:
         self.tokenizer = tokenizer
         self.classes = name_classes(symbols)
         self.names = set(chain(*self.classes))
-        for name in chain(*self.classes):
-            if not name or name != name.strip():
-                raise ValueError(f"symbol {name!r} is no word: write names without spaces around")
+        if odd := [name for name in self.names if not name or name != name.strip()]:
+            raise ValueError(f"symbol {odd[0]!r} is no word: write names without spaces around")
         self.pattern = _pattern(self.names)
         self.marks = _marks(tokenizer, self.names)
         for name in chain(*self.classes):
@@ -155,24 +156,25 @@ class Words:
         for table, decoded in zip(tables, decoded_rows, strict=True):
             renamed = rename(source, table)
             text = _join(renamed)
-            if (reread := self.read(text)) != renamed:
-                raise ValueError(
+            reread, turns = self.read(text), f"the tokenizer turns {text!r} into {_join(decoded)!r}"
+            refuse(
+                (
+                    reread != renamed,
                     f"renamed to {text!r} it has the names {_list(reread)} instead of "
                     f"{_list(renamed)}: a new name and what stands around it make another name. "
-                    "Leave that name out of `symbols`, or the text out"
-                )
-            if decoded[1::2] != renamed[1::2]:
-                raise ValueError(
-                    f"the tokenizer turns {text!r} into {_join(decoded)!r}, which has the names "
-                    f"{_list(decoded)} instead of {_list(renamed)}: choose names that it keeps "
-                    "apart from all other words"
-                )
-            if decoded != rename(decoded_rows[0], table):
-                raise ValueError(
-                    f"the tokenizer turns {text!r} into {_join(decoded)!r}, but {_join(source)!r} "
-                    f"into {_join(decoded_rows[0])!r}: more than the names differs. Choose other "
-                    "names"
-                )
+                    "Leave that name out of `symbols`, or the text out",
+                ),
+                (
+                    decoded[1::2] != renamed[1::2],
+                    f"{turns}, which has the names {_list(decoded)} instead of {_list(renamed)}: "
+                    "choose names that it keeps apart from all other words",
+                ),
+                (
+                    decoded != rename(decoded_rows[0], table),
+                    f"{turns}, but {_join(source)!r} into {_join(decoded_rows[0])!r}: more than "
+                    "the names differs. Choose other names",
+                ),
+            )
 
     def answers(
         self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]] = ()
@@ -205,17 +207,11 @@ class Words:
         text = f"{name} {name}"  # many tokenizers have a form for the start, and one after a space
         (ids,) = self._encode([text])
         (decoded,) = self.answers([ids], [(self.read(text), {})])
-        if decoded[1::2] == self.read(text)[1::2]:
-            return
-        if self.tokenizer.unk_token_id in ids:
+        if decoded[1::2] != self.read(text)[1::2]:
             raise ValueError(
-                f"symbol {name!r} is unknown to the tokenizer, or a part of it: choose names that "
-                "it can write"
+                f"symbol {name!r} does not come back from the tokenizer: {text!r} becomes "
+                f"{_join(decoded)!r}. Choose names that it can write, and keeps"
             )
-        raise ValueError(
-            f"symbol {name!r} does not come back from the tokenizer: {text!r} becomes "
-            f"{_join(decoded)!r}. Choose names that it keeps"
-        )
 
 
 def names_of(tokenizer: Any, symbols: Symbols | None) -> Ids | Words:
@@ -232,18 +228,17 @@ def name_classes(symbols: Symbols) -> list[list[str]]:
         ValueError: a string instead of a list, or a name that is given twice.
     """
     classes = list(symbols.values()) if isinstance(symbols, Mapping) else [symbols]
-    for names in classes:
-        if isinstance(names, str):
-            raise ValueError(f"`symbols` has the string {names!r}: give a list of names")
+    for listed in classes:
+        check_list("symbols", listed, "names")
     names = list(chain(*classes))
-    if not names:
-        raise ValueError("`symbols` is empty: give the names")
-    for name, count in Counter(names).items():
-        if not isinstance(name, str):
-            raise ValueError(f"symbol {name!r} is no string but a {type(name).__name__}")
-        if count > 1:
-            raise ValueError(f"symbol {name!r} is given twice")
-    return [list(names) for names in classes]
+    odd = next((name for name in names if not isinstance(name, str)), "")
+    twice = next((name for name, count in Counter(names).items() if count > 1), "")
+    refuse(
+        (not names, "`symbols` is empty: give the names"),
+        (odd != "", f"symbol {odd!r} is no string but a {type(odd).__name__}"),
+        (twice, f"symbol {twice!r} is given twice"),
+    )
+    return [list(listed) for listed in classes]
 
 
 def _marks(tokenizer: Any, names: set[str]) -> set[int]:

@@ -1,11 +1,7 @@
-"""Random parts of a `dual_part` model: which draw to use, and how much hangs on it."""
+"""Random parts of a `dual_part` model: which draw to use."""
 
-import json
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,90 +10,12 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.evaluation.evaluate import evaluate
-from hf_alpha.evaluation.report import EDIT_DISTANCE
-from hf_alpha.folders import write_text
 from hf_alpha.generation import evaluation_mode
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
-from hf_alpha.tasks import Task, get_task
 
 TEN = tuple(range(10))
-DRAWS_FILE = "draws.json"
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class MedianDraw:
-    """The draw that the median rule chose.
-
-    Attributes:
-        losses: seed -> mean cross-entropy of a token of the validation data.
-        seed: that of the median loss; of two in the middle the larger one.
-    """
-
-    losses: dict[int, float]
-    seed: int
-
-
-@dataclass(frozen=True)
-class Spread:
-    """One measure over several draws, as 2410.17161, Section 5.1.3, reports it.
-
-    Attributes:
-        values: seed -> value.
-        deviation: sample standard deviation; None for a single draw.
-        median_rule: value of the draw that the median rule chose, where it was asked.
-    """
-
-    values: dict[int, float]
-    minimum: float
-    mean: float
-    maximum: float
-    deviation: float | None
-    median_rule: float | None = None
-
-    @classmethod
-    def of(cls, values: dict[int, float], median_rule: float | None = None) -> "Spread":
-        """Return smallest, mean and largest value, and the standard deviation of several."""
-        results = list(values.values())
-        return cls(
-            values,
-            min(results),
-            statistics.fmean(results),
-            max(results),
-            statistics.stdev(results) if len(results) > 1 else None,
-            median_rule,
-        )
-
-    def __str__(self) -> str:
-        deviation = "-" if self.deviation is None else f"{self.deviation:.4f}"
-        text = (
-            f"min {self.minimum:.4f}, mean {self.mean:.4f}, max {self.maximum:.4f}, "
-            f"deviation {deviation} ({len(self.values)} draws)"
-        )
-        return text + (
-            f", median rule {self.median_rule:.4f}" if self.median_rule is not None else ""
-        )
-
-
-@torch.inference_mode()
-def validation_loss(
-    model: PreTrainedModel,
-    tokenizer: AnyTokenizer,
-    rows: Iterable[Row],
-    batch_size: int = 64,
-) -> float:
-    """Return the mean cross-entropy of the answers' tokens, each counted once.
-
-    Args:
-        rows: with `problem` and `answer`; those without an answer are passed over.
-
-    Raises:
-        ValueError: no row has an answer.
-    """
-    batches = _batches(model, tokenizer, rows, batch_size)
-    with evaluation_mode(model):
-        return _loss(model, batches)
 
 
 def _batches(
@@ -137,7 +55,7 @@ def use_median_draw(
     seeds: Sequence[int] = TEN,
     batch_size: int = 64,
     progress: bool = True,
-) -> MedianDraw:
+) -> dict[int, float]:
     """Give a `dual_part` model the draw of median loss (2410.17161, Section 5.1.3).
 
     The rule needs labels: use validation data, not what is tested on. Save the model afterwards to
@@ -147,15 +65,17 @@ def use_median_draw(
         rows: validation data, with `problem` and `answer`.
         seeds: of the draws; the paper takes ten.
 
+    Returns:
+        The loss of each draw, as `draw_losses`; the chosen one is `model.config.symbol_seed`.
+
     Raises:
         ValueError: the model has no random parts, or no row has an answer.
     """
     losses = draw_losses(
         model, tokenizer, rows, seeds=seeds, batch_size=batch_size, progress=progress
     )
-    seed = median_seed(losses)
-    model.redraw_symbols(seed)
-    return MedianDraw(losses, seed)
+    model.redraw_symbols(median_seed(losses))
+    return losses
 
 
 def median_seed(losses: Mapping[int, float]) -> int:
@@ -172,8 +92,16 @@ def draw_losses(
     batch_size: int = 64,
     progress: bool = True,
 ) -> dict[int, float]:
-    """Return the loss of each draw, as `validation_loss`; the model keeps its own draw."""
-    _check_seeds(seeds)
+    """Return the loss of each draw; the model keeps its own.
+
+    A loss is the mean cross-entropy of the answers' tokens, each counted once. Rows without an
+    answer are passed over.
+
+    Raises:
+        ValueError: the model has no random parts, no row has an answer, or seeds do not differ.
+    """
+    differ = len(set(seeds)) == len(seeds) > 0
+    refuse((not differ, f"seeds of draws must be given and differ, not {list(seeds)}"))
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
         batches = _batches(model, tokenizer, rows, batch_size)
@@ -181,71 +109,6 @@ def draw_losses(
             model.redraw_symbols(seed)
             losses[seed] = _loss(model, batches)
     return losses
-
-
-def sensitivity(
-    model: PreTrainedModel,
-    tokenizer: AnyTokenizer,
-    task: Task | str,
-    rows: Sequence[Row],
-    validation: Iterable[Row] | None = None,
-    *,
-    seeds: Sequence[int] = TEN,
-    folder: str | Path | None = None,
-    progress: bool = True,
-    **settings: Any,
-) -> dict[str, Spread]:
-    """Measure how much the answers of a `dual_part` model depend on the draw.
-
-    Args:
-        rows: problems to answer.
-        validation: where given, the median rule is applied to it, and what it would have reported
-            stands beside the mean.
-        seeds: of the draws.
-        folder: keeps a report of each draw and `draws.json`; a run that was stopped continues.
-        settings: of `evaluate`.
-
-    Returns:
-        The spread of `correct` and `exact` (shares), and of `edit_distance` where the task has it.
-
-    Raises:
-        ValueError: the model has no random parts.
-    """
-    _check_seeds(seeds)
-    task = get_task(task) if isinstance(task, str) else task
-    median = None
-    if validation is not None:
-        losses = draw_losses(model, tokenizer, validation, seeds=seeds, progress=progress)
-        median = median_seed(losses)
-    values: dict[str, dict[int, float]] = {}
-    with other_draws(model):
-        for seed in seeds:
-            model.redraw_symbols(seed)
-            report = evaluate(
-                model,
-                tokenizer,
-                task,
-                rows,
-                name=f"draw {seed}",
-                folder=None if folder is None else Path(folder) / f"draw-{seed}",
-                progress=progress,
-                **settings,
-            )
-            for name in ("correct", "exact", EDIT_DISTANCE):
-                if name != EDIT_DISTANCE or report.overall.edit_distance is not None:
-                    values.setdefault(name, {})[seed] = report.overall.rate(name)
-    spreads = {
-        name: Spread.of(by_seed, None if median is None else by_seed[median])
-        for name, by_seed in values.items()
-    }
-    if folder is not None:
-        _save(spreads, Path(folder) / DRAWS_FILE)
-    return spreads
-
-
-def _save(spreads: Mapping[str, Spread], file: Path) -> None:
-    data = {name: asdict(spread) for name, spread in spreads.items()}
-    write_text(file, json.dumps(data, indent=1) + "\n")
 
 
 @contextmanager
@@ -268,18 +131,9 @@ def other_draws(model: PreTrainedModel) -> Iterator[None]:
         draws.random_parts = parts
 
 
-def _check_seeds(seeds: Sequence[int]) -> None:
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds of draws must be given and differ, not {list(seeds)}")
-
-
 __all__ = [
-    "MedianDraw",
-    "Spread",
     "draw_losses",
     "median_seed",
     "other_draws",
-    "sensitivity",
     "use_median_draw",
-    "validation_loss",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_alpha.settings import model_of
 
-from .answer import Answer, AnswerPairs, AnswerProblems
+from .answer import AnswerObjective, AnswerPairs, AnswerProblems
 from .base import RowsObjective
 from .causal import Causal
 from .classes import Classes
@@ -17,7 +17,7 @@ from .objective import Examples, Objective
 from .spans import Spans
 from .tokens import Tokens
 
-ANSWER = Answer.name
+ANSWER = AnswerObjective.name
 OBJECTIVES: dict[str, type[RowsObjective]] = {
     each.name: each for each in (Masked, Classes, Tokens, Spans, Causal)
 }

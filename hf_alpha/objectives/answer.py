@@ -12,8 +12,8 @@ from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
-from hf_alpha.data.own import OwnPairs, own_rows
-from hf_alpha.data.read import load
+from hf_alpha.data.pairs import OwnPairs, evaluation_rows
+from hf_alpha.data.rows import load
 from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
 from hf_alpha.loading import auto_class, load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -34,7 +34,7 @@ TRIED = 5
 """Targets about which a check of the user's own is asked before training."""
 
 
-class Answer(Objective):
+class AnswerObjective(Objective):
     """The objective of models that answer with text."""
 
     name: ClassVar[str] = "answer"
@@ -63,7 +63,7 @@ class Answer(Objective):
         )
 
 
-class AnswerProblems(Answer):
+class AnswerProblems(AnswerObjective):
     """The objective of models that answer a task's problems, which are generated or drawn."""
 
     def examples(self, recipe: Any, say: Say) -> Examples:
@@ -85,7 +85,7 @@ class AnswerProblems(Answer):
         recipe.solved.prepare(tokenizer)
 
 
-class AnswerPairs(Answer):
+class AnswerPairs(AnswerObjective):
     """The objective of models that answer the user's own texts."""
 
     def examples(self, recipe: Any, say: Say) -> OwnPairs:
@@ -136,7 +136,7 @@ class AnswerPairs(Answer):
             valid = _tokenized(
                 examples.validation, data.max_eval_samples, tokenizer, recipe, new_names
             )
-        answered = own_rows(examples.validation, task, data.max_answer_samples)
+        answered = evaluation_rows(examples.validation, task, data.max_answer_samples)
         return {"train_dataset": train, "eval_dataset": valid, "answered": (task, answered)}
 
 
@@ -224,7 +224,7 @@ def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
     if not task.has_check:
         return
     task.forget_checks()
-    for row, pair in enumerate(own_rows(pairs.train, task, TRIED)):
+    for row, pair in enumerate(evaluation_rows(pairs.train, task, TRIED)):
         place = f"{task.check_path}, training pair {row} with its target as the answer"
         try:
             verdict, _ = task.ask(pair["problem"], pair["answer"], pair["answer"])
@@ -238,7 +238,7 @@ def _try_measures(task: Any, pairs: OwnPairs) -> None:
     """Ask the user's own measures, if there are some, about targets: before hours of training."""
     if not task.measure_paths:
         return
-    targets = [pair["answer"] for pair in own_rows(pairs.train, task, TRIED)]
+    targets = [pair["answer"] for pair in evaluation_rows(pairs.train, task, TRIED)]
     task.measured(targets, targets)
 
 
@@ -275,4 +275,4 @@ def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say
     say(f"symbols of the checkpoint: {counts}; they are added")
 
 
-__all__ = ["LABEL_SMOOTHING", "Answer", "AnswerPairs", "AnswerProblems", "prepare_data"]
+__all__ = ["LABEL_SMOOTHING", "AnswerObjective", "AnswerPairs", "AnswerProblems", "prepare_data"]

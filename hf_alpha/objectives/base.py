@@ -19,9 +19,10 @@ from transformers import (
     PreTrainedModel,
 )
 
-from hf_alpha.data.cache import filling_cache
-from hf_alpha.data.pairs import batches, canonical_text
-from hf_alpha.data.rows import path_of
+from hf_alpha.data.files import filling_cache
+from hf_alpha.data.keys import canonical_text
+from hf_alpha.data.pairs import hold_out_keys
+from hf_alpha.data.rows import batches, path_of
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_geometric import SEGMENTS
@@ -30,7 +31,7 @@ from hf_alpha.settings import section
 
 from .names import encoded, find_names, finder_of, marked, name_columns
 from .objective import Collator, Examples, Objective, Say, setting
-from .rows import DataSource, Where, check_validation, first, hold_out, read_rows
+from .rows import DataSource, Where, check_validation, first, read_rows
 from .tokenizers import check_tokenizer, make_tokenizer, with_transducer
 
 IDS = List(Value("int64"))
@@ -267,7 +268,7 @@ class RowsObjective(Objective):
         train = self.read(data, data.train, "train", extra=extra)
         share = data.validation
         if isinstance(share, int | float):
-            return hold_out(train, share, seed, self.keys(train, data, finder))
+            return hold_out_keys(train, share, seed, self.keys(train, data, finder))
         if not share:
             return train, None
         return train, self.read(data, share, "validation", extra=extra)

@@ -18,7 +18,7 @@ from datasets.fingerprint import Hasher
 from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.cache import filling_cache
+from hf_alpha.data.files import filling_cache
 from hf_alpha.data.keys import key_of
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_choice, check_numbers

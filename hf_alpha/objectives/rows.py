@@ -1,6 +1,6 @@
 """The rows that an objective is trained on: read as a recipe says, chosen and held out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from glob import escape
 from pathlib import Path
@@ -10,7 +10,6 @@ import numpy as np
 from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 
 from hf_alpha.data.files import check_text, read_named
-from hf_alpha.data.keys import positions_of
 from hf_alpha.data.rows import TextFiles, Where, path_of, read_dataset
 from hf_alpha.settings import RecipeError
 
@@ -109,29 +108,6 @@ def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:
     return rows if matches.all() else rows.select(np.flatnonzero(matches))
 
 
-def hold_out(
-    rows: Dataset, share: float, seed: int, keys: Iterable[str]
-) -> tuple[Dataset, Dataset]:
-    """Return the rows to train on and those to validate with; rows of one key stay together.
-
-    Args:
-        rows: all of them.
-        share: of those that are held out, between 0 and 1.
-        seed: of what is held out; other rows and their order do not matter.
-        keys: what each row counts as.
-
-    Raises:
-        ValueError: one side is empty.
-    """
-    is_held = positions_of(keys, seed) < share
-    if is_held.all() or not is_held.any():
-        raise ValueError(
-            f"validation: {is_held.sum():,} of {len(is_held):,} rows are held out by the share "
-            f"{share}: give another share, or a file to validate with"
-        )
-    return rows.select(np.flatnonzero(~is_held)), rows.select(np.flatnonzero(is_held))
-
-
 def check_validation(recipe: Any, validation: Any) -> None:
     """Refuse a recipe that asks for validation and has no rows for it.
 
@@ -183,7 +159,6 @@ __all__ = [
     "check_cell",
     "check_validation",
     "first",
-    "hold_out",
     "kept",
     "read_rows",
     "text_in",

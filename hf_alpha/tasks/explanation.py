@@ -22,7 +22,7 @@ _SIGNS: dict[Cell, str] = {True: "1", False: "0", None: "?"}
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """What a subformula is in each column: true, false, or (None) open.
 
     Attributes:
@@ -47,7 +47,7 @@ class Explanation:
 
     notes: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[TableRow, ...] = ()
     loop: int | None = None
 
     def text(self) -> str:
@@ -109,4 +109,4 @@ def _short(label: str) -> str:
     return f"{label[:half]} … {label[-half:]}"
 
 
-__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "Row", "subformulas"]
+__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "TableRow", "subformulas"]

@@ -10,7 +10,7 @@ from transformers import Seq2SeqTrainingArguments, set_seed
 from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.own import OwnPairs
+from hf_alpha.data.pairs import OwnPairs
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of

@@ -19,7 +19,7 @@ from torch.utils.data import Sampler, SequentialSampler
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Trainer, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.bucket import BucketSampler
+from hf_alpha.data.collate import BucketSampler
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.objectives.answer import LABEL_SMOOTHING

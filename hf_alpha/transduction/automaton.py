@@ -17,7 +17,7 @@ REMEMBERED = 100_000
 """Words whose masks are remembered."""
 
 
-class Atoms:
+class Conditions:
     """The conditions that rules set on a word or a segment. Each is a number, from 1 on.
 
     A word, or a segment, has a mask: the bits `1 << number` of the conditions that it meets.
@@ -133,7 +133,7 @@ class Lattice:
     """The words and segments of a text, as edges between its units.
 
     Args:
-        masks: of each word; see `Atoms`.
+        masks: of each word; see `Conditions`.
 
     Attributes:
         edges: of each unit what begins there: its mask, and the unit after it.
@@ -168,7 +168,7 @@ class Cascade:
     def __init__(
         self,
         rules: Iterable[tuple[RuleAutomaton, int]],
-        atoms: Atoms,
+        atoms: Conditions,
         labels: Sequence[str],
         options: Options,
     ) -> None:
@@ -207,4 +207,4 @@ class Cascade:
         return sorted(all_segments)
 
 
-__all__ = ["Atoms", "Cascade", "RuleAutomaton"]
+__all__ = ["Cascade", "Conditions", "RuleAutomaton"]

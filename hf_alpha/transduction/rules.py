@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.settings import model_of
-from hf_alpha.transduction.automaton import Atoms, RuleAutomaton
+from hf_alpha.transduction.automaton import Conditions, RuleAutomaton
 from hf_alpha.transduction.lexicon import CONTROL, import_library
 from hf_alpha.transduction.units import Options, unit_finder
 
@@ -83,7 +83,7 @@ def rules_of(content: Any, place: str) -> list[Rule]:
 
 def compile_rules(
     rules: Sequence[Rule], lexicon_labels: Sequence[str], options: Options
-) -> tuple[list[RuleAutomaton], Atoms]:
+) -> tuple[list[RuleAutomaton], Conditions]:
     """Return rules as automata over atoms, and the atoms.
 
     Args:
@@ -96,7 +96,7 @@ def compile_rules(
             its text and the column.
         ImportError: pynini is not installed.
     """
-    pattern, atoms = unit_finder(options.unit), Atoms(options.lowercase)
+    pattern, atoms = unit_finder(options.unit), Conditions(options.lowercase)
     labels, compiled = list(lexicon_labels), []
     for number, rule in enumerate(rules, start=1):
         parser = _Parser(
@@ -123,7 +123,7 @@ class _Parser:
         self,
         rule: Rule,
         number: int,
-        atoms: Atoms,
+        atoms: Conditions,
         split: Callable[[str], list[str]],
         labels: Collection[str],
         max_units: int,
@@ -218,7 +218,7 @@ class _Parser:
             return inner
         match token.lastgroup:
             case "any":
-                return self._atom(Atoms.ANY)
+                return self._atom(Conditions.ANY)
             case "regex":
                 return self._atom(self._regex(text[1:-1], at))
             case "label":

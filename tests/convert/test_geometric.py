@@ -138,7 +138,7 @@ def test_a_wrong_conversion_is_noticed(monkeypatch):
         r"(.*self\.)query\.": r"\1key.",
         r"(.*self\.)key\.": r"\1query.",
     }
-    monkeypatch.setitem(geometric.FAMILIES, "bert", geometric.Family("bert", swapped))
+    monkeypatch.setitem(geometric.FAMILIES, "bert", geometric.FamilyNames("bert", swapped))
     with pytest.raises(ConversionError, match="without segments, outputs differ"):
         to_geometric(model, LABELS)
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from hf_alpha.data.chunk import rows_of as rows_of_chunk
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate, generate_grid
 from hf_alpha.data.keys import key_of, split_of
-from hf_alpha.data.read import training_problems
+from hf_alpha.data.rows import training_problems
 from hf_alpha.push import push
 from hf_alpha.tasks import DrawnTask, Verdict, get_task
 from hf_alpha.tasks.ltl import LTLTask
@@ -74,20 +75,11 @@ def test_rows(dataset):
         assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
     names = {TASK.symbols_of(row["problem"])[0] for row in splits["train"]}
     assert names == set("abcd")
-
-
-def test_splits_do_not_overlap_up_to_renaming_whatever_the_seed(dataset, tmp_path):
-    _, counts, splits = dataset
-    run(tmp_path / "other", seed=1, num_symbols=3, num_samples=1000)
-    seen = {}
-    for part in (splits, rows_of(tmp_path / "other")):
-        for split, rows in part.items():
-            keys = [TASK.canonical(row["problem"]) for row in rows]
-            assert len(set(keys)) == len(keys)
-            for key in keys:
-                assert seen.setdefault(key, split) == split == split_of(key_of(key))
     for split, share in {"train": 0.8, "validation": 0.1, "test": 0.1}.items():
         assert abs(counts[split] / SETTINGS["num_samples"] - share) < 0.03
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\n") and "Targets: equivariant" in card
+    assert "| num_symbols | `4` |" in card
 
 
 @pytest.mark.parametrize(("alpha", "enough"), [(0.0, False), (0.02, False), (0.095, True)])
@@ -214,13 +206,20 @@ def test_a_damaged_record_is_named(tmp_path):
         run(Path(__file__))
 
 
-def test_a_finished_run_is_kept(dataset):
+def test_a_finished_run_is_kept(dataset, tmp_path):
     folder, counts, _ = dataset
     before = files_of(folder)
     assert run(folder) == counts
     with pytest.raises(ValueError, match=r"alpha is 0.095 there and 0.5 here.*another folder"):
         run(folder, alpha=0.5)
     assert files_of(folder) == before
+    shutil.copytree(folder, tmp_path / "older")
+    record = json.loads((folder / "generation.json").read_text())
+    assert record["rows"] == counts and record["settings"].pop("equivalence") == "commuting"
+    record["settings"]["version"] = 1
+    (tmp_path / "older" / "generation.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"version is 1 there and 2 here, equivalence is None"):
+        run(tmp_path / "older")
 
 
 @pytest.mark.slow
@@ -232,14 +231,6 @@ def test_the_papers_targets_do_not_depend_on_the_process(tmp_path):
     for row in (row for rows in rows_of(tmp_path / "one").values() for row in rows):
         assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
     assert "py-aiger-sat" in (tmp_path / "one" / "README.md").read_text()
-
-
-def test_card(dataset):
-    card = (dataset[0] / "README.md").read_text()
-    assert card.startswith("---\n")
-    for piece in ("Targets: equivariant", "| num_symbols | `4` |"):
-        assert piece in card
-    assert json.loads((dataset[0] / "generation.json").read_text())["rows"] == dataset[1]
 
 
 def test_an_empty_split_gets_no_file(tmp_path):
@@ -264,22 +255,6 @@ def test_grid(tmp_path):
         assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
     assert max(cells.values()) == 5 and cells[2, 7] == cells[3, 7] == 5
     assert not any(size < 2 * k - 1 for k, size in cells)
-
-
-def test_the_seed_decides_what_is_drawn(dataset, tmp_path):
-    grid = {"num_symbols": (2, 3), "sizes": (8, 9), "per_cell": 10, "progress": False}
-    grids, sets = [], [files_of(dataset[0] / "data")]
-    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
-        generate_grid("propositional", tmp_path / name, **grid, seed=seed)
-        grids.append({row["problem"] for row in rows_of(tmp_path / name)["test"]})
-    assert grids[0] == grids[1] and len(grids[0] & grids[2]) < len(grids[0]) / 2
-    for seed in (0, 1):
-        run(tmp_path / f"data {seed}", seed=seed)
-        sets.append(files_of(tmp_path / f"data {seed}" / "data"))
-    assert sets[0] == sets[1]
-    first, other = ({row["problem"] for row in rows_of(folder)["train"] if row["size"] > 8}
-                    for folder in (dataset[0], tmp_path / "data 1"))  # fmt: skip
-    assert len(first) > 500 and len(first & other) < len(first) / 2
 
 
 @pytest.mark.parametrize(("task", "commutative"), [(TASK, "&|=^"), (LTL, "&|")])
@@ -321,16 +296,6 @@ def test_a_grid_keeps_clear_of_other_training_data_too(tmp_path):
         generate_grid("propositional", tmp_path / "all 1", **grid, exclude=known)
 
 
-def test_data_of_an_older_version_is_not_continued(tmp_path):
-    run(tmp_path / "data", num_samples=50)
-    record = json.loads((tmp_path / "data" / "generation.json").read_text())
-    del record["settings"]["equivalence"]
-    record["settings"]["version"] = 1
-    (tmp_path / "data" / "generation.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match=r"version is 1 there and 2 here, equivalence is None"):
-        run(tmp_path / "data", num_samples=50)
-
-
 def test_bad_settings(tmp_path):
     bad = {
         "sizes must be": {"sizes": (5, 4)},
@@ -344,6 +309,7 @@ def test_bad_settings(tmp_path):
         "= 5 and up_to_symbols = 2 go": {"many_symbols": 5, "up_to_symbols": 2, "num_symbols": 2},
         "many_symbols = 0 and up_to_symbols = 9 go together": {"up_to_symbols": 9},
         "num_workers must be": {"num_workers": 0},
+        "task 'propositional' knows no hard problems": {"hard": 0.1},
         "unknown equivalence 'equal': choose one of commuting, r": {"equivalence": "equal"},
     }
     for message, settings in bad.items():
@@ -364,7 +330,7 @@ def test_up_to_renaming_only_the_rows_are_those_of_the_first_release(tmp_path):
 @pytest.fixture(scope="module")
 def ltl(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ltl") / "data"
-    generate(LTL, folder, 600, (1, 15), num_symbols=3, few_symbols=200, progress=False)
+    generate(LTL, folder, 200, (1, 15), num_symbols=3, few_symbols=60, progress=False)
     return folder, rows_of(folder)
 
 
@@ -388,34 +354,34 @@ def test_ltl(ltl):
         assert piece in card
 
 
-def test_hard(tmp_path):
-    settings = {"sizes": (6, 15), "num_symbols": 3, "hard": 0.4, "progress": False}
-    generate(LTL, tmp_path / "one", 600, **settings)
-    rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
-    assert len(rows) == 600 and "**Hard: at least 40%" in (tmp_path / "one/README.md").read_text()
-    by_size = Counter(row["size"] for row in rows)
-    hard = Counter(row["size"] for row in rows if row["witness_length"] > 1)
-    assert by_size.keys() >= set(range(8, 16)) and max(by_size.values()) <= 600 * (0.1 + 0.112)
-    assert all(0.4 * count <= hard[size] < 0.8 * count for size, count in by_size.items())
-    with pytest.raises(ValueError, match="task 'propositional' knows no hard problems"):
-        run(tmp_path / "three", hard=0.1)
-    with pytest.raises(ValueError, match="hard is a share and must be between 0 and 1, got 2"):
-        generate(LTL, tmp_path / "three", 600, **{**settings, "hard": 2})
-
-
-def test_hardness(tmp_path):
-    """So large a share needs more steps than the hardness, and no other hardness is known."""
+@pytest.mark.parametrize(("hardness", "count"), [(1, 400), (2, 60)])
+def test_hard(hardness, count, tmp_path):
+    """So large a share needs more steps than the hardness."""
     settings = {"sizes": (10, 14), "num_symbols": 3, "hard": 0.4, "progress": False}
-    generate(LTL, tmp_path / "one", 60, **settings, hardness=2)
-    rows = [row for rows in rows_of(tmp_path / "one").values() for row in rows]
+    generate(LTL, tmp_path, count, **settings, hardness=hardness)
+    rows = [row for rows in rows_of(tmp_path).values() for row in rows]
     by_size = Counter(row["size"] for row in rows)
-    hard = Counter(row["size"] for row in rows if row["witness_length"] > 2)
-    assert len(rows) == 60 and all(0.4 * count <= hard[size] for size, count in by_size.items())
-    assert "Hardness 2." in (tmp_path / "one/README.md").read_text()
-    with pytest.raises(ValueError, match="hardness must be between 1 and 4 for task 'ltl', got 5"):
-        generate(LTL, tmp_path / "two", 60, **settings, hardness=5)
-    with pytest.raises(ValueError, match="hardness = 2 needs hard"):
-        generate(LTL, tmp_path / "two", 60, **{**settings, "hard": 0.0}, hardness=2)
+    hard = Counter(row["size"] for row in rows if row["witness_length"] > hardness)
+    assert len(rows) == count and by_size.keys() == set(range(10, 15))
+    assert all(0.4 * number <= hard[size] <= 0.8 * number for size, number in by_size.items())
+    card = (tmp_path / "README.md").read_text()
+    assert "**Hard: at least 40%" in card and ("Hardness 2." in card) == (hardness == 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hard": 2}, "hard is a share and must be between 0 and 1, got 2"),
+        ({"hard": 0.4, "hardness": 5}, "must be between 1 and 4 for task 'ltl', got 5"),
+        ({"hardness": 2}, "hardness = 2 needs hard"),
+        ({"walk": 5}, "walk = 5 needs hard"),
+        ({"hard": 0.4, "walk": -1}, "walk must be at least 0, got -1"),
+    ],
+)
+def test_bad_settings_of_hard_problems(settings, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        generate(LTL, tmp_path / "data", 60, **settings)
+    assert not (tmp_path / "data").exists()
 
 
 def test_walks_find_more_hard_problems(tmp_path):
@@ -433,36 +399,23 @@ def test_walks_find_more_hard_problems(tmp_path):
     )  # fmt: skip
     drawn, walked = (list(rows_of_chunk(replace(chunk, walk=walk))) for walk in (0, 50))
     assert len(walked) > 5 * len(drawn) > 0
-    with pytest.raises(ValueError, match="walk = 5 needs hard"):
-        generate(LTL, tmp_path / "none", 60, walk=5)
-    with pytest.raises(ValueError, match="walk must be at least 0, got -1"):
-        generate(LTL, tmp_path / "none", 60, **settings, walk=-1)
     without = type("Walkless", (type(LTL),), {"vary": DrawnTask.vary})()
     with pytest.raises(NotImplementedError, match="task 'ltl' has no `vary`"):
         generate(without, tmp_path / "none", 60, **settings, walk=5)
     assert not (tmp_path / "none").exists()
 
 
-def test_hard_grid(tmp_path):
-    grid = {"num_symbols": (2, 3), "sizes": (7, 8), "per_cell": 10, "hard": 0.5, "progress": False}
-    generate_grid(LTL, tmp_path / "one", **grid)
-    rows = rows_of(tmp_path / "one")["test"]
-    cells = Counter((r["num_symbols"], r["size"], r["witness_length"] > 1) for r in rows)
-    assert all(cells[k, size, False] == 5 for k in (2, 3) for size in (7, 8))
-    assert 1 <= cells[2, 8, True] <= 5 and max(cells.values()) == 5
-
-
 @pytest.mark.slow
 def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
     plain = {"sizes": (1, 15), "num_symbols": 3, "progress": False}
-    generate(LTL, tmp_path / "plain", 600, **plain)
-    generate(LTL, tmp_path / "few", 600, **plain, few_symbols=200, num_workers=2)
+    generate(LTL, tmp_path / "plain", 200, **plain)
+    generate(LTL, tmp_path / "few", 200, **plain, few_symbols=60, num_workers=2)
     assert files_of(tmp_path / "few") == files_of(ltl[0])
     before, after = rows_of(tmp_path / "plain"), ltl[1]
     assert (before["validation"], before["test"]) == (after["validation"], after["test"])
     known = {row["problem"] for row in before["train"]}
     extra = [row for row in after["train"] if row["problem"] not in known]
-    assert len(extra) == len(after["train"]) - len(known) == 200
+    assert len(extra) == len(after["train"]) - len(known) == 60
     assert Counter(row["num_symbols"] > 0 for row in extra).keys() == {True, False}
     assert max(row["num_symbols"] for row in extra) == 1
     assert {row["size"] for row in extra} >= set(range(5, 16))
@@ -471,14 +424,14 @@ def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
 
 @pytest.mark.slow
 def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
-    more = {"sizes": (1, 15), "num_symbols": 3, "few_symbols": 200, "progress": False}
-    more |= {"many_symbols": 100, "up_to_symbols": 6}
-    counts = generate(LTL, tmp_path / "many", 600, **more)
+    more = {"sizes": (1, 15), "num_symbols": 3, "few_symbols": 60, "progress": False}
+    more |= {"many_symbols": 63, "up_to_symbols": 6}
+    counts = generate(LTL, tmp_path / "many", 200, **more)
     before, after = ltl[1], rows_of(tmp_path / "many")
     assert (before["validation"], before["test"]) == (after["validation"], after["test"])
     known = {row["problem"] for row in before["train"]}
     extra = [row for row in after["train"] if row["problem"] not in known]
-    assert len(extra) == counts["train"] - len(known) == 100
+    assert len(extra) == counts["train"] - len(known) == 63
     each = Counter(row["num_symbols"] for row in extra)
     # 9, 7 and 5 sizes have room for so many symbols: at least 2k - 1 tokens.
     assert each.keys() == {4, 5, 6} and each[4] > each[5] > each[6]
@@ -486,7 +439,7 @@ def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
     for row in extra:
         assert split_of(key_of(LTL.canonical(row["problem"]))) == "train"
         assert set(LTL.symbols_of(row["problem"])) == set("abcdef"[: row["num_symbols"]])
-    generate(LTL, tmp_path / "two", 600, **more, num_workers=2)
+    generate(LTL, tmp_path / "two", 200, **more, num_workers=2)
     assert files_of(tmp_path / "two") == files_of(tmp_path / "many")
     assert "`up_to_symbols`" in (tmp_path / "many" / "README.md").read_text()
 
@@ -498,17 +451,6 @@ def test_symbols_that_have_no_room_are_missed_with_a_warning(tmp_path, caplog):
     many = sum(row["num_symbols"] > 2 for row in rows)
     assert counts["train"] == len(rows) and many < 500
     assert f"{500 - many} of 500 rows are missing of many_symbols: " in caplog.text
-
-
-def test_ltl_grid(tmp_path):
-    grid = {"num_symbols": range(5), "sizes": range(1, 13), "per_cell": 4, "progress": False}
-    generate_grid(LTL, tmp_path / "grid", **grid)
-    cells = Counter()
-    for row in rows_of(tmp_path / "grid")["test"]:
-        cells[row["num_symbols"], row["size"]] += 1
-        assert set(LTL.symbols_of(row["problem"])) == set("abcd"[: row["num_symbols"]])
-        assert split_of(key_of(LTL.canonical(row["problem"]))) == "test"
-    assert all(cells[k, 12] == 4 for k in (1, 2, 3, 4)) and any(k == 0 for k, _ in cells)
 
 
 def test_problems_that_are_not_held_out_differ_as_texts(tmp_path):

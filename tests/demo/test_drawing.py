@@ -12,7 +12,7 @@ from hf_alpha.plain_text import printable
 from hf_alpha.solving import Solution
 from hf_alpha.tasks import Problem, Verdict, get_task
 from hf_alpha.tasks.checking import Answer
-from hf_alpha.tasks.explanation import Explanation, Row
+from hf_alpha.tasks.explanation import Explanation, TableRow
 
 TAGS = {"div", "section", "p", "code", "pre", "strong", "details", "summary", "ul", "li"}
 HOSTILE = st.one_of(
@@ -48,7 +48,7 @@ def solved(text: str, verdict: Verdict = Verdict.correct, ended: bool = True) ->
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
 @settings(deadline=None)
 def test_texts_of_others_are_never_markup(problem, answer, name, other):
-    explanation = Explanation((other,), ("1",), (Row(name, (True,)),), 0)
+    explanation = Explanation((other,), ("1",), (TableRow(name, (True,)),), 0)
     task = SimpleNamespace(has_check=True, empty_answer="", explain=lambda *_: explanation)
     solution = solved(answer)
     solution.problem, solution.read_as, solution.found_by = problem, other, other

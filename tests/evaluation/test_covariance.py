@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_tokenizers import NAMES, SUBWORD, byte_level, word_level, word_piece
+from small_tokenizers import NAMES, SUBWORD, byte_level, word_level
 from strategies import make_model
 from transformers import (
     BartConfig,
@@ -74,7 +74,8 @@ def test_hand_computed_values(causal):
     # Always says x. "x": the three renamings x, y, z. Undone, x is x, y, z: |U| = |P| = 3.
     assert score(lambda ids: [X], ["x"], causal=causal).mean == 0
     # Says whether x occurs. "x": yes, no, no. 1 - (2 - 1) / (3 - 1).
-    assert score(lambda ids: [9 if X in ids else 10], ["x"], causal=causal).mean == 0.5
+    occurs = score(lambda ids: [9 if X in ids else 10], ["x"], causal=causal)
+    assert (occurs.mean, occurs.constant, occurs.nameless) == (0.5, 0, 1)
     # "x and y" has 6 renamings; answers the smaller of its symbols: U = {x, y}. 1 - 1 / 5.
     smaller = score(lambda ids: [min(i for i in ids if i < 7)], ["x and y"], causal=causal)
     assert smaller.mean == 1 - 1 / 5
@@ -82,6 +83,10 @@ def test_hand_computed_values(causal):
     # Says the symbol that is absent: the image of z, whatever x and y became.
     absent = score(lambda ids: [min({4, 5, 6} - set(ids))], ["x and y"], causal=causal)
     assert absent.mean == 1
+    # Says the next symbol: y, z, x. The bijections are the identity, (x y) and (x z): y, z, z.
+    following = score(lambda ids: [4 + (ids[0] - 3) % 3], ["x"], causal=causal)
+    assert following.samples[0].renamings == following.samples[0].possible == 3
+    assert following.mean == 1 - 1 / 2
 
 
 def test_a_mask_is_given_even_if_the_tokenizer_makes_none():
@@ -104,14 +109,6 @@ def test_thousands_of_renamings():
         model, tokenizer, [" ".join(names)], names, max_renamings=None, progress=False
     )
     assert [(s.renamings, s.raw, s.distinct) for s in found.samples] == [(5040, 5040, 1)]
-
-
-def test_foreign_symbols_are_undone_by_one_fixed_bijection():
-    # "x" renamed to x, y, z; the model says the next symbol: y, z, x. The bijections are the
-    # identity, (x y) and (x z). Undone: y, z, z.
-    found = score(lambda ids: [4 + (ids[0] - 3) % 3], ["x"])
-    assert found.samples[0].renamings == found.samples[0].possible == 3
-    assert found.mean == 1 - 1 / 2
 
 
 def test_the_mean_is_over_samples_with_two_renamings():
@@ -350,28 +347,6 @@ def test_models_of_which_the_score_is_known(make_tokenizer):
         assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
-def test_an_untrained_model_scores_1_and_the_result_says_why():
-    """Where its score is 1 it is so because the answer is constant."""
-    tokenizer, scores = word_piece(), []
-    for seed in range(3):
-        torch.manual_seed(seed)
-        model = GPT2LMHeadModel(GPT2Config(
-            vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64,
-            bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
-        ))  # fmt: skip
-        problems, names = ["alice sees bob:", "not carol:"], ["alice", "bob", "carol"]
-        found = alpha_covariance(model, tokenizer, problems, names, progress=False)
-        assert [s.raw == 1 for s in found.samples] == [s.score == 1 for s in found.samples]
-        scores += [s.score for s in found.samples]
-    assert 1.0 in scores
-
-
-def test_a_sample_may_lack_names_without_being_constant():
-    # Says whether x occurs, in words that are no names: yes, no, no.
-    found = score(lambda ids: [9 if 4 in ids else 10], ["x"])
-    assert (found.constant, found.nameless, found.mean) == (0, 1, 0.5)
-
-
 def test_results_of_earlier_versions_do_not_say_what_was_constant():
     data = score(lambda ids: [9], ["x"]).to_dict()
     for sample in data["samples"]:
@@ -420,7 +395,7 @@ def test_all_renamings_of_a_problem_have_the_same_room():
 
 
 def test_problems_and_names_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="symbol 'w' is unknown to the tokenizer"):
+    with pytest.raises(ValueError, match="symbol 'w' does not come back"):
         score(lambda ids: ids, ["x"], symbols=["x", "w"])
     with pytest.raises(ValueError, match=r"problem 1, 'x y.': the tokenizer turns 'x y.' into"):
         score(lambda ids: ids, ["x", "x y."])

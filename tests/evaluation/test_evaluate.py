@@ -10,7 +10,7 @@ from datasets import Dataset
 from strategies import make_model
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, TextTokenizer
-from hf_alpha.answer.base import Random, Solver
+from hf_alpha.answer.base import Chain, Random, Search, Solver
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import Report, evaluate, run
 from hf_alpha.evaluation.report import OUTSIDE
@@ -85,16 +85,12 @@ def test_a_rule_that_finds_no_name_in_most_problems_is_named(caplog):
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "beams"),
-    [({}, 3), ({"top_n": 2}, 3), ({"top_n": 4}, 4), ({"num_beams": 1}, 1),
-     ({"num_beams": 1, "top_n": 2}, 2)],
-)  # fmt: skip
-def test_the_search_is_as_wide_as_the_papers_unless_told(settings, beams):
-    model, tokenizer = make_model(), build_tokenizer("propositional", 5)
-    brief = {"max_new_tokens": 2, "progress": False}
-    report = evaluate(model, tokenizer, TASK, make_rows(2), **brief, **settings)
-    assert report.settings["num_beams"] == beams
+def test_the_search_is_as_wide_as_the_papers_unless_told():
+    for settings, beams in [
+        ({}, 3), ({"top_n": 2}, 3), ({"top_n": 4}, 4), ({"num_beams": 1}, 1),
+        ({"num_beams": 1, "top_n": 2}, 2),
+    ]:  # fmt: skip
+        assert Search(**settings).arguments(TASK)["num_beams"] == beams
 
 
 def test_a_random_answer_is_the_same_for_the_same_seed():
@@ -111,7 +107,7 @@ def test_a_random_answer_is_the_same_for_the_same_seed():
                for r in report.records)  # fmt: skip
 
 
-def test_a_solver_is_an_answerer_like_a_model(tmp_path):
+def test_solvers_and_chains_are_answerers_like_models(tmp_path):
     rows = [*make_rows(20), {"problem": "&a!a"}]
     report = run(Solver(), TASK, rows, tmp_path, progress=False)
     assert report == Report.load(tmp_path)
@@ -119,6 +115,17 @@ def test_a_solver_is_an_answerer_like_a_model(tmp_path):
     assert all(record.any_correct for record in found if record.target is not None)
     assert contradiction.answers == () and contradiction.verdicts == ("malformed",)
     assert report.reasons["proved to have no answer"] >= 1
+    chance, seen = Random("chance"), []
+
+    class Rest(Solver):
+        def answer(self, task, problems):
+            seen.extend(problems)
+            return super().answer(task, problems)
+
+    chain = run(Chain("both", [lambda: chance, Rest]), TASK, rows, progress=False)
+    assert [r.any_correct for r in chain.records] == [r.any_correct for r in report.records]
+    alone = run(chance, TASK, rows, progress=False)
+    assert seen == [record.index for record in alone.records if not record.any_correct]
 
 
 def test_files_of_others_are_left_alone(tmp_path):
@@ -153,9 +160,12 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert len(part.read_text().splitlines()) == 8
     part.write_text(part.read_text()[:-20])  # as if killed while writing the eighth
 
-    with pytest.raises(ValueError, match="num_beams = 1, this one has 2: choose another folder"):
+    with pytest.raises(
+        ValueError,
+        match="other settings: num_beams is 1 there and 2 here, ",
+    ):
         evaluate(model, tokenizer, TASK, rows, folder=tmp_path, **{**settings, "num_beams": 2})
-    with pytest.raises(ValueError, match="holds an evaluation with weights"):
+    with pytest.raises(ValueError, match="other settings: weights is"):
         evaluate(make_model(1), tokenizer, TASK, rows, folder=tmp_path, **settings)
 
     second = CountingTask()
@@ -169,19 +179,15 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     finished = CountingTask()
     assert evaluate(model, tokenizer, finished, rows, folder=tmp_path, **settings) == whole
     assert finished.checks == 0
-    with pytest.raises(ValueError, match="holds an evaluation with data"):
+    with pytest.raises(ValueError, match="other settings: data is"):
         evaluate(model, tokenizer, TASK, rows[1:], folder=tmp_path, **settings)
 
     report_file, told = tmp_path / "report.json", json.loads((tmp_path / "report.json").read_text())
-    other = copy.deepcopy(model)
+    other, wider = copy.deepcopy(model), build_tokenizer("propositional", 5)
     other.generation_config.suppress_tokens = [3]
-    renamed = copy.deepcopy(model)
-    renamed.config.symbol_renaming = "first_occurrence"
-    wider = build_tokenizer("propositional", 5)
     wider.name_patterns = {"proposition": "[a-e]"}
-    changed = [("generation", other, tokenizer), ("configuration", renamed, tokenizer)]
-    for key, each, tokens in [*changed, ("tokenizer", model, wider)]:
-        with pytest.raises(ValueError, match=f"holds an evaluation with {key}"):
+    for key, each, tokens in [("generation", other, tokenizer), ("tokenizer", model, wider)]:
+        with pytest.raises(ValueError, match=f"other settings: {key} is"):
             evaluate(each, tokens, TASK, rows, folder=tmp_path, **settings)
         del told["settings"][key]  # as older versions wrote
     report_file.write_text(json.dumps(told))

@@ -1,13 +1,10 @@
-import json
-import statistics
-
 import pytest
 import torch
 from strategies import make_model
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation import evaluate, sensitivity, use_median_draw
-from hf_alpha.evaluation.random_parts import Spread, draw_losses, median_seed, validation_loss
+from hf_alpha.evaluation import use_median_draw
+from hf_alpha.evaluation.random_parts import draw_losses, median_seed
 
 FAST = {"batch_size": 8, "progress": False}
 ROWS = [
@@ -37,24 +34,25 @@ def test_the_loss_is_the_mean_over_tokens(model, tokenizer):
         with torch.no_grad():
             total += float(model(**batch).loss) * batch["labels"].numel()
         count += batch["labels"].numel()
-    for size in (1, 3, 64):
-        loss = validation_loss(model.train(), tokenizer, ROWS, batch_size=size)
-        assert loss == pytest.approx(total / count, rel=1e-5)
-    assert model.training
     unknown = {"problem": "a", "answer": None}
-    assert validation_loss(model, tokenizer, [*ROWS, unknown]) == pytest.approx(total / count)
+    for size in (1, 3, 64):
+        options = {"seeds": (0,), "batch_size": size, "progress": False}
+        losses = draw_losses(model.train(), tokenizer, [*ROWS, unknown], **options)
+        assert losses == {0: pytest.approx(total / count, rel=1e-5)}
+    assert model.training
     with pytest.raises(ValueError, match="no row has an answer"):
-        validation_loss(model, tokenizer, [unknown])
+        draw_losses(model, tokenizer, [unknown], **FAST)
 
 
 def test_the_median_draw_is_used(model, tokenizer):
-    found = use_median_draw(model, tokenizer, ROWS, **FAST)
-    assert list(found.losses) == list(range(10))
-    assert found.losses[found.seed] == sorted(found.losses.values())[5]
-    assert model.config.symbol_seed == found.seed
-    assert validation_loss(model, tokenizer, ROWS) == pytest.approx(found.losses[found.seed])
-    other = use_median_draw(model, tokenizer, ROWS, seeds=(3, 8, 5), **FAST)
-    assert sorted(other.losses.values())[1] == other.losses[other.seed] and other.seed in (3, 8, 5)
+    for seeds in (tuple(range(10)), (3, 8, 5)):
+        losses = use_median_draw(model, tokenizer, ROWS, seeds=seeds, **FAST)
+        chosen = model.config.symbol_seed
+        assert tuple(losses) == seeds
+        assert losses[chosen] == sorted(losses.values())[len(seeds) // 2]
+        assert (
+            draw_losses(model, tokenizer, ROWS, seeds=(chosen,), **FAST)[chosen] == losses[chosen]
+        )
     assert median_seed({4: 1.0, 2: 1.0, 7: 0.5}) == 2
 
 
@@ -67,34 +65,6 @@ def test_losses_leave_the_draw_alone(model, tokenizer):
     assert model.config.symbol_seed == 0
 
 
-def test_sensitivity(model, tokenizer, tmp_path):
-    run = {"seeds": (0, 1, 2, 3), "max_new_tokens": 6, **FAST}
-    spreads = sensitivity(model, tokenizer, "propositional", ROWS, ROWS[:4], folder=tmp_path, **run)
-    assert set(spreads) == {"correct", "exact"}
-    spread = spreads["correct"]
-    for seed, value in spread.values.items():
-        again = make_model(
-            symbol_encoding="dual_part", random_dim=8, adacos=False, logit_scale=5.0,
-            symbol_seed=seed,
-        )  # fmt: skip
-        report = evaluate(again, tokenizer, "propositional", ROWS, max_new_tokens=6, **FAST)
-        assert report.overall.correct == value
-    values = list(spread.values.values())
-    assert (spread.minimum, spread.maximum) == (min(values), max(values))
-    assert spread.mean == pytest.approx(statistics.fmean(values))
-    assert spread.deviation == pytest.approx(statistics.stdev(values))
-    losses = draw_losses(model, tokenizer, ROWS[:4], seeds=(0, 1, 2, 3), **FAST)
-    assert spread.median_rule == spread.values[median_seed(losses)]
-    stored = json.loads((tmp_path / "draws.json").read_text())
-    assert stored["exact"]["mean"] == spreads["exact"].mean
-    assert "4 draws" in str(spread) and "median rule" in str(spread)
-    assert model.config.symbol_seed == 0
-    # A run that was stopped continues: what is there is not made again.
-    (tmp_path / "draw-2" / "report.json").unlink()
-    again = sensitivity(model, tokenizer, "propositional", ROWS, folder=tmp_path, **run)
-    assert again["correct"].values == spread.values and again["correct"].median_rule is None
-
-
 def test_what_cannot_be_drawn(model, tokenizer):
     for encoding in ("learned", "streams"):
         with pytest.raises(ValueError, match="has no random parts"):
@@ -105,4 +75,3 @@ def test_what_cannot_be_drawn(model, tokenizer):
     for seeds in ((), (1, 1)):
         with pytest.raises(ValueError, match="seeds of draws"):
             use_median_draw(model, tokenizer, ROWS, seeds=seeds, **FAST)
-    assert Spread.of({3: 0.5}).deviation is None

@@ -131,7 +131,7 @@ class Nodes:
         return -node
 
 
-class Search:
+class Lassos:
     """The clauses of lassos, step by step.
 
     A block of variables a step: the nodes; where the loop begins, whether it has begun, and
@@ -219,7 +219,7 @@ def search(
         word satisfies the formula, None if no lasso of so many steps does.
     """
     with prepare().Minisat22() as solver:  # the fastest of python-sat's here, by a little
-        lassos = Search(tokens, solver)
+        lassos = Lassos(tokens, solver)
         while max_steps is None or lassos.steps < max_steps:
             lassos.add_step()
             last = lassos.last(lassos.steps - 1)
@@ -231,7 +231,7 @@ def search(
     return None
 
 
-def _shortest_loop(lassos: Search, last: int) -> tuple[list[list[str]], int]:
+def _shortest_loop(lassos: Lassos, last: int) -> tuple[list[list[str]], int]:
     solver, at = lassos.solver, lassos.at
     model = set(solver.get_model())
     loop = next(step for step in range(lassos.steps) if lassos.begins(step) in model)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hf_alpha.tasks.explanation import MAX_COLUMNS, MAX_TOKENS, Explanation, Row, subformulas
+from hf_alpha.tasks.explanation import MAX_COLUMNS, MAX_TOKENS, Explanation, TableRow, subformulas
 from hf_alpha.tasks.problem import Problem
 
 from . import lasso
@@ -54,14 +54,14 @@ _CONCLUSIONS = {
 }
 
 
-def _rows(problem: Problem, leaves: Mapping[str, lasso.Pair], trace: Trace) -> list[Row]:
+def _rows(problem: Problem, leaves: Mapping[str, lasso.Pair], trace: Trace) -> list[TableRow]:
     steps = len(trace.steps)
     words = lasso.shape(steps, trace.loop, 1)
     rows = []
     for label, tokens in subformulas(LTL_OF_SOLVERS, problem.written):
         must, may = words.evaluate(tokens, leaves)
         cells = tuple(_cell(must >> step & 1, may >> step & 1) for step in range(steps))
-        rows.append(Row(label, cells))
+        rows.append(TableRow(label, cells))
     return rows
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from hf_alpha.tasks import sat, truth_table
-from hf_alpha.tasks.explanation import MAX_TOKENS, Explanation, Row, subformulas
+from hf_alpha.tasks.explanation import MAX_TOKENS, Explanation, TableRow, subformulas
 from hf_alpha.tasks.problem import Problem
 
 from .notation import PROPOSITIONAL, Assignment, read_assignment
@@ -34,7 +34,7 @@ def explain(problem: Problem, answer: str) -> Explanation:
     completions = _completions(problem.tokens, given, free)
     columns = [given, *({**given, **completion} for completion in completions)]
     rows = tuple(
-        Row(label, tuple(_value(tokens, values) for values in columns))
+        TableRow(label, tuple(_value(tokens, values) for values in columns))
         for label, tokens in subformulas(PROPOSITIONAL, problem.written)
     )
     notes = _notes(problem.tokens, given, free, rows[-1].cells)

@@ -24,12 +24,12 @@ SHOWN = 200
 """Letters of a text that an error shows."""
 
 
-class Name(str):
+class NameToken(str):
     """A token that is a name, of a class."""
 
     symbol_class: str
 
-    def __new__(cls, text: str, symbol_class: str) -> "Name":
+    def __new__(cls, text: str, symbol_class: str) -> "NameToken":
         self = super().__new__(cls, text)
         self.symbol_class = symbol_class
         return self
@@ -147,7 +147,7 @@ class TextTask(Task):
         return marked
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
-        """Return the words of a text, without spaces; its names are `Name`s.
+        """Return the words of a text, without spaces; its names are `NameToken`s.
 
         Raises:
             ValueError: names are listed in a column of the data, and this text lacks them.
@@ -161,28 +161,30 @@ class TextTask(Task):
         for part, span in parts(text, self.finder.find(text, classes)):
             tokens += [word for word in WORD.findall(part) if not word.isspace()]
             if span is not None:
-                tokens.append(Name(text[span.start : span.stop], span.symbol_class))
+                tokens.append(NameToken(text[span.start : span.stop], span.symbol_class))
         return tokens
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct names among the tokens of `parse`."""
-        return list(dict.fromkeys(token for token in tokens if isinstance(token, Name)))
+        return list(dict.fromkeys(token for token in tokens if isinstance(token, NameToken)))
 
     def needed_symbols(self, problems: Sequence[str]) -> Mapping[str, int]:
         """Return the most names of each class in a problem."""
         largest_counts = dict.fromkeys(self.finder.rules, 0)
         for problem in problems:
             tokens = problem.tokens if isinstance(problem, Problem) else self._split(problem)
-            names = {(token.symbol_class, token) for token in tokens if isinstance(token, Name)}
+            names = {
+                (token.symbol_class, token) for token in tokens if isinstance(token, NameToken)
+            }
             for kind, count in Counter(kind for kind, _ in names).items():
                 largest_counts[kind] = max(largest_counts[kind], count)
         return largest_counts
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the tokens with names numbered by first occurrence: equal up to renaming."""
-        names = dict.fromkeys(token for token in tokens if isinstance(token, Name))
+        names = dict.fromkeys(token for token in tokens if isinstance(token, NameToken))
         number = {name: f"\0{name.symbol_class}{i}" for i, name in enumerate(names)}
-        return " ".join(number[t] if isinstance(t, Name) else t for t in tokens)
+        return " ".join(number[t] if isinstance(t, NameToken) else t for t in tokens)
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:
         """Return the edit distance to the target in words; None without a target.
@@ -199,7 +201,7 @@ class TextTask(Task):
 
     def _classes(self, problem: str) -> dict[str, str]:
         """Return name -> class, of the names of a problem."""
-        names = (token for token in self.read(problem).tokens if isinstance(token, Name))
+        names = (token for token in self.read(problem).tokens if isinstance(token, NameToken))
         return {str(name): name.symbol_class for name in names}
 
     def _called_as(self, target: str, answer: str, classes: Mapping[str, str]) -> str:

@@ -1,0 +1,191 @@
+"""Single files of rows: what is wrong with them is said, with the place."""
+
+import gzip
+import json
+import os
+import textwrap
+
+import own_process
+import pytest
+from row_files import write
+
+from hf_alpha.data.files import _look_through, filling_cache
+from hf_alpha.data.rows import load
+from hf_alpha.modeling.names_in_text import NameFinder
+
+FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})
+ROWS = [{"source": f"add x{n}", "target": "x"} for n in range(3)]
+
+
+def read_pairs(place, **options):
+    return load(place, source="source", target="target", finder=FINDER, **options)
+
+
+BAD_FILES = {
+    "empty.csv": (b"", "empty.csv holds no row"),
+    "empty.jsonl": (b"\n", "empty.jsonl holds no row"),
+    "header.csv": (b"source,target\n", "header.csv holds no row"),
+    "short.csv": (b"source,target\nx,y\nx\n", r"row 1: the column 'target' holds nothing: give"),
+    "long.csv": (b"source,target\nf(x,y),y\n", "header has 2 cells, the first row 3: put a text"),
+    "later.csv": (b"source,target\nx,y\nf(x,y),y\n", r"later.csv cannot be read: .* line 3, saw 3"),
+    "latin.csv": ("source,target\nx,y\né,y\n".encode("latin-1"),
+                  "latin.csv, line 3: byte 0xe9 at 18 of the file is no UTF-8: .*: latin-1`"),
+    "latin.jsonl": ('{"source": "x", "target": "é"}'.encode("latin-1"),
+                    "latin.jsonl, line 1: byte 0xe9 at 27 of the file is no UTF-8"),
+    "latin.csv.gz": (gzip.compress("source,target\nx,é\n".encode("latin-1")), "line 2: byte 0xe9"),
+    "utf-16.csv": ("source,target\nx,y\n".encode("utf-16"), "line 1: .*such as `encoding: utf-16`"),
+    "broken.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "x", "tar\n',
+                     "broken.jsonl, line 2 is no JSON: .*: give an object in each line"),
+    "words.jsonl": (b"hello\n", "words.jsonl, line 1 is no JSON"),
+    "null.jsonl": (b'{"source": "x", "target": "y"}\n{"source": null, "target": "y"}',
+                   "null.jsonl, row 1: the column 'source' holds nothing: give a text"),
+    "space.csv": (b"source,target\nx, \n", "space.csv, row 0: the column 'target' holds ' ': give"),
+    "number.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "x", "target": 5}',
+                     "number.jsonl, row 1: the column 'target' holds 5, which is no text"),
+    "damaged.parquet": (b"PAR1 no PAR1", "damaged.parquet cannot be read: "),
+    "text.txt": (b"x\ny\n", r"text.txt is of no kind .*\.csv, .*; plain text has no columns"),
+    "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",
+                  "twice.csv has the column 'source' more than once: rename all but the one to be"),
+    "twice.jsonl": (b'{"source": "x", "target": "y", "source": "z"}', "twice.jsonl.* twice"),
+    "quote.csv": (b'source,target\nx,y\nx,"y\n', "quote.csv cannot be read: .* EOF inside string"),
+    "cut.csv.gz": (gzip.compress(b"source,target\nx,y\n" * 9)[:-20], "cut.csv.gz cannot be read: "),
+    "cut.jsonl.gz": (gzip.compress(b"{}")[:-5], "cut.jsonl.gz cannot be read: "),
+    "plain.jsonl.gz": (b"{}", "plain.jsonl.gz cannot be read: Not a gzipped file"),
+    "deep.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "\\"", "n": ' + b"[" * 100_000,
+                   "deep.jsonl, line 2 is no JSON: maximum recursion depth exceeded"),
+    "deep.json": (b'[{"source": "x", "target": "y", "n": \n' + b"[\n" * 100_000, "deep.json"),
+    "digits.jsonl": (b'{"source": "x", "target": ' + b"9" * 5000 + b"}", "digits.jsonl"),
+    "numbers.json": (b"[1, 2]", "numbers.json"),
+    "table.xlsx": (b"x\ny\n", r"table.xlsx is of no kind that rows are read from: give one of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_are_named_with_the_place(name, tmp_path):
+    content, message = BAD_FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_pairs(tmp_path / name)
+    with pytest.raises(ValueError, match=name):
+        list(read_pairs(tmp_path / name, streaming=True))
+
+
+def test_brackets_in_texts_are_not_deep(tmp_path):
+    """Nor are many rows, or what an escaped quotation mark or backslash stands before."""
+    texts = ["[" * 500, '"[' * 500, "\\" * 3 + '"[' * 500, "[" * 500 + "\\"]
+    rows = [{"source": text, "target": "x", "n": [{"m": []}]} for text in texts * 200]
+    for name in ("a.jsonl", "a.json"):
+        assert read_pairs(write(tmp_path / name, rows))["problem"] == texts * 200
+    # A text over several parts of a file; and one without an end, which ends with its line.
+    (file := tmp_path / "long.jsonl").write_text(json.dumps({"source": "[" * (3 << 20)}))
+    _look_through(file, None)
+    file.write_text('{"source": "x\n' + "[" * 101)
+    with pytest.raises(ValueError, match=r"long\.jsonl: lists and .* nested more than 100"):
+        _look_through(file, None)
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+def test_later_rows_are_checked_too(end, tmp_path):
+    rows = [{"source": "x", "target": "x"}] * 1500 + [{"source": "x", "target": ""}]
+    place = write(tmp_path / f"a.{end}", rows)
+    for streaming in (False, True):
+        with pytest.raises(ValueError, match=r"row 1500: the column 'target' holds nothing"):
+            list(read_pairs(place, streaming=streaming))
+    if end == "csv":
+        with pytest.raises(ValueError, match="no encoding 'klingon': give one such as latin-1"):
+            read_pairs(place, encoding="klingon")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_texts_that_look_like_dates_stay_texts(tmp_path, streaming):
+    dates = [{"source": "2010-05-01", "target": "2010-05-01 10:00", "n": n} for n in range(3)]
+    words = [{"source": "May", "target": "none", "n": 3}]
+    (tmp_path / "list.json").write_text(json.dumps(dates, indent=1))
+    places = [tmp_path / "list.json"]
+    places += [write(tmp_path / name, dates) for name in ("a.jsonl", "a.jsonl.gz", "a.csv")]
+    places += [
+        write(tmp_path / "b.jsonl", dates + words),
+        write(tmp_path / "c.jsonl", words + dates),
+    ]
+    places += [write(tmp_path / "d.jsonl", dates, "utf-16")]
+    (tmp_path / "two").mkdir()
+    places += [write(tmp_path / "two" / "1.jsonl", words).parent]
+    write(tmp_path / "two" / "2.jsonl", dates)
+    for place in places:
+        encoding = "utf-16" if place.name == "d.jsonl" else None
+        found = read_pairs(place, streaming=streaming, encoding=encoding)
+        texts = {(row["problem"], row["answer"]) for row in found.with_format(None)}
+        more = {("May", "none")} if place.name in ("b.jsonl", "c.jsonl", "two") else set()
+        assert texts == {("2010-05-01", "2010-05-01 10:00")} | more, place
+    (tmp_path / "splits").mkdir()
+    for split, rows in (("train", words), ("test", dates)):
+        write(tmp_path / "splits" / f"{split}.jsonl", rows)
+    found = read_pairs(tmp_path / "splits", split="test", streaming=streaming)
+    assert next(iter(found.with_format(None)))["problem"] == "2010-05-01"
+
+
+@pytest.mark.parametrize("end", [".jsonl", ".parquet"])
+def test_all_files_of_a_folder_count_or_none(tmp_path, end):
+    """`datasets` leaves files out whose names say no split, if those of others do."""
+    write(tmp_path / f"part1{end}", ROWS)
+    write(tmp_path / f"part2{end}", ROWS)
+    for hidden in (".cache", "__old"):
+        (tmp_path / hidden).mkdir()
+        write(tmp_path / hidden / f"train{end}", ROWS)
+    (tmp_path / "config.json").write_text("{}")
+    assert len(read_pairs(tmp_path)) == 2 * len(ROWS)
+    write(tmp_path / f"part3-test{end}", ROWS)
+    with pytest.raises(ValueError, match=rf"split part1{end} is: .* part3-test{end} \(test\)"):
+        read_pairs(tmp_path)
+    header = f"---\nconfigs:\n- config_name: default\n  data_files: part1{end}\n---\n"
+    (tmp_path / "README.md").write_text(header)
+    assert len(read_pairs(tmp_path)) == len(ROWS)
+
+
+SCRIPT = """
+import json, resource, signal, sys
+from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.data.collate import tokenize
+from hf_alpha.data.rows import load
+
+rows = load("rows.jsonl")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+for read in (lambda: tokenize(rows, build_tokenizer("propositional")), lambda: load("more.jsonl")):
+    try:
+        read()
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_named_while_data_is_read(tmp_path):
+    row = json.dumps({"problem": "& a b", "answer": "a1b1"}) + "\n"
+    for name, count in [("rows", 2000), ("more", 3000)]:
+        (tmp_path / f"{name}.jsonl").write_text(count * row)
+    cache = tmp_path / "cache"
+    env = {**os.environ, "HF_DATASETS_CACHE": str(cache)}
+    done = own_process.run("-c", textwrap.dedent(SCRIPT), env=env, cwd=tmp_path)
+    said = done.stdout.splitlines()
+    assert len(said) == 2, (done.stdout, done.stderr[-2000:])
+    for line in said:
+        assert f"CacheFullError the cache of datasets, {cache}, has no room for a copy" in line
+        assert "File too large; free some space, or name another folder in the env" in line
+
+
+def test_other_errors_pass():
+    for error in (FileNotFoundError(2, "no file", "some"), ValueError("row 3")):
+        with pytest.raises(type(error)) as raised, filling_cache():
+            raise error
+        assert raised.value is error
+
+
+def test_an_error_that_is_its_own_cause_passes():
+    """As one is that was taken out of another, of which it is the cause, and raised again."""
+    cause = ValueError("row 3")
+    with pytest.raises(ValueError, match="row 3"), filling_cache():
+        try:
+            raise RuntimeError("generation") from cause
+        except RuntimeError as error:
+            raise error.__cause__ from None

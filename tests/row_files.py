@@ -1,0 +1,26 @@
+"""Rows written as files of all kinds."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+from datasets import Dataset
+
+
+def write(path: Path, rows: list[dict], encoding: str = "utf-8") -> Path:
+    """Write rows as the file's name says: *.csv, *.tsv, *.json, *.jsonl, with .gz, or *.parquet."""
+    if ".parquet" in path.name:
+        Dataset.from_list(rows).to_parquet(path)
+        return path
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt", encoding=encoding, newline="") as file:
+        if ".json" in path.name:
+            text = [json.dumps(row, ensure_ascii=False) for row in rows]
+            file.write(f"[{', '.join(text)}]" if ".jsonl" not in path.name else "\n".join(text))
+        else:
+            tab = "excel-tab" if ".tsv" in path.name else "excel"
+            writer = csv.DictWriter(file, list(rows[0]), dialect=tab)
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
