@@ -8,7 +8,6 @@ Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
 
 import os
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -330,83 +329,6 @@ def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None
             )
 
 
-SMALL = 1 << 28  # bytes about which nothing is asked
-
-
-def check_memory(num_bytes: int, device: torch.device, what: str, way_out: str) -> None:
-    """Raise a ValueError if a device has no memory for so many bytes.
-
-    Args:
-        num_bytes: a lower bound is best: what would fit is then never refused.
-        what: takes them, in the plural.
-        way_out: what else helps, beside less input.
-    """
-    if num_bytes < SMALL or (free := free_memory(device)) is None or num_bytes <= free:
-        return
-    raise ValueError(
-        f"{what} need {num_bytes / 2**30:.1f} GiB or more, and {free / 2**30:.1f} GiB are free: "
-        f"make the batch or the sequences smaller{way_out}"
-    )
-
-
-def free_memory(device: torch.device) -> int | None:
-    """Returns the bytes that are free on a device; None if unknown."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return free + unused
-    if device.type != "cpu":
-        return None
-    lines = _lines(Path("/proc/meminfo"))
-    available = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
-    return min(available + group_memory(_lines(Path("/proc/self/cgroup"))), default=None)
-
-
-GROUPS = {  # controller: folder, limit, use, what the names of sums begin with in memory.stat
-    "": (".", "memory.max", "memory.current", ""),
-    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-}
-
-
-def group_memory(lines: list[str], root: Path = Path("/sys/fs/cgroup")) -> list[int]:
-    """Returns the bytes that control groups, and so containers, leave to a process.
-
-    A group is limited by those above it, too. In a container, the name may be that outside of it:
-    then only the root is found, which is the container's own group.
-
-    Args:
-        lines: of /proc/self/cgroup.
-        root: where the groups are.
-    """
-    room_of_groups = []
-    for line in lines:
-        _, controllers, name = line.split(":", 2)
-        for controller in GROUPS.keys() & set(controllers.split(",")):
-            folder, *names = GROUPS[controller]
-            own = root / folder / name.lstrip("/")
-            room_of_groups += [
-                num_bytes for group in (own, *own.parents) for num_bytes in _left(group, *names)
-            ]
-    return room_of_groups
-
-
-def _left(group: Path, limit: str, use: str, prefix: str) -> list[int]:
-    """Returns what is left of a limit, if there is one; the cache of files gives way."""
-    limits = [int(line) for line in _lines(group / limit) if line.isdecimal()]
-    used = sum(int(line) for line in _lines(group / use))
-    sums = dict(line.split() for line in _lines(group / "memory.stat"))
-    cached = sum(int(sums.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
-    return [size - used + cached for size in limits]
-
-
-def _lines(path: Path) -> list[str]:
-    """Returns the lines of a file; none where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-
-
 __all__ = [
     "IGNORE",
     "can_look",
@@ -419,7 +341,6 @@ __all__ = [
     "check_label_shape",
     "check_labels",
     "check_mask",
-    "check_memory",
     "check_multi_labels",
     "check_position_shape",
     "check_positions",
@@ -429,8 +350,6 @@ __all__ = [
     "check_symbols",
     "check_told_apart",
     "check_types",
-    "free_memory",
-    "group_memory",
     "is_recorded",
     "refuse_positions",
     "refuse_unknown",

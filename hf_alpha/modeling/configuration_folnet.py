@@ -317,29 +317,6 @@ class FolnetConfig(SymbolModelConfig):
         """The width of unary kernels and premises, H * S."""
         return self.num_attention_heads * self.head_size
 
-    def numbers_per_pair(self, layers: int, keeps: str, autocast: bool) -> int:
-        """Returns how many numbers a stack holds at a time for each pair of positions, or fewer.
-
-        Args:
-            layers: that deduce binary atoms.
-            keeps: for gradients, of each layer: `"all"`, its `"inputs"` (gradient checkpointing),
-                or `"nothing"`.
-            autocast: then what is deduced takes half the room.
-        """
-        wide, written = self.binary_hidden_size, len(self.binary_operators)
-        if layers < 1:
-            return wide
-        heads = self.num_attention_heads * len(self.unary_operators + self.binary_operators)
-        channels = wide * ("t" in self.binary_operators and self.trans_channels == "binary")
-        if keeps == "nothing":  # what operators deduce is added up, one after the other
-            deduced = ((written > 0) + 2 * (written > 1)) * wide + heads + channels
-            return 2 * wide + (deduced // 2 if autocast else deduced)
-        heads += 2 * channels
-        at_work = (3 + 2 * self.boolean_cascade + written) * wide + heads
-        norms = 2 + (1 + bool(written)) * self.boolean_cascade  # and what goes into them
-        numbers_per_layer = {"all": norms * wide + heads, "inputs": wide}
-        return at_work + (layers - 1) * numbers_per_layer[keeps]
-
     @property
     def size_text(self) -> str:
         """The sizes that a model card gives."""

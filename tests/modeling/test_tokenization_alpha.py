@@ -2,13 +2,10 @@
 
 import copy
 import json
-import os
 import pickle
-import shutil
 import string
 from pathlib import Path
 
-import own_process
 import pytest
 import torch
 from hypothesis import given, settings
@@ -246,16 +243,6 @@ def test_decoding_without_grammar_is_read_back(tokenizer: AlphaTokenizer, data) 
     assert tokenizer.decode(tokenizer(plain)["input_ids"]) == plain
 
 
-def test_one_spelling_whatever_the_lengths_of_names() -> None:
-    for text in ("y + x", "v1 + x", "x", "a <> 0 + b"):
-        batch = WORDS(text)
-        assert WORDS.decode(batch["input_ids"], names=batch.names) == text
-    assert WORDS("y+x") == WORDS("y + x")
-    for text in ("abca", "left right left", "ab xy"):
-        batch = STRINGS(text)
-        assert STRINGS.decode(batch["input_ids"], names=batch.names) == text
-
-
 @given(WITH_GRAMMAR, st.data())
 def test_decoding_with_a_grammar_is_read_back(tokenizer: AlphaTokenizer, data) -> None:
     """Formulas, and answers as any tokens; a name may be quoted or look like tokens."""
@@ -401,12 +388,6 @@ def test_encode_pair_is_the_call_without_its_comfort(row: tuple[list[str], list[
     assert features == full
 
 
-def test_ten_thousand_operators_deep() -> None:
-    features = TOKENIZER("!" * 10_000 + "a")
-    assert len(features["input_ids"]) == 10_002
-    assert max(features["tree_paths"]) < 2**63
-
-
 # Bad input
 
 
@@ -449,15 +430,6 @@ def test_decoding_errors() -> None:
         TOKENIZER.batch_decode([[10], [10], [10]], names=[{}, {}])
 
 
-def test_contradictory_arguments() -> None:
-    with pytest.raises(ValueError, match=r"do not cover the ids of the symbols, 10 to 11"):
-        AlphaTokenizer(base_tokens=BASE, symbol_tokens="ab", symbol_ranges={"p": [[10, 11]]})
-    with pytest.raises(ValueError, match="twice in the vocabulary: a"):
-        AlphaTokenizer(base_tokens=BASE, symbol_tokens="aa", symbol_ranges={"p": [[10, 12]]})
-    with pytest.raises(ValueError, match=r"lack tokens of the grammar: = \^"):
-        AlphaTokenizer(base_tokens=BASE[:5], grammar=PROPOSITIONAL)
-
-
 # Saving and loading
 
 
@@ -468,43 +440,6 @@ def test_committed_folder_is_current(tmp_path: Path, task: str) -> None:
     built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     files = [path for path in (COMMITTED / task).iterdir() if path.is_file()]
     assert built == {path.name: path.read_bytes() for path in files}
-
-
-LOAD = """
-import sys
-sys.modules["hf_alpha"] = None  # as if it were not installed
-from transformers import AutoTokenizer
-for folder, out in zip(sys.argv[1:], sys.argv[2:]):
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    batch = tokenizer(["& request ! grant", "&f!b"], return_tensors="pt", padding=True)
-    print(tokenizer.batch_decode(batch["input_ids"], names=batch.names))
-    print(tokenizer.symbol_ranges, tokenizer.name_patterns)
-    tokenizer.save_pretrained(out)
-"""
-
-
-def test_fresh_process_without_the_package(tmp_path: Path) -> None:
-    """Load a copy, save it, load that: the same bytes and the same behaviour."""
-    tokenizer = make(
-        symbol_classes={"proposition": 5, "function": 2}, name_patterns={"function": "f.*"}
-    )
-    tokenizer.extend_symbols({"proposition": 3})
-    tokenizer.save_pretrained(tmp_path / "first")
-    shutil.copytree(tmp_path / "first", tmp_path / "copy")
-    (tmp_path / "elsewhere").mkdir()
-    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    told = [LOAD, *(tmp_path / name for name in ("copy", "second", "third"))]
-    result = own_process.run("-I", "-c", *told, cwd=tmp_path / "elsewhere", env=environment)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == 2 * [
-        "['& request ! grant', '&f!b']",
-        f"{tokenizer.symbol_ranges} {tokenizer.name_patterns}",
-    ]
-    for out in ("second", "third"):
-        saved = {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()}
-        assert saved == {p.name: p.read_bytes() for p in (tmp_path / "first").iterdir()}
-    config = json.loads((tmp_path / "third" / "tokenizer_config.json").read_text())
-    assert config["auto_map"] == {"AutoTokenizer": ["tokenization_alpha.AlphaTokenizer", None]}
 
 
 def test_loading_with_the_package_needs_no_trust(tmp_path: Path) -> None:
@@ -563,6 +498,7 @@ def text_in(name: str, text: str | bytes):
         (grammar_with(glued=3), "`glued` of a grammar is a string, not 3"),
         (grammar_with(refused=[]), "`refused` of a grammar maps signs to advice"),
         (config_with(base_tokens=3), "`base_tokens` is 3: give tokens"),
+        (config_with(base_tokens=BASE[:5]), r"lack tokens of the grammar: = \^"),
         (config_with(base_tokens=[1, 2]), r"`base_tokens` is \[1, 2\]"),
         (config_with(symbol_tokens=None), "`symbol_tokens` is None"),
         (config_with(symbol_tokens=[["a"]]), "`symbol_tokens` is"),

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import pickle
 import random
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import own_process
 import pandas as pd
 import pytest
 import torch
@@ -735,18 +733,6 @@ def test_single_and_empty_texts() -> None:
 # Saving, copies
 
 
-LOAD = """
-import json, sys
-sys.modules["hf_alpha"] = None  # as if it were not installed
-from transformers import AutoTokenizer
-folder, again, *texts = sys.argv[1:]
-for place in (folder, again):
-    tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=True)
-    batch = tokenizer(texts)
-    text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
-    tokenizer.save_pretrained(again)
-    print(json.dumps([batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]))
-"""
 TWO = {"variable": {"pattern": "[xyz]", "count": 4}, "function": {"tokens": ["f", "New York"]}}
 
 
@@ -778,19 +764,6 @@ def test_loading_adds_no_tokens(tmp_path) -> None:
         with pytest.raises(ValueError, match=r"cannot add token '<(zz|more)>'"):
             AutoTokenizer.from_pretrained(tmp_path, **more)
     assert AutoTokenizer.from_pretrained(tmp_path, eos_token="<pad>").eos_token == "<pad>"
-
-
-def test_fresh_process_without_the_package(tmp_path) -> None:
-    tokenizer = TextTokenizer.from_texts(TEXTS, TWO)
-    tokenizer.save_pretrained(tmp_path / "one")
-    batch = tokenizer(TEXTS[:2])
-    text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
-    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    told = [LOAD, tmp_path / "one", tmp_path / "two", *TEXTS[:2]]
-    result = own_process.run("-I", "-c", *told, cwd=tmp_path, env=environment)
-    assert result.returncode == 0, result.stderr
-    expected = [batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]
-    assert [json.loads(line) for line in result.stdout.splitlines()[-2:]] == [expected, expected]
 
 
 def test_hash_is_that_of_its_settings() -> None:
