@@ -10,11 +10,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.image import imread
 
 from hf_alpha import CanonicalNames
 from hf_alpha.recipe import read_recipe
@@ -67,6 +65,16 @@ SLOW = {
     "--steps=4 --every=2 --samples=2 --sizes=1-5 --symbols=1-2 --change "
     "data.generate.num_samples=500 --change data.path=data --change training.warmup_steps=1 "
     "--change model.d_model=16 --change training.logging_steps=2",
+    "encodings": "--only=learned,dual_part,converted,relational-converted --seeds=0,1 --steps=2 "
+    "--tuning-steps=1 --symbols=1-4 --sizes=1-7 --samples=3 --covariance=1 --draws=2 --change "
+    "data.generate.num_samples=300 --change data.path=data --change training.eval_strategy=no "
+    "--change training.per_device_train_batch_size=8 --change training.save_strategy=no --change "
+    "model.d_model=40 --change model.encoder_layers=1 --change model.decoder_layers=1",
+    "names_benchmark": "--hosts=gpt2,t5 --suites=people --pairs=40 --tokens=300 --width=16 "
+    "--batch=4 --steps=2 --tuning-steps=1 --questions=2 --namings=1 --runs=runs",
+    "new_names": "--task=anf --host=llama --seeds=0 --steps=2 --rows=40 --tests=1 --runs=runs "
+    "--ways=learned,renamed,canonical --change=training.per_device_train_batch_size=2 "
+    "--change=model.backbone_config.hidden_size=16",
 }
 
 
@@ -134,39 +142,6 @@ def test_the_guide_shows_the_results_of_encodings(name):
     lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
     assert len(lines) >= 5
     assert not [line for line in lines if line not in guide]
-
-
-@pytest.mark.slow
-def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
-    encodings = load("encodings")
-    monkeypatch.chdir(tmp_path)
-    models = "learned,dual_part,converted,relational-converted"
-    tiny = [f"--only={models}", "--seeds=0,1", "--steps=2", "--tuning-steps=1"]
-    tiny += ["--symbols=1-4", "--sizes=1-7", "--samples=3", "--covariance=1", "--draws=2"]
-    for change in (
-        *("data.generate.num_samples=300", "data.path=data", "training.eval_strategy=no"),
-        *("training.per_device_train_batch_size=8", "training.save_strategy=no"),
-        *("model.d_model=40", "model.encoder_layers=1", "model.decoder_layers=1"),
-    ):
-        tiny += ["--change", change]
-    encodings.main([*tiny, f"--out={tmp_path}/result"])
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
-    labels = ["vanilla", "dual_part", "vanilla to streams", "vanilla to relational"]
-    labels += ["random assignment"]
-    assert [line[0].removeprefix("| ") for line in lines[2:7]] == labels
-    assert all(len(line) == 9 for line in lines[:7])
-    assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
-    assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
-    assert len(lines[7:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
-    stored = json.loads((tmp_path / "result.json").read_text())["data"]
-    assert len(stored["models"]["dual_part"]["correct"]) == 2
-    encodings.make_figure(stored["models"], [1, 2, 3, 4]).savefig(tmp_path / "again.png")
-    assert np.array_equal(imread(tmp_path / "result.png"), imread(tmp_path / "again.png"))
-    # What is trained is not trained again.
-    weights = tmp_path / "runs/comparison/learned-0/model.safetensors"
-    before = weights.stat().st_mtime_ns
-    encodings.main([*tiny, "--draws=0"])
-    assert weights.stat().st_mtime_ns == before
 
 
 @pytest.fixture
@@ -575,55 +550,6 @@ def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
 
 
 NEW_NAMES = load("new_names")
-
-
-@pytest.mark.slow
-def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
-    script = load("names_benchmark")
-    argv = ["--hosts=gpt2,t5", "--suites=people", "--pairs=40", "--tokens=300", "--width=16"]
-    argv += ["--batch=4", "--steps=2", "--tuning-steps=1", "--questions=2", "--namings=1"]
-    argv += [f"--runs={tmp_path / 'runs'}", f"--out={tmp_path / 'out'}"]
-    script.main(argv)
-    found = json.loads((tmp_path / "out.json").read_text())["data"]
-    names = ["gpt2", "gpt2-relational", "t5", "t5-relational"]
-    assert list(found["scores"]) == list(found["parameters"]) == names
-    for name in names:
-        changed = found["scores"][name]["all"]["changed"]
-        assert changed == 0 or not name.endswith("relational")
-    row = json.loads((tmp_path / "runs" / "train.jsonl").read_text().splitlines()[0])
-    assert all(name in row["source"] for name in row["names"])
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| `")]
-    assert [line.split(" | ")[:2] for line in table] == [
-        [f"| `{name}`", suite] for name in names for suite in ("people", "all")
-    ]
-    script.main(argv)  # all is there
-    assert "processor seconds" not in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch, tmp_path):
-    tiny = [
-        *("--task=anf", "--host=llama", "--seeds=0", "--steps=2", "--rows=40", "--tests=1"),
-        *(f"--runs={tmp_path}", "--change=training.per_device_train_batch_size=2"),
-        *("--change=model.backbone_config.hidden_size=16", "--change=training.disable_tqdm=true"),
-    ]
-    argv = [*tiny, "--ways=learned,renamed,canonical", f"--out={tmp_path / 'out'}"]
-    NEW_NAMES.main(argv)
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    ways = ["learned", "renamed", "canonical"]
-    sets = ["names seen", "names never seen"]
-    assert [line.split(" | ")[0] for line in lines[2:]] == [
-        f"| {w}, {s}" for w in ways for s in sets
-    ]
-    assert lines[0] == "| right, %; names: | 2 | 3 | 4 | 5 | 6 | 7 | 8 | all |"
-    results = json.loads((tmp_path / "out.json").read_text())["data"]
-    assert {
-        len(right) for parts in results.values() for seeds in parts.values() for right in seeds
-    } == {7}
-    # Trained and tested once.
-    monkeypatch.setattr(NEW_NAMES, "generate_answers", None)
-    NEW_NAMES.main([*tiny, "--ways=renamed"])
-    assert lines[4] in capsys.readouterr().out
 
 
 @pytest.mark.slow
