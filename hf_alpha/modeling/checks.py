@@ -8,11 +8,14 @@ Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, EncoderDecoderCache
+
+from .choices import refuse
 
 DEBUG = "HF_ALPHA_DEBUG"
 IGNORE = -100
@@ -32,15 +35,22 @@ def can_look(x: torch.Tensor) -> bool:
 
 def check_dimensions(ids: torch.Tensor | None, dimensions: int, name: str = "input_ids") -> None:
     """Raise a ValueError if there are no ids, or not with so many dimensions, 2 or 3."""
-    if ids is None:
-        raise ValueError(f"{name} are missing")
-    shape_text = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
-    if ids.dim() != dimensions:
-        raise ValueError(f"{name} are {tuple(ids.shape)}: give {shape_text}")
-    if 0 in ids.shape:
-        raise ValueError(
-            f"{name} are {tuple(ids.shape)}, without a token: give {shape_text}, 1 or more of each"
-        )
+    shape, text = () if ids is None else tuple(ids.shape), "(samples, length)"
+    text = text if dimensions == 2 else "(samples, choices, length)"
+    refuse(ids is None, f"{name} are missing")
+    refuse(len(shape) != dimensions, f"{name} are {shape}: give {text}")
+    refuse(0 in shape, f"{name} are {shape}, without a token: give {text}, 1 or more of each")
+
+
+def refuse_places(outside: torch.Tensor, fault: Callable[[tuple[int, ...]], str]) -> None:
+    """Raise a ValueError about the first place of a tensor that is True, if there is one.
+
+    Args:
+        outside: of bools.
+        fault: what is wrong, by the place.
+    """
+    if outside.any():
+        raise ValueError(fault(tuple(outside.nonzero()[0].tolist())))
 
 
 def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
@@ -72,12 +82,13 @@ def check_symbols(
     unlisted_BL = config.vocabulary.is_symbol(ids_BL) & (stream_BL < 0)
     if mask_BL is not None:
         unlisted_BL &= mask_BL > 0
-    if unlisted_BL.any():
-        row, position = unlisted_BL.nonzero()[0].tolist()
-        raise ValueError(
-            f"stream_ids lack symbol {int(ids_BL[row, position])} at position {position} of row "
-            f"{row}: pass the stream_ids that the tokenizer made for these input_ids, or none"
-        )
+    refuse_places(
+        unlisted_BL,
+        lambda place: (
+            f"stream_ids lack symbol {int(ids_BL[place])} at position {place[1]} of row "
+            f"{place[0]}: pass the stream_ids that the tokenizer made for these input_ids, or none"
+        ),
+    )
 
 
 def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
@@ -91,20 +102,21 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         return
     labelled_BT = labels_BT != IGNORE
     outside = labelled_BT & ((labels_BT < 0) | (labels_BT >= usable_BV.shape[1]))
-    if outside.any():
-        row, position = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"label {int(labels_BT[row, position])} at position {position} of row {row} is outside "
+    refuse_places(
+        outside,
+        lambda place: (
+            f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is outside "
             f"the model's vocabulary of {usable_BV.shape[1]}; mark what needs no loss with {IGNORE}"
-        )
-    impossible_BT = labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0))
-    if impossible_BT.any():
-        row, position = impossible_BT.nonzero()[0].tolist()
-        raise ValueError(
-            f"label {int(labels_BT[row, position])} at position {position} of row {row} is a "
-            "symbol that the input of that row lacks, and this model can only answer with those "
-            "it has: leave the sample out, or correct its target"
-        )
+        ),
+    )
+    refuse_places(
+        labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0)),
+        lambda place: (
+            f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is a symbol "
+            "that the input of that row lacks, and this model can only answer with those it has: "
+            "leave the sample out, or correct its target"
+        ),
+    )
 
 
 def check_label_rows(
@@ -118,13 +130,12 @@ def check_label_rows(
     if labels_BT is None:
         return
     rows = labels_BT.shape[0] if labels_BT.dim() else 0
-    if rows != samples:
-        raise ValueError(f"labels has {rows} rows for {samples} inputs")
-    if length is not None and labels_BT.shape != (samples, length):
-        raise ValueError(
-            f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
-            "give a label for each token, -100 where no loss is wanted"
-        )
+    refuse(rows != samples, f"labels has {rows} rows for {samples} inputs")
+    refuse(
+        length is not None and labels_BT.shape != (samples, length),
+        f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
+        "give a label for each token, -100 where no loss is wanted",
+    )
 
 
 def check_label_shape(
@@ -257,26 +268,26 @@ def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -
     """Raise a ValueError for a class outside of the model's; -100 is no class."""
     if not can_look(labels):
         return
-    outside = (labels != IGNORE) & ((labels < 0) | (labels >= num_labels))
-    if outside.any():
-        place = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"{name}{place} is {labels[tuple(place)].item()}, but the model has {num_labels} "
-            f"classes, 0 to {num_labels - 1}"
-        )
+    refuse_places(
+        (labels != IGNORE) & ((labels < 0) | (labels >= num_labels)),
+        lambda place: (
+            f"{name}{[*place]} is {labels[place].item()}, but the model has {num_labels} classes, "
+            f"0 to {num_labels - 1}"
+        ),
+    )
 
 
 def check_multi_labels(labels: torch.Tensor) -> None:
     """Raise a ValueError for a label of one of several classes that does not lie in [0, 1]."""
     if not can_look(labels):
         return
-    outside = ~((labels >= 0) & (labels <= 1))
-    if outside.any():
-        place = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"labels{place} is {labels[tuple(place)].item()}: in multi_label_classification, give "
-            "1 for each class that a sample has and 0 for the others"
-        )
+    refuse_places(
+        ~((labels >= 0) & (labels <= 1)),
+        lambda place: (
+            f"labels{[*place]} is {labels[place].item()}: in multi_label_classification, give 1 "
+            "for each class that a sample has and 0 for the others"
+        ),
+    )
 
 
 def check_mask(mask: torch.Tensor | None, rows: int, length: int) -> None:

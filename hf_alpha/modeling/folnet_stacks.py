@@ -50,6 +50,11 @@ class FolnetPreTrainedModel(SymbolModel):
     _can_compile_fullgraph = True
     folnet: Any  # the FolnetModel beneath a head
 
+    def _encode(self, input_ids: torch.Tensor | None, *inputs: Any, **more: Any) -> Any:
+        """Returns the output of the model beneath a head, with binary atoms only if asked for."""
+        more = {"output_binary_states": False, "return_dict": True, **more}
+        return self.folnet(input_ids, *inputs, **more)
+
 
 class FolnetStack(FolnetPreTrainedModel):
     """Base atoms, layers and last norms, which encoder and decoder have alike.

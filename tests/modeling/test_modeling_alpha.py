@@ -3,7 +3,6 @@
 What it promises as every family does is in tests/families.
 """
 
-import re
 from pathlib import Path
 
 import pytest
@@ -82,31 +81,6 @@ def test_parameter_counts_of_table_6(task, components, parameters):
     with torch.device("meta"):
         model = AlphaForConditionalGeneration(config)
     assert model.num_parameters() == parameters
-
-
-def test_parameter_names_follow_bart():
-    names = {
-        name
-        for name, _ in make_model(cross_attention=["per_stream", "aggregated"]).named_parameters()
-    }
-    layer = "model.encoder.layers.0."
-    projections = [f"{p}_proj.{k}" for p in "qkv" for k in ("weight", "bias")]
-    projections += ["out_proj.weight", "out_proj.bias"]
-    rest = [f"{n}.{k}" for n in ("fc1", "fc2", "final_layer_norm") for k in ("weight", "bias")]
-
-    def expected(prefix, blocks):
-        own = [f"{b}.{p}" for b in blocks for p in projections]
-        norms = [f"{b}_layer_norm.{k}" for b in blocks for k in ("weight", "bias")]
-        return {prefix + name for name in own + norms + rest}
-
-    encoder = {name for name in names if name.startswith(layer)}
-    assert encoder == expected(layer, ["self_attn", "aggregated_attn"])
-    layer = "model.decoder.layers.0."
-    decoder = {name for name in names if name.startswith(layer)}
-    blocks = ["self_attn", "aggregated_attn", "encoder_attn", "encoder_aggregated_attn"]
-    assert decoder == expected(layer, blocks)
-    others = {re.sub(r"layers\.\d+\..*", "", name) for name in names}
-    assert others == {"model.shared.weight", "model.encoder.", "model.decoder."}
 
 
 # Reference -------------------------------------------------------------------------------------

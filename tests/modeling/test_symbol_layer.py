@@ -17,7 +17,7 @@ from strategies import (
     seeds,
 )
 
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
 from hf_alpha.modeling.random_numbers import (
     RANDOM_METHODS,
@@ -258,18 +258,6 @@ def test_old_names_keep_their_vectors(method, classes):
     assert torch.equal(random_columns(whole.train()), random_columns(model.train()))
     with pytest.raises(ValueError, match="no symbol class"):
         model.extend_symbols({"person": 1})
-
-
-def test_there_have_to_be_enough_vectors():
-    model = make_dual(random_method="neighboring_points", random_dim=2)
-    model.extend_symbols({"proposition": 3})
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    with pytest.raises(ValueError, match="9 symbols need as many random parts, but there are only"):
-        model.extend_symbols({"proposition": 1})
-    assert model.config.num_symbols == 8
-    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    with pytest.raises(ValueError, match="only 4 hypercube_vertices"):
-        make_dual(random_dim=2)
 
 
 def test_redrawing():
@@ -565,14 +553,6 @@ def test_half_precision():
     assert model.model.symbol_draws.step.dtype == torch.int64
     model.extend_symbols({"proposition": 2})
     assert model.model.symbol_draws.random_parts.dtype == torch.bfloat16
-
-
-def test_configurations_that_do_not_ask_for_draws_have_no_state():
-    for encoding in ({}, {"symbol_encoding": "learned"}, SETTINGS[2]):
-        model = make_model(**encoding)
-        assert model.model.symbol_draws is None
-        assert set(dict(model.named_buffers())) == {"logit_scale.scale"}
-    assert AlphaConfig().random_dim == 0
 
 
 def test_random_renaming_does_not_depend_on_padding():

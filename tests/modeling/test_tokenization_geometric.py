@@ -10,7 +10,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
 from hf_alpha import GeometricTokenizer
-from hf_alpha.modeling.segment_relations import relation_ids
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -188,24 +187,6 @@ def test_windows_have_the_segments_that_are_in_them_whole(texts, stride):
                 columns = [offsets.index(own[0]), offsets.index(own[-1])]
                 wanted.add((*columns, TRANSDUCER.labels.index(label) + 1))
         assert segments(batch)[row] == sorted(wanted)
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_relations_are_those_of_tokens_and_segments(side):
-    tokenizer = GeometricTokenizer.from_tokenizer(TOKENIZERS["wordpiece"], TRANSDUCER)
-    tokenizer.padding_side = side
-    texts = ["alice and bob sees x", "bob", "qq"]
-    batch = tokenizer(
-        texts, padding=True, return_tensors="pt", return_relations=True, max_distance=3
-    )
-    tokens = torch.arange(batch["input_ids"].shape[1]).expand(3, -1)
-    ends = [torch.cat((tokens, batch[key]), 1) for key in SEGMENTS[1:]]
-    assert torch.equal(batch["relations"], relation_ids(*ends, 3))
-    alone = tokenizer(texts[0], return_relations=True, max_distance=3)
-    length = len(alone["input_ids"]) + len(alone["segment_ids"])
-    assert [len(row) for row in alone["relations"]] == [length] * length
-    with pytest.raises(ValueError, match="`relations` belong to a padded batch"):
-        tokenizer.pad([alone])
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
