@@ -193,12 +193,12 @@ class Settings(Search):
         super().__post_init__()
         check_known("method", self.method, METHODS)
         refuse(
-            (not self.timeout > 0, f"timeout is {self.timeout:g}: give seconds, more than 0"),
-            (
-                self.method == "solver" and self.asks_model,
-                "the method 'solver' asks no model: leave out what is meant for one, or take "
-                "'auto'",
-            ),
+            not self.timeout > 0,
+            f"timeout is {self.timeout:g}: give seconds, more than 0",
+        )
+        refuse(
+            self.method == "solver" and self.asks_model,
+            "the method 'solver' asks no model: leave out what is meant for one, or take 'auto'",
         )
 
     @property
@@ -227,14 +227,12 @@ class Settings(Search):
         has_model = self.model is not None or task.released_model is not None
         name = name_of(task)
         refuse(
-            (
-                self.method == "solver" and not task.decides,
-                f"task {name!r} has no solver: name a model",
-            ),
-            (
-                not has_model and (self.method == "model" or not task.decides),
-                f"no model of task {name!r} is released: name one with --model",
-            ),
+            self.method == "solver" and not task.decides,
+            f"task {name!r} has no solver: name a model",
+        )
+        refuse(
+            not has_model and (self.method == "model" or not task.decides),
+            f"no model of task {name!r} is released: name one with --model",
         )
         model, solver = cache(lambda: self._loaded(task)), lambda: Solver(self.timeout)
         links: list[Callable[[], Answerer]]

@@ -109,7 +109,7 @@ class FolnetFamily(Family):
     # Kernels are no attention to which other implementations are known.
     attentions = ("eager",)
     caches = (None,)
-    renamings, generated_renamings, extensions, batches, cached = 10, 3, 4, 6, 2
+    renamings, generated_renamings, extensions, batches, cached = 6, 2, 3, 4, 2
 
     def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
         own = {"symbol_encoding": self.encoding, "symbol_renaming": self.renaming_at_the_door}

@@ -142,7 +142,7 @@ SEARCHES = ({}, {"num_beams": 3, "num_return_sequences": 3})
 class Renaming(Family):
     """1. A renamed input gives the same logits in renamed columns, and the renamed answers."""
 
-    renamings, generated_renamings, most_renamings = 20, 5, 2_000
+    renamings, generated_renamings, most_renamings = 10, 3, 2_000
 
     def check_renaming(
         self, seed: int, sizes: Sizes, variant: dict[str, Any], generate: bool
@@ -195,7 +195,7 @@ class Renaming(Family):
 class Extension(Family):
     """2. New symbols change no logit of an old one."""
 
-    extensions = 10
+    extensions = 5
     extension_atol = 1e-5
 
     def test_extension_changes_no_old_logit(self):
@@ -261,7 +261,7 @@ class NoExtension(Family):
 class Batching(Family):
     """3. A sample gives what it gives alone, whatever its neighbours and its padding."""
 
-    batches = 12
+    batches = 8
     padded: st.SearchStrategy[str] = sides
 
     def test_a_sample_does_not_depend_on_its_batch(self):
@@ -356,7 +356,7 @@ class Conversion(Family):
     placeholder; those of the others are gone.
     """
 
-    conversions = 8
+    conversions = 4
     conversion_atol = 0.0
 
     def converted(self, seed: int, data: Any) -> tuple[PreTrainedModel, PreTrainedModel, int]:
@@ -467,12 +467,12 @@ class Training(Family):
     """How a step's samples are cut into micro-batches, or recomputed, makes no difference."""
 
     def test_micro_batches_add_up(self):
-        """1 x 4, 2 x 2 and 4 x 1 over two optimiser steps, told the number of items."""
+        """1 x 4 and 4 x 1 over two optimiser steps, told the number of items."""
         for variant in self.trained:
             start = self.make_model(**variant).train()
             sizes = [(5, 2), (7, 3)] * 2
             batches = [self.labelled(seed, start.config, sizes) for seed in (1, 2)]
-            whole, *others = [train(copy.deepcopy(start), batches, size) for size in (4, 2, 1)]
+            whole, *others = [train(copy.deepcopy(start), batches, size) for size in (4, 1)]
             for found in others:
                 assert found[0] == pytest.approx(whole[0], rel=1e-5)
                 torch.testing.assert_close(found[1], whole[1], atol=1e-6, rtol=1e-4)

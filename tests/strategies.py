@@ -37,6 +37,10 @@ POSITIONS = [
     {"encoder_position": "sinusoidal", "decoder_position": "sinusoidal"},
     {"encoder_position": "none", "cross_attention_rope": False},
 ]
+RENAMED_AT_RANDOM = (
+    {"dropout": 0.0, "symbol_renaming": "random"},
+    {"dropout": 0.0, "symbol_renaming": "random_per_batch"},
+)
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 # For each id the number of its class, 0 for a base token; classes are those that occur.
 layouts = st.lists(st.integers(0, 3), min_size=1, max_size=20)
@@ -152,6 +156,7 @@ def rename_batch(batch: Batch, tables: list[torch.Tensor]) -> Batch:
 __all__ = [
     "BASE",
     "POSITIONS",
+    "RENAMED_AT_RANDOM",
     "SMALL",
     "SWITCHES",
     "TWO_CLASSES",

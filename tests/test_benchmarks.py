@@ -7,19 +7,15 @@ import random
 import re
 import runpy
 import sys
-from argparse import Namespace
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.image import imread
 
 from hf_alpha import CanonicalNames
-from hf_alpha.data.rows import load as load_data
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional.notation import write_assignment
@@ -27,11 +23,6 @@ from hf_alpha.train import train
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))  # as for a script that is started there
-TINY = [
-    *("--symbols=1,3", "--repeats=2", "--batch=3", "--size=6", "--new-tokens=2"),
-    *("--d-model=16", "--layers=1", "--heads=2", "--ffn=16"),
-    *("--reference-size=5", "--reference-new-tokens=2", "--reference-repeats=2"),
-]
 
 
 def load(name: str) -> ModuleType:
@@ -42,41 +33,65 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture
-def streams() -> ModuleType:
-    return load("streams")
+SMALL = "--d-model=16 --layers=1 --heads=2 --ffn=16"
+RELATIONAL = (
+    "--names=1,5 --d-model=16 --encoder-layers=2 --decoder-layers=1 --heads=2 --ffn=16 --batch=2 "
+    "--length=6 --target=2 --rounds=2"
+)
+STACKS = "--hidden=8 --heads=2 --layers=1 --vocabulary=9 --rounds=1"
+QUICK = {
+    "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
+    "pairs": "--rows=2000 --names=10",
+    "geometric": f"{STACKS} --tokens=16 --lengths=8,16 --shares=0,50",
+    "folnet": f"{STACKS} --binary=4 --lengths=3,6 --tokens=6 --sets j.a jmc.atp --no-memory",
+    "evaluation": "--tasks=ltl --formulas=6 --symbols=4 --rounds=1 --batch=4 --sizes 3 8",
+}
+SLOW = {
+    "dual_part": f"{SMALL} --rounds=2 --batch=3 --size=9 --used-symbols=3 --symbols=5 --renamed "
+    "--random-dim=8 --methods normal neighboring_points",
+    "streams": f"{SMALL} --symbols=1,3 --repeats=2 --batch=3 --size=6 --new-tokens=2 "
+    "--reference-size=5 --reference-new-tokens=2 --reference-repeats=2",
+    "all_streams": f"{SMALL} --batch=4 --batches=1 --pool=2 --rounds=1 --new-tokens=2 --symbols=3 "
+    "--work generation",
+    "relational": f"{RELATIONAL} --streams-limit=4",
+    "relational_price": "--lengths=16,48 --widths=8 --names=10 --threads=1 --tokens=48 --rounds=1",
+    "memory": f"{SMALL} --work generation --symbols 2 --batch=1 --length=4 --new-tokens=2",
+    "ltl": "--rounds=1 --formulas=12 --spot-formulas=2 --checks=12 --strings=200 --limit=0.2",
+    "propositional": "--rounds=1 --formulas=4 --aiger-formulas=1",
+    "figure5": "--lengths=5,8 --symbols=1,2 --formulas=2 --limit=1",
+    "startup": "--rounds=1",
+    "solving": "--count 1 --limit 0.2 --formulas 8",
+    "answer_grammar": "--count 4 --rounds 1",
+    "extrapolation": "--task=propositional --encodings=relational --variants=recipe --seeds=0 "
+    "--steps=4 --every=2 --samples=2 --sizes=1-5 --symbols=1-2 --change "
+    "data.generate.num_samples=500 --change data.path=data --change training.warmup_steps=1 "
+    "--change model.d_model=16 --change training.logging_steps=2",
+    "encodings": "--only=learned,dual_part,converted,relational-converted --seeds=0,1 --steps=2 "
+    "--tuning-steps=1 --symbols=1-4 --sizes=1-7 --samples=3 --covariance=1 --draws=2 --change "
+    "data.generate.num_samples=300 --change data.path=data --change training.eval_strategy=no "
+    "--change training.per_device_train_batch_size=8 --change training.save_strategy=no --change "
+    "model.d_model=40 --change model.encoder_layers=1 --change model.decoder_layers=1",
+    "names_benchmark": "--hosts=gpt2,t5 --suites=people --pairs=40 --tokens=300 --width=16 "
+    "--batch=4 --steps=2 --tuning-steps=1 --questions=2 --namings=1 --runs=runs",
+    "new_names": "--task=anf --host=llama --seeds=0 --steps=2 --rows=40 --tests=1 --runs=runs "
+    "--ways=learned,renamed,canonical --change=training.per_device_train_batch_size=2 "
+    "--change=model.backbone_config.hidden_size=16",
+}
 
 
-def test_dual_part_prints_ratios_to_learned(capsys, tmp_path):
-    dual_part = load("dual_part")
-    tiny = ["--rounds=2", "--batch=3", "--size=9", "--used-symbols=3", "--symbols=5", "--renamed"]
-    tiny += ["--d-model=16", "--layers=1", "--heads=2", "--ffn=16", "--random-dim=8"]
-    methods = ["normal", "neighboring_points"]
-    dual_part.main([*tiny, "--methods", *methods, "--out", str(tmp_path / "out")])
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_a_benchmark_prints_and_stores_what_it_measures(name, capsys, tmp_path, monkeypatch):
+    """At its smallest size; ours and its peers disagree nowhere."""
+    monkeypatch.chdir(tmp_path)
+    load(name).main([*(QUICK | SLOW)[name].split(), f"--out={tmp_path / 'out'}"])
     printed = capsys.readouterr().out
-    cells = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
-    sides = ["learned", *(f"dual_part, {method}" for method in methods)]
-    prepared = [*sides, "inference, dual_part, normal"]
-    steps = [*sides, "renamed"]
-    assert [line[0].removeprefix("| ") for line in cells] == [
-        "side", "---", *steps, "side", "---", *prepared,
-    ]  # fmt: skip
-    assert all(line[2].count("/") == 2 for line in cells[3:5])
-    found = json.loads((tmp_path / "out.json").read_text())["data"]["seconds"]
-    assert {work: list(sides) for work, sides in found.items()} == {
-        "training step": steps, "preparation": prepared,
-    }  # fmt: skip
-    # Preparation in training really draws: every call another table.
-    args = dual_part.parse([*tiny])
-    model = dual_part.make_models(args, dual_part.model_sizes(args), 5)[
-        "dual_part, hypercube_vertices"
-    ]
-    step = dual_part.preparation(model, training=True)
-    tables = []
-    for _ in range(2):
-        step()
-        tables.append(model.model.embedding_table().detach())
-    assert not tables[0].equal(tables[1])
+    lines = [line for line in printed.splitlines() if line.startswith("| ")]
+    text = Path("out.md").read_text(encoding="utf-8")
+    assert len(lines) >= 3 and all(line in text for line in lines)
+    assert json.loads(Path("out.json").read_text(encoding="utf-8"))["data"]
+    assert not re.search(r"\bnan\b|[1-9]\d* disagreement", printed)
 
 
 @pytest.mark.slow
@@ -96,24 +111,8 @@ def test_adacos_is_measured_by_the_mean_and_the_sum(capsys, tmp_path, monkeypatc
     assert recipe.model["adacos"] == "sum" and recipe.model["symbol_renaming"] == "random"
 
 
-@pytest.mark.slow
-def test_streams_prints_a_row_for_each_number_of_symbols(streams, capsys, tmp_path):
-    streams.main([*TINY, "--out", str(tmp_path / "out")])
-    printed = capsys.readouterr().out
-    cells = [line.split(" | ") for line in printed.splitlines() if line.startswith("| ")]
-    assert [line[0] for line in cells] == ["| symbols", "| ---", "| 1", "| 3"] * 2
-    assert {len(line) for line in cells} == {len(streams.COLUMNS)}
-
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
-    sides = {"streams", "BART", "learned", "small streams", "reference"}
-    assert {(row["work"], row["symbols"], row["side"]) for row in rows} == {
-        (work, k, side) for work in ("training step", "generation") for k in (1, 3)
-        for side in sides
-    }  # fmt: skip
-    assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in rows)
-
-
-def test_streams_draws_exactly_what_it_says(streams):
+def test_streams_draws_exactly_what_it_says():
+    streams = load("streams")
     tokenizer = streams.build_tokenizer("propositional", 10)
     batch = streams.draw_batch(tokenizer, 7, 15, 4, seed=0)
     assert batch["input_ids"].shape == (4, 16) and batch["stream_ids"].shape == (4, 7)
@@ -122,32 +121,6 @@ def test_streams_draws_exactly_what_it_says(streams):
     assert (sizes.d_model, sizes.layers, sizes.heads, sizes.ffn) == (64, 8, 4, 1024)
     # The paper's count for LTL (EP DP EA DA CP) less the three base tokens that LTL has more.
     assert streams.alpha_model(sizes, tokenizer).num_parameters() == 2_788_288 - 3 * 64
-
-
-def test_encodings_prints_means_and_spreads():
-    encodings = load("encodings")
-    row = {"correct": [[0.5, 1.0, 0.75], [0.7, 1.0, 0.85]], "exact": [0.1, 0.3]}
-    summary = {
-        "streams": {**row, "covariance": [1.0, 1.0], "outside": []},
-        "vanilla": {**row, "covariance": [None, None], "outside": [2]},
-    }
-    _, _, streams, vanilla = encodings.accuracy_table(summary, [1, 2]).splitlines()
-    cells = ["60.0 ± 10.0", "100.0 ± 0.0", "80.0 ± 5.0", "20.0 ± 10.0", "100.0 ± 0.0"]
-    assert streams == "| " + " | ".join(["streams", *cells, "2"]) + " |"
-    cells[1], cells[4] = "-", "-"
-    assert vanilla == "| " + " | ".join(["vanilla", *cells, "2"]) + " |"
-    (axes,) = encodings.make_figure(summary, [1, 2]).axes
-    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()}
-    assert lines == {"streams": [[1, 60], [2, 100]], "vanilla": [[1, 60]]}
-    assert axes.get_xlabel() == "symbols in the formula" and axes.get_ylabel().endswith(", %")
-    spread = axes.collections[0].get_paths()[0].vertices
-    assert spread[:, 1].min() == 50 and set(spread[spread[:, 0] == 1][:, 1]) == {50, 70}
-    draws = {0: {"rates": [[0.1, 0.2], [0.4, 0.6], [0.1, 0.1]], "median_rule": 1}}
-    found = [line.split(" | ")[1:] for line in encodings.draws_table(draws, [1]).splitlines()[2:]]
-    assert found == [
-        ["10.0", "10.0 |"], ["20.0", "30.0 |"], ["40.0", "60.0 |"], ["17.3", "26.5 |"],
-        ["40.0", "60.0 |"],
-    ]  # fmt: skip
 
 
 def test_encodings_stand_beside_earlier_results_on_the_same_formulas(capsys):
@@ -171,39 +144,6 @@ def test_the_guide_shows_the_results_of_encodings(name):
     lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
     assert len(lines) >= 5
     assert not [line for line in lines if line not in guide]
-
-
-@pytest.mark.slow
-def test_encodings_trains_tests_and_draws(capsys, tmp_path, monkeypatch):
-    encodings = load("encodings")
-    monkeypatch.chdir(tmp_path)
-    models = "learned,dual_part,converted,relational-converted"
-    tiny = [f"--only={models}", "--seeds=0,1", "--steps=2", "--tuning-steps=1"]
-    tiny += ["--symbols=1-4", "--sizes=1-7", "--samples=3", "--covariance=1", "--draws=2"]
-    for change in (
-        *("data.generate.num_samples=300", "data.path=data", "training.eval_strategy=no"),
-        *("training.per_device_train_batch_size=8", "training.save_strategy=no"),
-        *("model.d_model=40", "model.encoder_layers=1", "model.decoder_layers=1"),
-    ):
-        tiny += ["--change", change]
-    encodings.main([*tiny, f"--out={tmp_path}/result"])
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
-    labels = ["vanilla", "dual_part", "vanilla to streams", "vanilla to relational"]
-    labels += ["random assignment"]
-    assert [line[0].removeprefix("| ") for line in lines[2:7]] == labels
-    assert all(len(line) == 9 for line in lines[:7])
-    assert lines[2][4] == "-" != lines[3][4]  # only the vanilla model ends at 3 symbols
-    assert lines[4][-2:] == ["100.0 ± 0.0", "2 |"]
-    assert len(lines[7:]) == 2 + 2 * 5  # of each seed: min, mean, max, deviation, median rule
-    stored = json.loads((tmp_path / "result.json").read_text())["data"]
-    assert len(stored["models"]["dual_part"]["correct"]) == 2
-    encodings.make_figure(stored["models"], [1, 2, 3, 4]).savefig(tmp_path / "again.png")
-    assert np.array_equal(imread(tmp_path / "result.png"), imread(tmp_path / "again.png"))
-    # What is trained is not trained again.
-    weights = tmp_path / "runs/comparison/learned-0/model.safetensors"
-    before = weights.stat().st_mtime_ns
-    encodings.main([*tiny, "--draws=0"])
-    assert weights.stat().st_mtime_ns == before
 
 
 @pytest.fixture
@@ -375,28 +315,6 @@ def test_clutrr_rules_compose_facts_in_every_order_and_guess_between_two_answers
 
 
 @pytest.mark.slow
-def test_extrapolation_has_a_line_for_each_change(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    tiny = ["--task=propositional", "--encodings=relational", "--variants=recipe,more names"]
-    tiny += ["--seeds=0", "--steps=4", "--every=2", "--samples=2", "--sizes=1-5", "--symbols=1-2"]
-    changes = ["data.generate.num_samples=500", "data.path=data", "training.disable_tqdm=true"]
-    changes += ["training.warmup_steps=1", "model.d_model=16", "training.logging_steps=2"]
-    study = load("extrapolation")
-    study.main([*tiny, *(f"--change={change}" for change in changes), f"--out={tmp_path}/out"])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| rel")]
-    assert [line.split(" | ")[0] for line in lines] == [
-        "| relational, recipe",
-        "| relational, more names",
-    ]
-    found = json.loads((tmp_path / "out.json").read_text())["data"]["relational, recipe"]["0"]
-    assert set(found["checkpoints"]) == {"step 2", "step 4", "mean of 2"}
-    last = found["checkpoints"]["step 4"]
-    assert found["summary"]["last"] == pytest.approx(sum(last) / len(last))
-    rows = load_data("data-up-to-8", "train")
-    assert sum(row["num_symbols"] > study.TRAINED for row in rows) == 0.01 * 0.8 * 500
-
-
-@pytest.mark.slow
 def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path):
     run, places = tmp_path / "run", [f"data.path={tmp_path}/data", "training.disable_tqdm=true"]
     places += ["data.generate.num_samples=200", "training.max_steps=4", "training.save_steps=2"]
@@ -407,44 +325,6 @@ def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path)
     printed = capsys.readouterr().out
     assert printed.count("| step 2 |") == printed.count("| step 4 |") == 1
     assert "| the last | 4 |" in printed and "smallest validation loss" in printed
-
-
-def test_evaluation_is_compared_with_generation_alone(capsys, tmp_path):
-    evaluation = load("evaluation")
-    tiny = ["--tasks=ltl", "--formulas=6", "--symbols=4", "--rounds=2", "--batch=4"]
-    evaluation.main([*tiny, "--sizes", "3", "8", f"--out={tmp_path}/result"])
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    sides = ["generation alone", "evaluation"]
-    assert [line[:2] for line in lines] == [[f"| ltl: {side}", "6"] for side in sides]
-    assert all(cell.count("/") == 2 for cell in lines[1][2:])
-    found = json.loads((tmp_path / "result.json").read_text())["data"]["ltl"]
-    assert found["rows"] == 6 and {len(times) for times in found["seconds"].values()} == {2}
-    assert all(len(times) == 2 for times in found["processor_seconds"].values())
-
-
-@pytest.mark.slow
-def test_ltl_prints_ratios_to_spot_and_no_disagreement(capsys, tmp_path):
-    ltl = load("ltl")
-    tiny = ["--rounds=1", "--formulas=12", "--spot-formulas=2", "--checks=12", "--strings=200"]
-    ltl.main([*tiny, "--limit=0.2", f"--out={tmp_path}/ltl"])
-    printed = capsys.readouterr().out
-    sides = [line.split(" | ")[0] for line in printed.splitlines() if line.startswith("| Spot, d")]
-    assert sides == ["| Spot, default"] * 6
-    assert printed.count(" 0 disagreements") == 4
-    stored = json.loads((tmp_path / "ltl.json").read_text())["data"]
-    for part in stored["pairs"].values():
-        totals = part["totals"]
-        assert totals["pairs"] == totals["certified"] == totals["certified by Spot"] > 0
-        assert all(len(rates) == 1 for rates in part["pairs_per_second"].values())
-    for part in stored["checks"].values():
-        cold, warm = part["ways"][ltl.COLD], part["ways"][ltl.WARM]
-        assert cold.keys() == warm.keys() - {"three-valued"} == {"ours", *ltl.SPOT}
-        assert all(min(side["checks_per_second"]) > 0 for side in (cold | warm).values())
-    assert sum(stored["strings"]["verdicts"].values()) == 200
-    figures = load("figures")
-    places = [place for _, result, *place, _ in figures.RATES if result == "ltl"]
-    places += [place for _, _, _, *place in figures.LTL_RATIOS]
-    assert len(places) == 5 + 10 and all(figures.both(stored, *place) for place in places)
 
 
 def test_ltl_checks_start_cold_and_translate_once():
@@ -470,25 +350,6 @@ def test_ltl_checks_start_cold_and_translate_once():
                 answer in (None, holds) for answer, holds in zip(answers, expected, strict=True)
             ]
             assert all(decided) if side == "three-valued" else answers == expected
-
-
-@pytest.mark.slow
-def test_propositional_prints_ratios_to_both_peers_and_no_disagreement(capsys, tmp_path):
-    propositional = load("propositional")
-    tiny = ["--rounds=1", "--formulas=4", "--aiger-formulas=1"]
-    propositional.main([*tiny, f"--out={tmp_path}/propositional"])
-    printed = capsys.readouterr().out
-    lines = [line for line in printed.splitlines() if line.startswith("| ")]
-    assert len(lines) == 2 + 5 * len(propositional.SIZES) and "; 0 disagreements" in printed
-    sides = {"ours", propositional.PYSAT, propositional.AIGER}
-    figures, stored = load("figures"), json.loads((tmp_path / "propositional.json").read_text())
-    places = [place for _, result, *place, _ in figures.RATES if result == "propositional"]
-    assert len(places) == 4 and all(figures.both(stored["data"], *place) for place in places)
-    for part in stored["data"].values():
-        assert part["per_second"].keys() == set(figures.PROPOSITIONAL.values())
-        assert part["totals"]["pairs"] == part["totals"]["right"] > 0
-        for rates in part["per_second"].values():
-            assert rates.keys() == sides and min(min(found) for found in rates.values()) > 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -533,94 +394,6 @@ def test_propositional_checks_start_cold_and_read_once(monkeypatch):
             assert [found for found, _ in sides.values()] == [[True, False, True, False]] * 3
 
 
-@pytest.mark.slow
-def test_figure5_prints_and_draws_every_cell(capsys, tmp_path):
-    figure5 = load("figure5")
-    tiny = ["--lengths=5,8", "--symbols=1,2", "--formulas=2", "--limit=1"]
-    figure5.main([*tiny, f"--out={tmp_path}/figure5"])
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
-    assert [row[:2] for row in rows] == [["| 1", "5"], ["| 1", "8"], ["| 2", "5"], ["| 2", "8"]]
-    stored = json.loads((tmp_path / "figure5.json").read_text())["data"]
-    options = Namespace(symbols=[1, 2], lengths=[5, 8], limit=1.0)
-    figure = figure5.make_figure(stored, options)
-    for axes, work in zip(figure.axes, figure5.WORKS, strict=True):
-        assert axes.get_yscale() == "log" and axes.get_title() == f"Time {figure5.WORKS[work]}"
-        *drawn, limit = (line.get_xydata().tolist() for line in axes.get_lines())
-        assert drawn == [
-            [[cell["length"], figure5.mean(cell, work, side)] for cell in row]
-            for row in (stored[:2], stored[2:]) for side in figure5.SIDES
-        ]  # fmt: skip
-        assert [y for _, y in limit] == [1, 1]
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["Spot, default", "ours", "1 symbol", "2 symbols"]
-    figure.savefig(tmp_path / "again.png", dpi=150)
-    assert np.array_equal(imread(tmp_path / "figure5.png"), imread(tmp_path / "again.png"))
-
-
-@pytest.mark.slow
-def test_startup_prints_ratios_of_whole_processes(capsys):
-    startup = load("startup")
-    startup.main(["--rounds=1"])
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [row[0].removeprefix("| ") for row in rows] == list(startup.SIDES)
-    assert [row[0].removeprefix("| ") for row in rows if row[2]] == list(startup.GOALS)
-
-
-SMALL = ["--d-model=16", "--layers=1", "--heads=2", "--ffn=16"]
-
-
-@pytest.mark.parametrize("work", ["training", "generation"])
-def test_all_streams_compares_like_with_like(work, capsys, tmp_path):
-    all_streams = load("all_streams")
-    tiny = [*SMALL, "--batch=4", "--batches=1", "--pool=2", "--rounds=1", "--new-tokens=2"]
-    all_streams.main([*tiny, "--work", work, "--symbols=3", "--out", str(tmp_path / "out")])
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | " in line]
-    sides = [all_streams.OURS, all_streams.PLAIN, all_streams.PEER]
-    assert [row[0].removeprefix("| ") for row in rows[2:]] == sides
-    assert all(cell.count("/") == 2 for row in rows[2:4] for cell in row[1:])
-    data = json.loads((tmp_path / "out.json").read_text())["data"]
-    for times in (data["seconds"], data["processor_seconds"]):
-        assert [len(times[side]) for side in sides] == [1, 1, 1]
-    assert len(data["keys"]) == 4
-
-
-RELATIONAL = [
-    *("--names=1,5", "--d-model=16", "--encoder-layers=2", "--decoder-layers=1", "--heads=2"),
-    *("--ffn=16", "--batch=2", "--length=6", "--target=2", "--rounds=2"),
-]
-
-
-def test_relational_has_a_table_for_each_work_and_leaves_out_slow_streams(capsys, tmp_path):
-    relational = load("relational")
-    tiny = [*RELATIONAL, "--no-memory", "--streams-limit=4"]
-    relational.main([*tiny, f"--out={tmp_path}/out"])
-    cells = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line[:2] == "| "]
-    assert [line[0] for line in cells[:12]] == ["| names", "| ---", "| 1", "| 5"] * 3
-    assert len(cells) == 12 + 2 + 3 * 2 and {len(line) for line in cells[:12]} == {3 + 4 + 4}
-    for start in (0, 4, 8):
-        one, five = cells[start + 2 : start + 4]
-        assert [cell.count("/") for cell in one] == [0, 0, 0, *[2] * 8]
-        assert [cell == "-" for cell in five] == [name.startswith("streams") for name in cells[0]]
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
-    for row in rows:
-        sides = {"learned", "relational", "BART"} | ({"streams"} if row["names"] < 5 else set())
-        assert row["seconds"].keys() == sides and row["tokens"] == row["names"] + 10
-        assert all(len(found) == 2 and min(found) > 0 for found in row["seconds"].values())
-
-
-@pytest.mark.slow  # transduction.py measures in processes of their own too
-def test_relational_measures_memory_in_processes_of_their_own(capsys):
-    relational = load("relational")
-    tiny = [*RELATIONAL[1:], "--names=2", "--works=greedy", "--sides=learned", "--rounds=1"]
-    held_here = b"x" * 300_000_000
-    relational.main([*tiny, "--batch=64", "--length=64"])
-    del held_here
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
-    (cells,) = (line for line in lines if line[0] == "| Generation, greedy" and len(line) == 3)
-    megabytes, ratio = cells[2].split(" ")[:2]
-    assert 0 < float(megabytes) < 100 and ratio == "(1.00)"
-
-
 def test_relational_draws_all_names_into_every_sample():
     relational = load("relational")
     size = relational.PRESETS["small"].size
@@ -633,18 +406,6 @@ def test_relational_draws_all_names_into_every_sample():
     large = relational.parse(["--size=large"])
     assert (large.sizes.tokens(200), large.numbers[-1], large.sizes.batch) == (400, 200, 1)
     assert large.sides == ["learned", "relational"]
-
-
-@pytest.mark.slow
-def test_the_price_of_relations_by_length_width_names_and_threads(tmp_path, capsys):
-    price = load("relational_price")
-    tiny = ["--lengths=16,48", "--widths=8", "--names=10", "--threads=1", "--tokens=48"]
-    args = price.parse([*tiny, "--rounds=1", f"--out={tmp_path / 'price'}"])
-    rows = list(price.measure(args))
-    assert [(row["length"], row["names"]) for row in rows] == [(48, 10)] * 3
-    assert all(set(row["seconds"]) == set(price.SIDES) for row in rows)
-    text = price.write(args, {"times": rows, "memory": []})
-    assert text.count("| 8 | 48 | 10 | 1 |") == 3 and "matrices / BART" in text
 
 
 def test_matrices_are_relations_of_the_same_model():
@@ -669,7 +430,7 @@ def test_multiply_adds_are_those_of_the_model(encoding):
     import multiply_adds
 
     relational = load("relational")
-    size = relational.parse([*RELATIONAL, "--batch=1"]).sizes
+    size = relational.parse([*RELATIONAL.split(), "--batch=1"]).sizes
     batch = relational.draw_batch(size, 5)
     model = relational.make_model(size, encoding, 5).eval()
     model.set_attn_implementation("eager")  # products inside of fused kernels are not counted
@@ -707,18 +468,6 @@ def test_results_say_where_they_were_measured(capsys, tmp_path):
         assert f"oneDNN {speed['oneDNN']:g} / F.linear {speed['F.linear']:g}" in text
 
 
-def test_caches_of_the_package_can_be_cleared():
-    import measure
-    from hf_alpha.tasks import get_task
-    from hf_alpha.tasks.base import _read
-
-    get_task("ltl").check("Uab", "a;{b}")
-    assert _read.cache_info().currsize > 0
-    measure.clear_caches()
-    assert _read.cache_info().currsize == 0
-    assert get_task("ltl").check("Uab", "a;{b}") == "correct"
-
-
 def test_peer_of_all_streams_computes_the_same():
     import torch
     from strategies import make_model, random_batch
@@ -748,13 +497,6 @@ def test_peer_of_all_streams_computes_the_same():
     torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-5)
 
 
-def test_growth_has_a_line_for_each_size(capsys):
-    growth = load("growth")
-    growth.main([*SMALL, "--symbols", "1", "3", "--lengths", "4", "--rounds=1"])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 1", "| 3"]
-
-
 def test_growth_counts_what_the_model_multiplies():
     """Against PyTorch's own counter, which sees its own products (so few rows that all are)."""
     import torch
@@ -773,23 +515,6 @@ def test_growth_counts_what_the_model_multiplies():
     assert counter.get_total_flops() - mean == growth.encoder_cost(config, 4, 9).flops
 
 
-@pytest.mark.slow  # relational.py measures by it too
-def test_memory_of_a_process_of_its_own(capsys):
-    memory = load("memory")
-    memory.main([*SMALL, "--work", "generation", "--symbols", "2", "--batch=1", "--length=4",
-                 "--new-tokens=2"])  # fmt: skip
-    assert "| generation | 2 | " in capsys.readouterr().out
-
-
-def test_pairs_has_a_line_for_each_step(capsys, tmp_path):
-    load("pairs").main(["--rows=2000", "--names=10", f"--out={tmp_path}/pairs"])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    found = json.loads((tmp_path / "pairs.json").read_text())["data"]["steps"]
-    assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {step}" for step in found]
-    assert {"load", "look", "drop_bad", "hold_out", "renamings"} < found.keys()
-    assert all(each["seconds"] > 0 for each in found.values())
-
-
 @pytest.mark.slow
 def test_folnet_counts_the_parameters_of_the_paper(capsys, tmp_path):
     """The code's form of the operators and BERT's vocabulary: all but the line of RPE*."""
@@ -801,28 +526,6 @@ def test_folnet_counts_the_parameters_of_the_paper(capsys, tmp_path):
         row["line"] for row in rows if round(row["counts"]["code, 30,522"] / 1e6) != row["paper"]
     ]
     assert other == ["Table 3, 5"] and len(rows) == len(lines) - 4 == 13
-
-
-def test_folnet_prints_sets_operators_and_growth(capsys, tmp_path):
-    folnet = load("folnet")
-    tiny = ["--hidden=8", "--binary=4", "--heads=2", "--layers=1", "--vocabulary=9", "--rounds=2",
-            "--lengths=3,6", "--tokens=6", "--sets", "j.a", "jmc.atp", "--no-memory"]  # fmt: skip
-    folnet.main([*tiny, "--out", str(tmp_path / "out")])
-    printed = capsys.readouterr().out
-    heads = [line for line in printed.splitlines() if line.startswith("| work")]
-    assert [head.split(" | ")[-1] for head in heads] == ["jmc.atp |", "prod |", "jmc.atp |"]
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
-    assert [(row["work"], row["length"], row["batch"]) for row in rows] == [
-        (work, *sizes) for work in folnet.WORKS for sizes in ((3, 2), (6, 1))
-    ]
-    sides = [folnet.BERT, "j.a", "jmc.atp", folnet.NOTHING, *folnet.SINGLE]
-    assert all(sorted(row["seconds"]) == sorted(sides) for row in rows)
-    args = folnet.parse(tiny)
-    assert folnet.measure_memory(args, "jmc.atp", "training", 6) >= 0
-    # On paper: only trans grows with the cube, and a BERT's layers hardly at all here.
-    t, j = (folnet.multiply_adds(args, side, 4000) / folnet.multiply_adds(args, side, 2000)
-            for side in (".t", "j."))  # fmt: skip
-    assert 7 < t < 8 and 3.5 < j < 4
 
 
 @pytest.mark.slow
@@ -848,78 +551,7 @@ def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
     assert transduction.TokenTrie(entries).spans(text) == ours.spans(text) != []
 
 
-def test_geometric_prints_a_line_for_each_side(capsys, tmp_path):
-    geometric = load("geometric")
-    tiny = ["--hidden=8", "--heads=2", "--layers=1", "--vocabulary=9", "--rounds=2", "--tokens=16",
-            "--lengths=8,16", "--shares=0,50"]  # fmt: skip
-    geometric.main([*tiny, "--out", str(tmp_path / "out")])
-    printed = capsys.readouterr().out
-    found = json.loads((tmp_path / "out.json").read_text())["data"]
-    seen = [f"{side}, {share} %" for side in geometric.SIDES for share in (0, 50)]
-    seen.remove("none, 50 %")  # segments are nothing to it
-    assert list(found) == ["8", "16"]
-    for times in found.values():
-        assert list(times) == [geometric.BERT, *seen]
-        assert all(len(seconds) == 2 and min(seconds) > 0 for seconds in times.values())
-    assert all(printed.count(f"| {side} |") == 2 for side in seen)
-    batch = geometric.make_batch(geometric.make_parser().parse_args(tiny), 8, 50)
-    assert {name: tuple(x.shape) for name, x in batch.items()} == {
-        "input_ids": (2, 8), "attention_mask": (2, 8),
-        **dict.fromkeys(("segment_ids", "segment_starts", "segment_ends"), (2, 4)),
-    }  # fmt: skip
-    assert int(batch["segment_ends"].max()) < 8
-
-
 NEW_NAMES = load("new_names")
-
-
-@pytest.mark.slow
-def test_names_benchmark_trains_converts_and_asks(capsys, tmp_path):
-    script = load("names_benchmark")
-    argv = ["--hosts=gpt2,t5", "--suites=people", "--pairs=40", "--tokens=300", "--width=16"]
-    argv += ["--batch=4", "--steps=2", "--tuning-steps=1", "--questions=2", "--namings=1"]
-    argv += [f"--runs={tmp_path / 'runs'}", f"--out={tmp_path / 'out'}"]
-    script.main(argv)
-    found = json.loads((tmp_path / "out.json").read_text())["data"]
-    names = ["gpt2", "gpt2-relational", "t5", "t5-relational"]
-    assert list(found["scores"]) == list(found["parameters"]) == names
-    for name in names:
-        changed = found["scores"][name]["all"]["changed"]
-        assert changed == 0 or not name.endswith("relational")
-    row = json.loads((tmp_path / "runs" / "train.jsonl").read_text().splitlines()[0])
-    assert all(name in row["source"] for name in row["names"])
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| `")]
-    assert [line.split(" | ")[:2] for line in table] == [
-        [f"| `{name}`", suite] for name in names for suite in ("people", "all")
-    ]
-    script.main(argv)  # all is there
-    assert "processor seconds" not in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_new_names_has_a_line_for_each_way_and_set_of_names(capsys, monkeypatch, tmp_path):
-    tiny = [
-        *("--task=anf", "--host=llama", "--seeds=0", "--steps=2", "--rows=40", "--tests=1"),
-        *(f"--runs={tmp_path}", "--change=training.per_device_train_batch_size=2"),
-        *("--change=model.backbone_config.hidden_size=16", "--change=training.disable_tqdm=true"),
-    ]
-    argv = [*tiny, "--ways=learned,renamed,canonical", f"--out={tmp_path / 'out'}"]
-    NEW_NAMES.main(argv)
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    ways = ["learned", "renamed", "canonical"]
-    sets = ["names seen", "names never seen"]
-    assert [line.split(" | ")[0] for line in lines[2:]] == [
-        f"| {w}, {s}" for w in ways for s in sets
-    ]
-    assert lines[0] == "| right, %; names: | 2 | 3 | 4 | 5 | 6 | 7 | 8 | all |"
-    results = json.loads((tmp_path / "out.json").read_text())["data"]
-    assert {
-        len(right) for parts in results.values() for seeds in parts.values() for right in seeds
-    } == {7}
-    # Trained and tested once.
-    monkeypatch.setattr(NEW_NAMES, "generate_answers", None)
-    NEW_NAMES.main([*tiny, "--ways=renamed"])
-    assert lines[4] in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -935,21 +567,6 @@ def test_new_names_finds_answers_right(tmp_path):
     rows = NEW_NAMES.rows_of(tmp_path / "data-anf-ordered" / "train.jsonl")
     right = NEW_NAMES.judged("anf", rows, Path(recipe.training["output_dir"]))
     assert len(right) == 12 and sum(right) >= 10
-
-
-def test_new_names_counts_right_answers_whatever_new_names_are_called():
-    rows = [
-        {"source": "", "target": "", "names": n, "steps": s} for n, s in [(2, 1), (3, 1), (3, 2)]
-    ]
-    text = NEW_NAMES.tables(
-        rows, {"learned": {"test": [[True, True, False], [True, False, False]]}}
-    )
-    names, steps = (table.splitlines() for table in text.split("\n\n"))
-    assert names[0] == "| right, %; names: | 2 | 3 | all |" and steps[0].startswith(
-        "| right, %; steps"
-    )
-    assert names[2] == "| learned, names seen | 100.0 ± 0.0 | 25.0 ± 25.0 | 50.0 ± 16.7 |"
-    assert NEW_NAMES.spelled("let <name_7> = a0 & b0 ; <name_7>") == "let new_7 = a0 & b0 ; new_7"
 
 
 @pytest.mark.parametrize("task", NEW_NAMES.TASKS)
@@ -1000,35 +617,9 @@ def test_a_family_takes_the_encodings_that_the_document_says(family):
     assert [without_numbers(why) for why in FAMILIES.refusals(family)] == said
 
 
-@pytest.mark.slow
-def test_solving_has_a_row_for_each_set_and_a_picture(tmp_path, capsys):
-    few = ["--count", "1", "--limit", "0.2", "--formulas", "8", "--out", str(tmp_path / "out")]
-    load("solving").main(few)
-    printed = capsys.readouterr().out
-    assert "| patterns | 55 | " in printed and "| 3 steps and more | 1 | " in printed
-    assert (tmp_path / "out.png").stat().st_size > 1_000
-    rates = json.loads((tmp_path / "out.json").read_text())["data"]["seconds"]
-    assert set(rates) >= {"batches and checks", "solve"} and min(rates.values()) > 0
-
-
-@pytest.mark.slow
-def test_the_grammar_of_answers_is_measured(tmp_path, capsys):
-    asked = ["--count", "4", "--rounds", "1", "--out", str(tmp_path / "out")]
-    load("answer_grammar").main(asked)
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
-    assert len(rows) == 6 and capsys.readouterr().out.count("propositional, 25, 5") == 2
-
-
 WORDNET = """  1 This line is of the licence.
 00001740 03 n 02 fire_hose 0 hose 0 001 ~ 00001930 n 0000 | a large hose; "they brought fire hoses"
 """
-
-
-def test_texts_of_wordnet_are_words_definition_and_examples(tmp_path):
-    for part in ("noun", "verb", "adj", "adv"):
-        (tmp_path / f"data.{part}").write_text(WORDNET if part == "noun" else "")
-    (text,) = load("geometric_pretrained").definitions(tmp_path)
-    assert text == 'fire hose, hose: a large hose; "they brought fire hoses"'
 
 
 def test_a_crf_is_told_what_a_lexicon_says():

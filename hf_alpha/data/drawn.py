@@ -55,14 +55,12 @@ class DrawnProblems(Dataset[Row]):
         self.tokenizer = tokenizer
         self.symbols = tokenizer.symbol_tokens[:num_symbols]
         self.seed = f"{split}/{seed}"
+        refuse(num_samples < 1, f"num_samples must be at least 1, got {num_samples}")
+        refuse(num_symbols < 1, f"num_symbols must be at least 1, got {num_symbols}")
         refuse(
-            (num_samples < 1, f"num_samples must be at least 1, got {num_samples}"),
-            (num_symbols < 1, f"num_symbols must be at least 1, got {num_symbols}"),
-            (
-                len(self.symbols) < num_symbols,
-                f"the vocabulary has {len(self.symbols)} symbols, so problems cannot have "
-                f"num_symbols = {num_symbols}",
-            ),
+            len(self.symbols) < num_symbols,
+            f"the vocabulary has {len(self.symbols)} symbols, so problems cannot have "
+            f"num_symbols = {num_symbols}",
         )
         self.keys = self._draw_keys(num_samples, sizes)
 

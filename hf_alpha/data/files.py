@@ -377,18 +377,16 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
     missing = [column for column in columns if column not in present]
     keys = ", ".join(f"`{columns[column]}`" for column in missing if columns[column])
     refuse(
-        (
-            twice,
-            f"{place} has the column {''.join(twice[:1])!r} more than once: rename all but the one "
-            "to be read",
-        ),
-        (
-            missing,
-            f"{place} has no column {', '.join(map(repr, missing))}: it has "
-            f"{', '.join(map(repr, present)) or 'none'}; "
-            + (f"say which one it is by {keys} in the recipe, or " if keys else "")
-            + "rename it in the data",
-        ),
+        twice,
+        f"{place} has the column {''.join(twice[:1])!r} more than once: rename all but the one "
+        "to be read",
+    )
+    refuse(
+        missing,
+        f"{place} has no column {', '.join(map(repr, missing))}: it has "
+        f"{', '.join(map(repr, present)) or 'none'}; "
+        + (f"say which one it is by {keys} in the recipe, or " if keys else "")
+        + "rename it in the data",
     )
 
 

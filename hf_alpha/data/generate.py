@@ -114,17 +114,18 @@ def generate(
     alpha = task.alpha if alpha is None else alpha
     constants = task.constant_priority if constant_priority is None else constant_priority
     more = {"few_symbols": few_symbols, "many_symbols": many_symbols, "walk": walk}
+    refuse(num_samples < 1, f"num_samples must be at least 1, got {num_samples}")
+    for name, value in more.items():
+        refuse(value < 0, f"{name} must be at least 0, got {value}")
     refuse(
-        (num_samples < 1, f"num_samples must be at least 1, got {num_samples}"),
-        *((value < 0, f"{name} must be at least 0, got {value}") for name, value in more.items()),
-        (
-            (many_symbols or up_to_symbols) and not (many_symbols and up_to_symbols > num_symbols),
-            f"many_symbols = {many_symbols} and up_to_symbols = {up_to_symbols} go together: so "
-            f"many rows, with more than num_symbols = {num_symbols} symbols and up to so many",
-        ),
-        (walk and not hard, f"walk = {walk} needs hard, the share of problems that it starts from"),
-        (not 0 <= alpha <= 1, f"alpha must be between 0 and 1, got {alpha}"),
+        (many_symbols or up_to_symbols) and not (many_symbols and up_to_symbols > num_symbols),
+        f"many_symbols = {many_symbols} and up_to_symbols = {up_to_symbols} go together: so "
+        f"many rows, with more than num_symbols = {num_symbols} symbols and up to so many",
     )
+    refuse(
+        walk and not hard, f"walk = {walk} needs hard, the share of problems that it starts from"
+    )
+    refuse(not 0 <= alpha <= 1, f"alpha must be between 0 and 1, got {alpha}")
     pattern, recorded = _pattern(
         task, "samples", seed, targets, hard, hardness, equivalence,
         num_symbols=num_symbols, constant_priority=constants, walk=walk,
@@ -244,20 +245,18 @@ def _pattern(
     """Check what all data has; return a pattern of its chunks, and what is recorded of it."""
     check_known("equivalence", equivalence, EQUIVALENCES)
     check_known("targets", targets, task.targets)
+    refuse(not 0 <= hard <= 1, f"hard is a share and must be between 0 and 1, got {hard}")
     refuse(
-        (not 0 <= hard <= 1, f"hard is a share and must be between 0 and 1, got {hard}"),
-        (
-            hard and not task.hard,
-            f"task {task.name!r} knows no hard problems: leave out hard = {hard}",
-        ),
-        (
-            not 1 <= hardness <= task.hardest,
-            f"hardness must be between 1 and {task.hardest} for task {task.name!r}, got {hardness}",
-        ),
-        (
-            hardness > 1 and not hard,
-            f"hardness = {hardness} needs hard, the share of problems that are to be so",
-        ),
+        hard and not task.hard,
+        f"task {task.name!r} knows no hard problems: leave out hard = {hard}",
+    )
+    refuse(
+        not 1 <= hardness <= task.hardest,
+        f"hardness must be between 1 and {task.hardest} for task {task.name!r}, got {hardness}",
+    )
+    refuse(
+        hardness > 1 and not hard,
+        f"hardness = {hardness} needs hard, the share of problems that are to be so",
     )
     targets = targets or next(iter(task.targets))
     equivalence = equivalence if task.held_out else ""

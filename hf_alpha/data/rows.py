@@ -412,11 +412,12 @@ def read_splits(
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
     refuse(
-        (config, f"{path} is no dataset of the Hub: it has no configuration {config!r}"),
-        (
-            (path / PARTS).exists() and not (path / SETTINGS).exists(),
-            f"{path} holds an unfinished run: start the same generation again",
-        ),
+        config,
+        f"{path} is no dataset of the Hub: it has no configuration {config!r}",
+    )
+    refuse(
+        (path / PARTS).exists() and not (path / SETTINGS).exists(),
+        f"{path} holds an unfinished run: start the same generation again",
     )
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         _check_saved(path)
@@ -534,8 +535,12 @@ def _two_lines(path: Path) -> Dataset:
     texts = [line.strip() for line in lines]
     empty = next((2 * row + 1 for row, text in enumerate(texts[::2]) if not text), 0)
     refuse(
-        (len(lines) % 2, f"{path}, line {len(lines)}: the file ends after a formula, no answer"),
-        (empty, f"{path}, line {empty}: empty where a formula is expected"),
+        len(lines) % 2,
+        f"{path}, line {len(lines)}: the file ends after a formula, no answer",
+    )
+    refuse(
+        empty,
+        f"{path}, line {empty}: empty where a formula is expected",
     )
     return Dataset.from_dict({"problem": texts[::2], "answer": texts[1::2]})
 

@@ -230,19 +230,17 @@ def alpha_covariance(
     given = generate_kwargs or {}
     settings = {**DEFAULT_GENERATION, **given}
     refuse(
-        (
-            max_renamings is not None and max_renamings < 2,
-            f"max_renamings must be at least 2 or None, got {max_renamings}",
-        ),
-        (
-            "max_length" in settings,
-            "give max_new_tokens, which counts the answer alone, and no max_length",
-        ),
-        (
-            settings["do_sample"] or settings.get("num_return_sequences", 1) != 1,
-            "alpha-covariance compares single deterministic predictions: leave out do_sample and "
-            "num_return_sequences",
-        ),
+        max_renamings is not None and max_renamings < 2,
+        f"max_renamings must be at least 2 or None, got {max_renamings}",
+    )
+    refuse(
+        "max_length" in settings,
+        "give max_new_tokens, which counts the answer alone, and no max_length",
+    )
+    refuse(
+        settings["do_sample"] or settings.get("num_return_sequences", 1) != 1,
+        "alpha-covariance compares single deterministic predictions: leave out do_sample and "
+        "num_return_sequences",
     )
     if settings["num_beams"] == 1 and "length_penalty" not in given:
         del settings["length_penalty"]

@@ -158,22 +158,20 @@ class Words:
             text = _join(renamed)
             reread, turns = self.read(text), f"the tokenizer turns {text!r} into {_join(decoded)!r}"
             refuse(
-                (
-                    reread != renamed,
-                    f"renamed to {text!r} it has the names {_list(reread)} instead of "
-                    f"{_list(renamed)}: a new name and what stands around it make another name. "
-                    "Leave that name out of `symbols`, or the text out",
-                ),
-                (
-                    decoded[1::2] != renamed[1::2],
-                    f"{turns}, which has the names {_list(decoded)} instead of {_list(renamed)}: "
-                    "choose names that it keeps apart from all other words",
-                ),
-                (
-                    decoded != rename(decoded_rows[0], table),
-                    f"{turns}, but {_join(source)!r} into {_join(decoded_rows[0])!r}: more than "
-                    "the names differs. Choose other names",
-                ),
+                reread != renamed,
+                f"renamed to {text!r} it has the names {_list(reread)} instead of "
+                f"{_list(renamed)}: a new name and what stands around it make another name. "
+                "Leave that name out of `symbols`, or the text out",
+            )
+            refuse(
+                decoded[1::2] != renamed[1::2],
+                f"{turns}, which has the names {_list(decoded)} instead of {_list(renamed)}: "
+                "choose names that it keeps apart from all other words",
+            )
+            refuse(
+                decoded != rename(decoded_rows[0], table),
+                f"{turns}, but {_join(source)!r} into {_join(decoded_rows[0])!r}: more than "
+                "the names differs. Choose other names",
             )
 
     def answers(
@@ -234,9 +232,16 @@ def name_classes(symbols: Symbols) -> list[list[str]]:
     odd = next((name for name in names if not isinstance(name, str)), "")
     twice = next((name for name, count in Counter(names).items() if count > 1), "")
     refuse(
-        (not names, "`symbols` is empty: give the names"),
-        (odd != "", f"symbol {odd!r} is no string but a {type(odd).__name__}"),
-        (twice, f"symbol {twice!r} is given twice"),
+        not names,
+        "`symbols` is empty: give the names",
+    )
+    refuse(
+        odd != "",
+        f"symbol {odd!r} is no string but a {type(odd).__name__}",
+    )
+    refuse(
+        twice,
+        f"symbol {twice!r} is given twice",
     )
     return [list(listed) for listed in classes]
 

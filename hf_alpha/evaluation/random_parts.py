@@ -101,7 +101,10 @@ def draw_losses(
         ValueError: the model has no random parts, no row has an answer, or seeds do not differ.
     """
     differ = len(set(seeds)) == len(seeds) > 0
-    refuse((not differ, f"seeds of draws must be given and differ, not {list(seeds)}"))
+    refuse(
+        not differ,
+        f"seeds of draws must be given and differ, not {list(seeds)}",
+    )
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
         batches = _batches(model, tokenizer, rows, batch_size)

@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from .checks import IGNORE, check_label_rows
+from .checks import IGNORE, check_dimensions, check_label_rows
 from .masks import full_mask, is_by_token, own_part
 from .streams import Streams
 from .symbol_model import SymbolHead
@@ -36,6 +36,30 @@ class CausalOutput(CausalLMOutputWithPast):
         raise AttributeError(NO_LAST_STATE)
 
 
+def next_tokens(
+    ids_BT: torch.Tensor | None, labels_BT: torch.Tensor | None, kwargs: dict[str, Any]
+) -> torch.Tensor | None:
+    """Returns the label of each position, (B, T): the token behind it; None without labels.
+
+    Args:
+        ids_BT: the tokens.
+        labels_BT: the same, -100 where no loss is wanted.
+        kwargs: of `forward`; `shift_labels`, in place of labels, are taken out.
+
+    Raises:
+        ValueError: there are no ids, or labels of another shape.
+    """
+    check_dimensions(ids_BT, 2)
+    assert ids_BT is not None
+    # No parameter: Trainer would ask for whatever is called labels.
+    next_BT = kwargs.pop("shift_labels", None)
+    if next_BT is None and labels_BT is not None:
+        check_label_rows(labels_BT, *ids_BT.shape)
+        next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
+    check_label_rows(next_BT, *ids_BT.shape)
+    return next_BT
+
+
 class CausalHead(SymbolHead, GenerationMixin):
     """A decoder alone: its streams, what follows each token, and generation."""
 
@@ -43,27 +67,6 @@ class CausalHead(SymbolHead, GenerationMixin):
     def first_free_slot(self) -> int:
         """The first slot of the cache that is not the layers'."""
         raise NotImplementedError
-
-    def _next_tokens(
-        self,
-        ids_BT: torch.Tensor | None,
-        labels_BT: torch.Tensor | None,
-        kwargs: dict[str, Any],
-    ) -> torch.Tensor | None:
-        """Returns the label of each position, (B, T): the token behind it; None without labels.
-
-        Raises:
-            ValueError: there are no ids, or labels of another shape.
-        """
-        if ids_BT is None:
-            raise ValueError("input_ids are missing")
-        # No parameter: Trainer would ask for whatever is called labels.
-        next_BT = kwargs.pop("shift_labels", None)
-        if next_BT is None and labels_BT is not None:
-            check_label_rows(labels_BT, *ids_BT.shape)
-            next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
-        check_label_rows(next_BT, *ids_BT.shape)
-        return next_BT
 
     def _open(
         self,
@@ -133,4 +136,4 @@ def _length(cache: Cache | None) -> int:
     return 0 if cache is None else int(cache.get_seq_length())
 
 
-__all__ = ["NO_LAST_STATE", "CausalHead", "CausalOutput"]
+__all__ = ["NO_LAST_STATE", "CausalHead", "CausalOutput", "next_tokens"]

@@ -8,12 +8,14 @@ Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
 
 import os
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, EncoderDecoderCache
+
+from .choices import refuse
 
 DEBUG = "HF_ALPHA_DEBUG"
 IGNORE = -100
@@ -33,15 +35,22 @@ def can_look(x: torch.Tensor) -> bool:
 
 def check_dimensions(ids: torch.Tensor | None, dimensions: int, name: str = "input_ids") -> None:
     """Raise a ValueError if there are no ids, or not with so many dimensions, 2 or 3."""
-    if ids is None:
-        raise ValueError(f"{name} are missing")
-    shape_text = "(samples, length)" if dimensions == 2 else "(samples, choices, length)"
-    if ids.dim() != dimensions:
-        raise ValueError(f"{name} are {tuple(ids.shape)}: give {shape_text}")
-    if 0 in ids.shape:
-        raise ValueError(
-            f"{name} are {tuple(ids.shape)}, without a token: give {shape_text}, 1 or more of each"
-        )
+    shape, text = () if ids is None else tuple(ids.shape), "(samples, length)"
+    text = text if dimensions == 2 else "(samples, choices, length)"
+    refuse(ids is None, f"{name} are missing")
+    refuse(len(shape) != dimensions, f"{name} are {shape}: give {text}")
+    refuse(0 in shape, f"{name} are {shape}, without a token: give {text}, 1 or more of each")
+
+
+def refuse_places(outside: torch.Tensor, fault: Callable[[tuple[int, ...]], str]) -> None:
+    """Raise a ValueError about the first place of a tensor that is True, if there is one.
+
+    Args:
+        outside: of bools.
+        fault: what is wrong, by the place.
+    """
+    if outside.any():
+        raise ValueError(fault(tuple(outside.nonzero()[0].tolist())))
 
 
 def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
@@ -73,12 +82,13 @@ def check_symbols(
     unlisted_BL = config.vocabulary.is_symbol(ids_BL) & (stream_BL < 0)
     if mask_BL is not None:
         unlisted_BL &= mask_BL > 0
-    if unlisted_BL.any():
-        row, position = unlisted_BL.nonzero()[0].tolist()
-        raise ValueError(
-            f"stream_ids lack symbol {int(ids_BL[row, position])} at position {position} of row "
-            f"{row}: pass the stream_ids that the tokenizer made for these input_ids, or none"
-        )
+    refuse_places(
+        unlisted_BL,
+        lambda place: (
+            f"stream_ids lack symbol {int(ids_BL[place])} at position {place[1]} of row "
+            f"{place[0]}: pass the stream_ids that the tokenizer made for these input_ids, or none"
+        ),
+    )
 
 
 def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
@@ -92,20 +102,21 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         return
     labelled_BT = labels_BT != IGNORE
     outside = labelled_BT & ((labels_BT < 0) | (labels_BT >= usable_BV.shape[1]))
-    if outside.any():
-        row, position = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"label {int(labels_BT[row, position])} at position {position} of row {row} is outside "
+    refuse_places(
+        outside,
+        lambda place: (
+            f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is outside "
             f"the model's vocabulary of {usable_BV.shape[1]}; mark what needs no loss with {IGNORE}"
-        )
-    impossible_BT = labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0))
-    if impossible_BT.any():
-        row, position = impossible_BT.nonzero()[0].tolist()
-        raise ValueError(
-            f"label {int(labels_BT[row, position])} at position {position} of row {row} is a "
-            "symbol that the input of that row lacks, and this model can only answer with those "
-            "it has: leave the sample out, or correct its target"
-        )
+        ),
+    )
+    refuse_places(
+        labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0)),
+        lambda place: (
+            f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is a symbol "
+            "that the input of that row lacks, and this model can only answer with those it has: "
+            "leave the sample out, or correct its target"
+        ),
+    )
 
 
 def check_label_rows(
@@ -119,13 +130,12 @@ def check_label_rows(
     if labels_BT is None:
         return
     rows = labels_BT.shape[0] if labels_BT.dim() else 0
-    if rows != samples:
-        raise ValueError(f"labels has {rows} rows for {samples} inputs")
-    if length is not None and labels_BT.shape != (samples, length):
-        raise ValueError(
-            f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
-            "give a label for each token, -100 where no loss is wanted"
-        )
+    refuse(rows != samples, f"labels has {rows} rows for {samples} inputs")
+    refuse(
+        length is not None and labels_BT.shape != (samples, length),
+        f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
+        "give a label for each token, -100 where no loss is wanted",
+    )
 
 
 def check_label_shape(
@@ -258,26 +268,26 @@ def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -
     """Raise a ValueError for a class outside of the model's; -100 is no class."""
     if not can_look(labels):
         return
-    outside = (labels != IGNORE) & ((labels < 0) | (labels >= num_labels))
-    if outside.any():
-        place = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"{name}{place} is {labels[tuple(place)].item()}, but the model has {num_labels} "
-            f"classes, 0 to {num_labels - 1}"
-        )
+    refuse_places(
+        (labels != IGNORE) & ((labels < 0) | (labels >= num_labels)),
+        lambda place: (
+            f"{name}{[*place]} is {labels[place].item()}, but the model has {num_labels} classes, "
+            f"0 to {num_labels - 1}"
+        ),
+    )
 
 
 def check_multi_labels(labels: torch.Tensor) -> None:
     """Raise a ValueError for a label of one of several classes that does not lie in [0, 1]."""
     if not can_look(labels):
         return
-    outside = ~((labels >= 0) & (labels <= 1))
-    if outside.any():
-        place = outside.nonzero()[0].tolist()
-        raise ValueError(
-            f"labels{place} is {labels[tuple(place)].item()}: in multi_label_classification, give "
-            "1 for each class that a sample has and 0 for the others"
-        )
+    refuse_places(
+        ~((labels >= 0) & (labels <= 1)),
+        lambda place: (
+            f"labels{[*place]} is {labels[place].item()}: in multi_label_classification, give 1 "
+            "for each class that a sample has and 0 for the others"
+        ),
+    )
 
 
 def check_mask(mask: torch.Tensor | None, rows: int, length: int) -> None:
@@ -330,83 +340,6 @@ def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None
             )
 
 
-SMALL = 1 << 28  # bytes about which nothing is asked
-
-
-def check_memory(num_bytes: int, device: torch.device, what: str, way_out: str) -> None:
-    """Raise a ValueError if a device has no memory for so many bytes.
-
-    Args:
-        num_bytes: a lower bound is best: what would fit is then never refused.
-        what: takes them, in the plural.
-        way_out: what else helps, beside less input.
-    """
-    if num_bytes < SMALL or (free := free_memory(device)) is None or num_bytes <= free:
-        return
-    raise ValueError(
-        f"{what} need {num_bytes / 2**30:.1f} GiB or more, and {free / 2**30:.1f} GiB are free: "
-        f"make the batch or the sequences smaller{way_out}"
-    )
-
-
-def free_memory(device: torch.device) -> int | None:
-    """Returns the bytes that are free on a device; None if unknown."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return free + unused
-    if device.type != "cpu":
-        return None
-    lines = _lines(Path("/proc/meminfo"))
-    available = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
-    return min(available + group_memory(_lines(Path("/proc/self/cgroup"))), default=None)
-
-
-GROUPS = {  # controller: folder, limit, use, what the names of sums begin with in memory.stat
-    "": (".", "memory.max", "memory.current", ""),
-    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-}
-
-
-def group_memory(lines: list[str], root: Path = Path("/sys/fs/cgroup")) -> list[int]:
-    """Returns the bytes that control groups, and so containers, leave to a process.
-
-    A group is limited by those above it, too. In a container, the name may be that outside of it:
-    then only the root is found, which is the container's own group.
-
-    Args:
-        lines: of /proc/self/cgroup.
-        root: where the groups are.
-    """
-    room_of_groups = []
-    for line in lines:
-        _, controllers, name = line.split(":", 2)
-        for controller in GROUPS.keys() & set(controllers.split(",")):
-            folder, *names = GROUPS[controller]
-            own = root / folder / name.lstrip("/")
-            room_of_groups += [
-                num_bytes for group in (own, *own.parents) for num_bytes in _left(group, *names)
-            ]
-    return room_of_groups
-
-
-def _left(group: Path, limit: str, use: str, prefix: str) -> list[int]:
-    """Returns what is left of a limit, if there is one; the cache of files gives way."""
-    limits = [int(line) for line in _lines(group / limit) if line.isdecimal()]
-    used = sum(int(line) for line in _lines(group / use))
-    sums = dict(line.split() for line in _lines(group / "memory.stat"))
-    cached = sum(int(sums.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
-    return [size - used + cached for size in limits]
-
-
-def _lines(path: Path) -> list[str]:
-    """Returns the lines of a file; none where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-
-
 __all__ = [
     "IGNORE",
     "can_look",
@@ -419,7 +352,6 @@ __all__ = [
     "check_label_shape",
     "check_labels",
     "check_mask",
-    "check_memory",
     "check_multi_labels",
     "check_position_shape",
     "check_positions",
@@ -429,8 +361,6 @@ __all__ = [
     "check_symbols",
     "check_told_apart",
     "check_types",
-    "free_memory",
-    "group_memory",
     "is_recorded",
     "refuse_positions",
     "refuse_unknown",

@@ -55,15 +55,10 @@ def check_numbers(
             raise ValueError(f"{name} must be finite and above 0, not {value}")
 
 
-def refuse(*faults: tuple[object, str]) -> None:
-    """Raise a ValueError that says the first fault whose condition holds.
-
-    Args:
-        *faults: a condition, and what is wrong where it holds.
-    """
-    for condition, message in faults:
-        if condition:
-            raise ValueError(message)
+def refuse(fault: object, message: str) -> None:
+    """Raise a ValueError with this message if there is a fault: a condition that holds."""
+    if fault:
+        raise ValueError(message)
 
 
 __all__ = [

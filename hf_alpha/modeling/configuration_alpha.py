@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
 
-from .choices import check_activation, check_choice
+from .choices import check_activation, check_choice, refuse
 from .configuration_symbols import SymbolModelConfig
 
 if TYPE_CHECKING:  # None is only given, never read: `__post_init__` resolves it
@@ -171,37 +171,39 @@ class AlphaConfig(SymbolModelConfig):
         check_choice("aggregated_attention_norm", self.aggregated_attention_norm, AGGREGATED_NORMS)
         check_activation("activation_function", self.activation_function)
         self._check_attention()
-        if self.decoder_position == "log_length" and not self.decodes_alone:
-            raise ValueError(
-                "decoder_position 'log_length' is for a decoder alone: set "
-                "is_encoder_decoder=False, or choose rope, sinusoidal or none"
-            )
-        if self.prefix_lm and not self.decodes_alone:
-            raise ValueError(
-                "prefix_lm is for a decoder alone: set is_encoder_decoder=False, or leave it out, "
-                "since an encoder sees its input in both directions"
-            )
+        refuse(
+            self.decoder_position == "log_length" and not self.decodes_alone,
+            "decoder_position 'log_length' is for a decoder alone: set "
+            "is_encoder_decoder=False, or choose rope, sinusoidal or none",
+        )
+        refuse(
+            self.prefix_lm and not self.decodes_alone,
+            "prefix_lm is for a decoder alone: set is_encoder_decoder=False, or leave it out, "
+            "since an encoder sees its input in both directions",
+        )
 
     def _check_attention(self) -> None:
         for part in ("encoder", "decoder") if self.is_encoder_decoder else ("decoder",):
             heads = getattr(self, f"{part}_attention_heads")
-            if self.d_model % heads:
-                raise ValueError(
-                    f"d_model {self.d_model} is not a multiple of {heads} {part} heads"
-                )
             rotated = "rope" in (self.encoder_position, self.decoder_position)
-            if rotated and (self.d_model // heads) % 2:
-                raise ValueError(
-                    f"RoPE needs an even head width, not {self.d_model} / {heads} in the {part}"
-                )
             kinds = (f"{part}_per_stream_attention", f"{part}_aggregated_attention")
-            if not any(getattr(self, kind) for kind in kinds):
-                raise ValueError(f"the {part} has no self-attention: set {' or '.join(kinds)}")
-        modes = self.cross_attention
-        if not modes or len(set(modes)) != len(modes) or set(modes) - set(CROSS_ATTENTION_MODES):
-            raise ValueError(
-                f"cross_attention must list one or both of {CROSS_ATTENTION_MODES}, not {modes}"
+            refuse(
+                self.d_model % heads,
+                f"d_model {self.d_model} is not a multiple of {heads} {part} heads",
             )
+            refuse(
+                rotated and (self.d_model // heads) % 2,
+                f"RoPE needs an even head width, not {self.d_model} / {heads} in the {part}",
+            )
+            refuse(
+                not any(getattr(self, kind) for kind in kinds),
+                f"the {part} has no self-attention: set {' or '.join(kinds)}",
+            )
+        modes = self.cross_attention
+        refuse(
+            sorted(set(modes) & set(CROSS_ATTENTION_MODES)) != sorted(modes) or not modes,
+            f"cross_attention must list one or both of {CROSS_ATTENTION_MODES}, not {modes}",
+        )
 
     @property
     def size_text(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 
 from .choices import check_activation, check_choice, check_unique, refuse
-from .configuration_symbols import SymbolModelConfig
+from .configuration_symbols import SymbolModelConfig, special_tokens
 from .segment_relations import RELATIONS
 from .symbol_vocabulary import token_digest
 
@@ -211,11 +211,8 @@ class FolnetConfig(SymbolModelConfig):
         }  # fmt: skip
         if hasattr(tokenizer, "num_base_tokens"):
             return super().for_tokenizer(tokenizer, **settings)
-        names = ("pad_token_id", "bos_token_id", "eos_token_id")
-        special = {name: getattr(tokenizer, name) for name in names}
-        first = tokenizer.pad_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         return cls(
-            **{"decoder_start_token_id": first, **special, **settings},
+            **{**special_tokens(tokenizer), **settings},
             vocab_size=len(tokenizer),
             token_digest=token_digest(tokenizer),
         )
@@ -234,7 +231,7 @@ class FolnetConfig(SymbolModelConfig):
         check_activation("hidden_act", self.hidden_act)
         self._check_operators()
         self._check_form()
-        self._check_segments()
+        check_unique("segment_labels", self.segment_labels)
 
     def _check_operators(self) -> None:
         for name, alphabet in (
@@ -242,60 +239,51 @@ class FolnetConfig(SymbolModelConfig):
             ("binary_operators", BINARY_OPERATORS),
         ):
             letters = getattr(self, name)
-            if set(letters) - set(alphabet) or len(set(letters)) != len(letters):
-                raise ValueError(
-                    f"{name} is {letters!r}: give letters of {alphabet!r}, each at most once "
-                    "(j join, m mu, c cjoin; a assoc, t trans, p prod)"
-                )
-        if self.position_scheme == "shaw" and not {"j", "a"} <= set(
-            self.unary_operators + self.binary_operators
-        ):
-            raise ValueError('position_scheme "shaw" adds to join and assoc: use both operators')
+            refuse(
+                set(letters) - set(alphabet) or len(set(letters)) != len(letters),
+                f"{name} is {letters!r}: give letters of {alphabet!r}, each at most once "
+                "(j join, m mu, c cjoin; a assoc, t trans, p prod)",
+            )
+        lacking = {"j", "a"} - {*self.unary_operators, *self.binary_operators}
+        refuse(
+            self.position_scheme == "shaw" and lacking,
+            'position_scheme "shaw" adds to join and assoc: use both operators',
+        )
 
     def _check_form(self) -> None:
         decodes = self.is_decoder or self.is_encoder_decoder
         refuse(
-            (
-                self.is_decoder and self.is_encoder_decoder,
-                "is_decoder is a decoder alone, is_encoder_decoder an encoder with a decoder: set "
-                "one of them",
-            ),
-            (
-                self.decoder_layers is not None and not self.is_encoder_decoder,
-                "decoder_layers are those of a decoder beside an encoder (is_encoder_decoder=True):"
-                " a stack alone has num_hidden_layers, so leave decoder_layers out",
-            ),
-            (
-                self.prefix_lm and not self.is_decoder,
-                "prefix_lm is for a decoder alone: set is_decoder=True, or leave it out, since an "
-                "encoder sees its whole input in both directions anyway",
-            ),
-            (
-                decodes and self.cjoin_premise == "size" and "c" in self.unary_operators,
-                'cjoin_premise "size" reads atoms v(a, x) with a before x, which a decoder has '
-                'not: set "heads"',
-            ),
-            (
-                decodes and self.diagonal_link,
-                "diagonal_link is for encoders: set it to false",
-            ),
-            (
-                self.is_decoder and self.needs_stream_ids,
-                f"symbol_encoding {self.symbol_encoding!r} with symbol_renaming "
-                f"{self.symbol_renaming!r} needs the input's symbols before it begins, and a "
-                'decoder alone has no input: set is_encoder_decoder, or choose "learned" or '
-                '"dual_part" without "first_occurrence"',
-            ),
+            self.is_decoder and self.is_encoder_decoder,
+            "is_decoder is a decoder alone, is_encoder_decoder an encoder with a decoder: set "
+            "one of them",
         )
-
-    def _check_segments(self) -> None:
-        if not self.segment_labels:
-            return
-        check_unique("segment_labels", self.segment_labels)
-        if self.is_decoder or self.is_encoder_decoder or self.position_scheme != "relative":
-            raise ValueError(
-                'segment_labels are for encoders with position_scheme "relative": leave them out'
-            )
+        refuse(
+            self.decoder_layers is not None and not self.is_encoder_decoder,
+            "decoder_layers are those of a decoder beside an encoder (is_encoder_decoder=True):"
+            " a stack alone has num_hidden_layers, so leave decoder_layers out",
+        )
+        refuse(
+            self.prefix_lm and not self.is_decoder,
+            "prefix_lm is for a decoder alone: set is_decoder=True, or leave it out, since an "
+            "encoder sees its whole input in both directions anyway",
+        )
+        refuse(
+            decodes and self.cjoin_premise == "size" and "c" in self.unary_operators,
+            'cjoin_premise "size" reads atoms v(a, x) with a before x, which a decoder has '
+            'not: set "heads"',
+        )
+        refuse(decodes and self.diagonal_link, "diagonal_link is for encoders: set it to false")
+        refuse(
+            self.is_decoder and self.needs_stream_ids,
+            f"symbol_encoding {self.symbol_encoding!r} with symbol_renaming "
+            f"{self.symbol_renaming!r} needs the input's symbols before it begins, and a "
+            'decoder alone has no input: set is_encoder_decoder, or choose "learned" or '
+            '"dual_part" without "first_occurrence"',
+        )
+        refuse(
+            self.segment_labels and (decodes or self.position_scheme != "relative"),
+            'segment_labels are for encoders with position_scheme "relative": leave them out',
+        )
 
     @property
     def num_decoder_layers(self) -> int:
@@ -316,29 +304,6 @@ class FolnetConfig(SymbolModelConfig):
     def unary_size(self) -> int:
         """The width of unary kernels and premises, H * S."""
         return self.num_attention_heads * self.head_size
-
-    def numbers_per_pair(self, layers: int, keeps: str, autocast: bool) -> int:
-        """Returns how many numbers a stack holds at a time for each pair of positions, or fewer.
-
-        Args:
-            layers: that deduce binary atoms.
-            keeps: for gradients, of each layer: `"all"`, its `"inputs"` (gradient checkpointing),
-                or `"nothing"`.
-            autocast: then what is deduced takes half the room.
-        """
-        wide, written = self.binary_hidden_size, len(self.binary_operators)
-        if layers < 1:
-            return wide
-        heads = self.num_attention_heads * len(self.unary_operators + self.binary_operators)
-        channels = wide * ("t" in self.binary_operators and self.trans_channels == "binary")
-        if keeps == "nothing":  # what operators deduce is added up, one after the other
-            deduced = ((written > 0) + 2 * (written > 1)) * wide + heads + channels
-            return 2 * wide + (deduced // 2 if autocast else deduced)
-        heads += 2 * channels
-        at_work = (3 + 2 * self.boolean_cascade + written) * wide + heads
-        norms = 2 + (1 + bool(written)) * self.boolean_cascade  # and what goes into them
-        numbers_per_layer = {"all": norms * wide + heads, "inputs": wide}
-        return at_work + (layers - 1) * numbers_per_layer[keeps]
 
     @property
     def size_text(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from .choices import check_activation, check_choice, check_numbers, check_unique
+from .choices import check_activation, check_choice, check_numbers, check_unique, refuse
 from .symbol_vocabulary import token_digest
 
 AUTO_MAP = {
@@ -127,16 +127,20 @@ class GeometricConfig(PreTrainedConfig):
         )
         check_activation("hidden_act", self.hidden_act)
         check_activation("pooler_act", self.pooler_act)
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is no multiple of num_attention_heads "
-                f"{self.num_attention_heads}"
-            )
-        if self.relation_attention == "two_layer_rotary" and self.head_size % 2:
-            raise ValueError(f"rotations need an even width of heads, not {self.head_size}")
         check_unique("segment_labels", self.segment_labels)
-        if self.gated and self.relation_attention == "none":
-            raise ValueError('gated mixes two attentions, and relation_attention "none" has one')
+        refuse(
+            self.hidden_size % self.num_attention_heads,
+            f"hidden_size {self.hidden_size} is no multiple of num_attention_heads "
+            f"{self.num_attention_heads}",
+        )
+        refuse(
+            self.relation_attention == "two_layer_rotary" and self.head_size % 2,
+            f"rotations need an even width of heads, not {self.head_size}",
+        )
+        refuse(
+            self.gated and self.relation_attention == "none",
+            'gated mixes two attentions, and relation_attention "none" has one',
+        )
 
     @property
     def reads_segments(self) -> bool:

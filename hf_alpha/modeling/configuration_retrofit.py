@@ -1,7 +1,7 @@
 """Configuration of a model of Transformers with a symbol layer around it."""
 
 import copy
-from collections import Counter
+import math
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -14,7 +14,8 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 )
 
-from .configuration_symbols import SymbolModelConfig
+from .choices import refuse
+from .configuration_symbols import SymbolModelConfig, special_tokens
 from .symbol_encodings import encoding_class
 from .symbol_vocabulary import SymbolVocabulary
 
@@ -134,36 +135,29 @@ class RetrofitConfig(SymbolModelConfig):
                 model that writes no text, or its `vocab_size` is too small.
         """
         backbone = dict(settings.pop("backbone_config", None) or {})
-        if backbone.get("model_type") not in CONFIG_MAPPING:
-            raise ValueError(
-                f"backbone_config is {backbone}: give a model_type of Transformers (t5, gpt2), and "
-                "its sizes"
-            )
-        if not _writes_text(CONFIG_MAPPING[backbone["model_type"]], backbone):
-            raise ValueError(
-                f"backbone_config is of a {backbone['model_type']!r} model, which does not go from "
-                "text to text: take an encoder-decoder such as t5 or bart, or a decoder such as "
-                "gpt2 or llama"
-            )
-        start, pad = tokenizer.bos_token_id, tokenizer.pad_token_id
-        special = {
-            "pad_token_id": pad,
-            "bos_token_id": start,
-            "eos_token_id": tokenizer.eos_token_id,
-            "decoder_start_token_id": pad if start is None else start,
-        }
+        kind = backbone.get("model_type")
+        refuse(
+            kind not in CONFIG_MAPPING,
+            f"backbone_config is {backbone}: give a model_type of Transformers (t5, gpt2), and "
+            "its sizes",
+        )
+        refuse(
+            kind in CONFIG_MAPPING and not _writes_text(CONFIG_MAPPING[kind], backbone),
+            f"backbone_config is of a {kind!r} model, which does not go from text to text: "
+            "take an encoder-decoder such as t5 or bart, or a decoder such as gpt2 or llama",
+        )
         total = tokenizer.num_base_tokens + sum(tokenizer.symbol_classes.values())
         encoding = encoding_class(settings.get("symbol_encoding", cls.symbol_encoding))
         rows, free = dict[str, list[int]](), total
         for name in tokenizer.symbol_ranges if encoding.rows_per_class else ():
             rows[name] = list(range(free, free + (encoding.rows_per_class or 0)))
             free += len(rows[name])
-        backbone = {**special, "vocab_size": free, **backbone}
-        if backbone["vocab_size"] < free:
-            raise ValueError(
-                f"backbone_config has vocab_size {backbone['vocab_size']}, but tokens and symbols "
-                f"need {free} rows: leave it out"
-            )
+        backbone = {**special_tokens(tokenizer), "vocab_size": free, **backbone}
+        refuse(
+            backbone["vocab_size"] < free,
+            f"backbone_config has vocab_size {backbone['vocab_size']}, but tokens and symbols "
+            f"need {free} rows: leave it out",
+        )
         return super().for_tokenizer(
             tokenizer, backbone_config=backbone, class_rows=rows, vocab_size=total, **settings
         )
@@ -172,25 +166,25 @@ class RetrofitConfig(SymbolModelConfig):
         """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         for name in ("normalize_embeddings", "normalize_features", "scale_embedding"):
-            if getattr(self, name):
-                raise ValueError(f"{name} is not for models with a backbone, which has its own way")
-        if unknown := [side for side in self.aggregated_attention if side not in SIDES]:
-            raise ValueError(f"aggregated_attention lists encoder and decoder, not {unknown[0]!r}")
-        if len(self.random_scale) != 2 or not all(0 < x < float("inf") for x in self.random_scale):
-            raise ValueError(f"random_scale is {self.random_scale}: give two numbers above 0")
-        if self.aggregated_attention and self.hidden_size % (2 * self.num_aggregated_heads):
-            raise ValueError(
-                f"the backbone's width {self.hidden_size} has no {self.num_aggregated_heads} heads "
-                "of even width: set aggregated_attention_heads"
-            )
-        self._check_form()
+            own = f"{name} is not for models with a backbone, which has its own way"
+            refuse(getattr(self, name), own)
+        unknown = [side for side in self.aggregated_attention if side not in SIDES]
+        heads = self.num_aggregated_heads if self.aggregated_attention else 1
+        refuse(unknown, f"aggregated_attention lists encoder and decoder, not {unknown}")
+        refuse(
+            len(self.random_scale) != 2 or not all(0 < x < math.inf for x in self.random_scale),
+            f"random_scale is {self.random_scale}: give two numbers above 0",
+        )
+        refuse(
+            self.aggregated_attention and self.hidden_size % (2 * heads),
+            f"the backbone's width {self.hidden_size} has no {heads} heads of even width: set "
+            "aggregated_attention_heads",
+        )
+        refuse(
+            self.aggregated_attention and not self.is_encoder_decoder,
+            "aggregated_attention joins streams, which a decoder alone has not",
+        )
         self._check_rows()
-
-    def _check_form(self) -> None:
-        if self.is_encoder_decoder:
-            return
-        if self.aggregated_attention:
-            raise ValueError("aggregated_attention joins streams, which a decoder alone has not")
 
     def _check_rows(self) -> None:
         rows_per_class = self.encoding.rows_per_class
@@ -198,23 +192,23 @@ class RetrofitConfig(SymbolModelConfig):
             return
         for name in self.symbol_classes:
             rows = self.class_rows.get(name, [])
-            if len(set(rows)) != rows_per_class or len(rows) != rows_per_class:
-                raise ValueError(
-                    f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "
-                    f"needs {rows_per_class} different rows of the backbone for each class"
-                )
-        listed = [row for name in self.symbol_classes for row in self.class_rows[name]]
-        if shared := [row for row, times in Counter(listed).items() if times > 1]:
-            raise ValueError(
-                f"class_rows {self.class_rows}: row {shared[0]} is of two classes, which could not "
-                "be told apart; give each class rows of its own"
+            refuse(
+                len(set(rows)) != rows_per_class or len(rows) != rows_per_class,
+                f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "
+                f"needs {rows_per_class} different rows of the backbone for each class",
             )
+        listed = [row for name in self.symbol_classes for row in self.class_rows[name]]
         for row in listed:
-            if row < 0 or (row < self.vocab_size and self.vocabulary.class_of(row) is None):
-                raise ValueError(
-                    f"class_rows {self.class_rows}: row {row} is that of a base token; give rows "
-                    f"of symbols, or from {self.vocab_size} on"
-                )
+            refuse(
+                listed.count(row) > 1,
+                f"class_rows {self.class_rows}: row {row} is of two classes, which could not "
+                "be told apart; give each class rows of its own",
+            )
+            refuse(
+                row < 0 or (row < self.vocab_size and self.vocabulary.class_of(row) is None),
+                f"class_rows {self.class_rows}: row {row} is that of a base token; give rows "
+                f"of symbols, or from {self.vocab_size} on",
+            )
 
     @property
     def host_config(self) -> PreTrainedConfig:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
-from .choices import check_choice, check_numbers
+from .choices import check_choice, check_numbers, refuse
 from .logit_scale import ADACOS
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
@@ -118,21 +118,13 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
                 so do padding, start and end.
             settings: other fields.
         """
-        start = tokenizer.bos_token_id
-        special = {
-            "pad_token_id": tokenizer.pad_token_id,
-            "bos_token_id": start,
-            "eos_token_id": tokenizer.eos_token_id,
-            # As in T5, whose tokenizer has no start either.
-            "decoder_start_token_id": tokenizer.pad_token_id if start is None else start,
-        }
         vocabulary = {
             "num_base_tokens": tokenizer.num_base_tokens,
             "symbol_classes": dict(tokenizer.symbol_classes),
             "symbol_ranges": copy.deepcopy(tokenizer.symbol_ranges),
             "token_digest": token_digest(tokenizer),
         }
-        return cls(**{**special, **settings}, **vocabulary)
+        return cls(**{**special_tokens(tokenizer), **settings}, **vocabulary)
 
     def _fill_ranges(self) -> None:
         if not self.symbol_ranges:
@@ -153,37 +145,37 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         check_numbers(self, self.smallest, self.shares, self.positive)
         self._check_vocabulary()
         self.encoding.validate(self, self.num_symbols)
-        if self.normalize_features and not self.normalize_embeddings:
-            raise ValueError("normalize_features needs normalize_embeddings: logits are cosines")
-        if self.adacos and not self.normalize_features:
-            raise ValueError("adacos scales cosines: set normalize_features or turn adacos off")
-        if self.new_symbols:
-            self._check_new_symbols()
-
-    def _check_new_symbols(self) -> None:
-        if not self.decodes_alone:
-            raise ValueError(
-                f"new_symbols is for decoders alone, not for this {self.model_type!r} model: take "
-                "AlphaConfig(is_encoder_decoder=False) or a retrofitted decoder"
-            )
-        if self.encoding.opens_streams:
-            raise ValueError(
-                f"new_symbols needs one stream, and {self.symbol_encoding!r} has one for each "
-                "symbol of the input: take 'relational'"
-            )
-        if self.adacos or self.label_smoothing:
-            raise ValueError(
-                "new_symbols changes which columns can be used from token to token: set adacos to "
-                "False and label_smoothing to 0"
-            )
+        refuse(
+            self.normalize_features and not self.normalize_embeddings,
+            "normalize_features needs normalize_embeddings: logits are cosines",
+        )
+        refuse(
+            self.adacos and not self.normalize_features,
+            "adacos scales cosines: set normalize_features or turn adacos off",
+        )
+        refuse(
+            self.new_symbols and not self.decodes_alone,
+            f"new_symbols is for decoders alone, not for this {self.model_type!r} model: take "
+            "AlphaConfig(is_encoder_decoder=False) or a retrofitted decoder",
+        )
+        refuse(
+            self.new_symbols and self.encoding.opens_streams,
+            f"new_symbols needs one stream, and {self.symbol_encoding!r} has one for each "
+            "symbol of the input: take 'relational'",
+        )
+        refuse(
+            self.new_symbols and (self.adacos or self.label_smoothing),
+            "new_symbols changes which columns can be used from token to token: set adacos to "
+            "False and label_smoothing to 0",
+        )
 
     def _check_vocabulary(self) -> None:
         total = self.num_base_tokens + sum(self.symbol_classes.values())
-        if self.vocab_size != total:
-            raise ValueError(
-                f"vocab_size is {self.vocab_size}, but {self.num_base_tokens} base tokens and "
-                f"{total - self.num_base_tokens} symbols make {total}; leave it out"
-            )
+        refuse(
+            self.vocab_size != total,
+            f"vocab_size is {self.vocab_size}, but {self.num_base_tokens} base tokens and "
+            f"{total - self.num_base_tokens} symbols make {total}; leave it out",
+        )
         vocabulary = self.vocabulary
         vocabulary.check(self.symbol_classes)
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
@@ -269,12 +261,12 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
                 than random parts; nothing is changed then.
         """
         for name, count in counts.items():
-            if name not in self.symbol_classes:
-                raise ValueError(
-                    f"no symbol class {name!r}; this model has {sorted(self.symbol_classes)}"
-                )
-            if not isinstance(count, int) or count < 0:
-                raise ValueError(f"cannot add {count!r} symbols to class {name!r}")
+            known = sorted(self.symbol_classes)
+            refuse(name not in known, f"no symbol class {name!r}; this model has {known}")
+            refuse(
+                not isinstance(count, int) or count < 0,
+                f"cannot add {count!r} symbols to class {name!r}",
+            )
         check_size(self.vocab_size + sum(counts.values()))
         self.encoding.validate(self, self.num_symbols + sum(counts.values()))
         classes, ranges = dict(self.symbol_classes), copy.deepcopy(self.symbol_ranges)
@@ -287,4 +279,12 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         self.symbol_classes, self.symbol_ranges, self.vocab_size = classes, ranges, total
 
 
-__all__ = ["FIXED_SCALE", "SYMBOL_RENAMINGS", "SymbolModelConfig"]
+def special_tokens(tokenizer: Any) -> dict[str, int | None]:
+    """Returns the ids of padding, start and end of a tokenizer, and with what a decoder starts."""
+    names = ("pad_token_id", "bos_token_id", "eos_token_id")
+    pad, start, end = (getattr(tokenizer, name) for name in names)
+    first = pad if start is None else start  # as in T5, whose tokenizer has no start either
+    return {**dict(zip(names, (pad, start, end), strict=True)), "decoder_start_token_id": first}
+
+
+__all__ = ["FIXED_SCALE", "SYMBOL_RENAMINGS", "SymbolModelConfig", "special_tokens"]

@@ -1,4 +1,4 @@
-"""Heads on an encoder, each said once for FOLNet and for geometric models.
+"""Heads on an encoder and their losses, each said once for FOLNet and for geometric models.
 
 They follow the generic heads of Transformers (`modeling_layers.py`). A family's base class puts its
 encoder under the head, and its `forward` takes the family's inputs. A kind of head says what is
@@ -14,10 +14,22 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from torch.nn import functional as F
+from transformers import PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 
-from .checks import check_classes, check_label_rows
-from .losses import class_loss, labels_for_loss
+from .checks import (
+    IGNORE,
+    check_classes,
+    check_label_rows,
+    check_label_shape,
+    check_multi_labels,
+)
+
+OTHER_KINDS = (
+    ", or set config.problem_type: single_label_classification, multi_label_classification or "
+    "regression"
+)
 
 
 class EncoderHead(PreTrainedModel):
@@ -145,10 +157,63 @@ def head_dropout(config: Any) -> nn.Dropout:
     return nn.Dropout(config.hidden_dropout_prob if share is None else share)
 
 
+def class_loss(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    num_items_in_batch: torch.Tensor | int | None = None,
+) -> torch.Tensor:
+    """Returns the mean cross-entropy of classes, 0 where every label is -100.
+
+    Args:
+        logits: (..., C).
+        labels: (...); -100 where no loss is wanted.
+        num_items_in_batch: labels that are wanted in all micro-batches of a step, which the sum is
+            divided by; by default those here.
+    """
+    rows, classes = logits.float().flatten(0, -2), labels.to(logits.device).long().flatten()
+    total = F.cross_entropy(rows, classes, reduction="sum", ignore_index=IGNORE)
+    count = (classes != IGNORE).sum() if num_items_in_batch is None else num_items_in_batch
+    return total / torch.as_tensor(count, device=total.device).clamp(min=1)
+
+
+def place_loss(logits_BL: torch.Tensor, place_B: torch.Tensor) -> torch.Tensor:
+    """Returns the mean cross-entropy of places in sequences; those beyond a sequence have none."""
+    return class_loss(logits_BL, place_B.masked_fill(place_B >= logits_BL.shape[1], IGNORE))
+
+
+def labels_for_loss(
+    labels: torch.Tensor, logits_BC: torch.Tensor, config: PreTrainedConfig
+) -> torch.Tensor:
+    """Returns labels as Transformers' loss for texts takes them, by `config.problem_type`.
+
+    Args:
+        labels: (B,) for classes, and for numbers where `config.num_labels` is 1; else
+            (B, num_labels).
+        logits_BC: scores of the classes.
+        config: of the model; without a `problem_type`, whole labels are classes.
+
+    Raises:
+        ValueError: labels are too few or too many, or no such label exists.
+    """
+    kind, (samples, classes) = config.problem_type, logits_BC.shape
+    whole = classes > 1 and not labels.is_floating_point()
+    if kind == "single_label_classification" or (kind is None and whole):
+        check_label_shape(labels, samples, way_out=OTHER_KINDS)
+        check_classes(labels, classes)
+        return labels.long()
+    check_label_shape(labels, samples, classes, way_out=OTHER_KINDS)
+    if kind == "multi_label_classification" or (kind is None and classes > 1):
+        check_multi_labels(labels)
+    return labels.float().reshape(logits_BC.shape)  # half precision would round large numbers
+
+
 __all__ = [
     "EncoderHead",
     "SequenceClassification",
     "TokenClassification",
     "TokenLabels",
+    "class_loss",
     "head_dropout",
+    "labels_for_loss",
+    "place_loss",
 ]

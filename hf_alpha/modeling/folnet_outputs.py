@@ -5,7 +5,7 @@ target length, M positions that a row of binary atoms relates to, D1 and D2 widt
 binary atoms, H heads, V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -167,21 +167,13 @@ def joint_output(decoded: FolnetOutput, source: FolnetOutput) -> FolnetSeq2SeqOu
     )
 
 
+SCORED = tuple(field.name for field in fields(FolnetLMOutput))
+
+
 def joint_states_of(outputs: FolnetSeq2SeqOutput) -> dict[str, Any]:
     """Returns the fields that the output of a head on encoder and decoder has too."""
-    return {name: value for name, value in outputs.items() if name in JOINT_STATES}
+    return {name: value for name, value in outputs.items() if name in SCORED}
 
-
-JOINT_STATES = (
-    "past_key_values",
-    "binary_hidden_state",
-    "decoder_hidden_states",
-    "decoder_attentions",
-    "encoder_last_hidden_state",
-    "encoder_binary_hidden_state",
-    "encoder_hidden_states",
-    "encoder_attentions",
-)
 
 __all__ = [
     "FolnetClassOutput",

@@ -20,7 +20,6 @@ from .checks import (
     check_dimensions,
     check_ids,
     check_mask,
-    check_memory,
     check_rows,
     check_types,
     refuse_positions,
@@ -50,6 +49,11 @@ class FolnetPreTrainedModel(SymbolModel):
     _no_split_modules = ["FolnetLayer"]  # noqa: RUF012
     _can_compile_fullgraph = True
     folnet: Any  # the FolnetModel beneath a head
+
+    def _encode(self, input_ids: torch.Tensor | None, *inputs: Any, **more: Any) -> Any:
+        """Returns the output of the model beneath a head, with binary atoms only if asked for."""
+        more = {"output_binary_states": False, "return_dict": True, **more}
+        return self.folnet(input_ids, *inputs, **more)
 
 
 class FolnetStack(FolnetPreTrainedModel):
@@ -83,38 +87,6 @@ class FolnetStack(FolnetPreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.symbols.owner.set_input_embeddings(value)
-
-    def _kept_for_gradients(self) -> tuple[str, str]:
-        """Returns what of each layer is kept for gradients, and what helps if that is too much."""
-        trains = any(x.requires_grad for x in self.symbols.owner.parameters())
-        if not (trains and torch.is_grad_enabled()):
-            return "nothing", ""
-        if not self.training:
-            return "all", ", or compute under torch.no_grad()"
-        if self.gradient_checkpointing:
-            return "inputs", ""
-        return "all", ", or set gradient_checkpointing"
-
-    def _check_memory(
-        self, rows: int, queries: int, keys: int, device: torch.device, output_binary_states: bool
-    ) -> None:
-        """Raise a ValueError if there is no memory for the binary atoms.
-
-        Args:
-            rows, queries, keys: N, T and M.
-            device: on which the atoms lie.
-            output_binary_states: otherwise the last layer does not deduce them.
-        """
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or device.type == "meta":
-            return
-        keeps, way_out = self._kept_for_gradients()
-        layers = len(self.layers) - (not output_binary_states)
-        autocast = torch.is_autocast_enabled(device.type)
-        numbers = self.config.numbers_per_pair(layers, keeps, autocast)
-        check_memory(
-            rows * queries * keys * numbers * self.symbols.owner.dtype.itemsize, device,
-            f"relations of {queries} times {keys} positions in {rows} rows", way_out,
-        )  # fmt: skip
 
     def _deduce(
         self,
@@ -206,8 +178,7 @@ class FolnetEncoder(FolnetStack):
                 hold the segments behind the tokens.
 
         Raises:
-            ValueError: inputs are out of range or do not fit each other, or there is not enough
-                memory for the binary atoms.
+            ValueError: inputs are out of range or do not fit each other.
         """
         refuse_vectors(kwargs)
         refuse_positions(kwargs)
@@ -216,7 +187,8 @@ class FolnetEncoder(FolnetStack):
         check_types(token_type_ids, input_ids, self.config.type_vocab_size)
         segments = self._segments(input_ids, segment_ids, segment_starts, segment_ends)
         deduces = output_binary_states or self.diagonal is not None
-        streams, words = self._words(input_ids, attention_mask, stream_ids, segments, deduces)
+        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
+        words = self.symbols.embed(input_ids, streams)
         unary, binary, scope = self._base_atoms(
             words, streams, token_positions(attention_mask, input_ids), attention_mask,
             token_type_ids, segments,
@@ -241,29 +213,6 @@ class FolnetEncoder(FolnetStack):
         if segments is None and num_labels and self.training:
             return Segments.nothing(batch, ids_BL.device)
         return segments
-
-    def _words(
-        self,
-        ids_BL: torch.Tensor,
-        mask_BL: torch.Tensor | None,
-        stream_ids: torch.Tensor | None,
-        segments: Segments | None,
-        deduces: bool,
-    ) -> tuple[Streams, torch.Tensor]:
-        """Returns the streams over the tokens, and the vectors of these: (B, S, L, D1).
-
-        Args:
-            deduces: whether the last layer deduces binary atoms; memory is asked for accordingly.
-        """
-        batch, elements = ids_BL.shape
-        elements += 0 if segments is None else segments.ids.shape[1]
-        size = elements, elements, ids_BL.device, deduces
-        self._check_memory(batch, *size)  # before symbols have relations, which are pairs too
-        streams = self.symbols.open(ids_BL, mask_BL, stream_ids, self.training)
-        words = self.symbols.embed(ids_BL, streams)
-        if words.shape[1] > 1:
-            self._check_memory(batch * words.shape[1], *size)
-        return streams, words
 
     def _base_atoms(
         self,
@@ -379,18 +328,18 @@ class FolnetDecoder(FolnetStack):
             output_attentions, output_hidden_states, output_binary_states: as in [`FolnetEncoder`].
 
         Raises:
-            ValueError: masks or the cache do not fit, or there is not enough memory.
+            ValueError: masks or the cache do not fit.
         """
         name = "decoder_input_ids" if self.config.is_encoder_decoder else "input_ids"
         check_dimensions(input_ids, 2, name)
         cache = self._cache(past_key_values, use_cache)
-        number = self._check_inputs(
-            input_ids, attention_mask, encoder_outputs, cache, output_binary_states
-        )
+        past = 0 if cache is None else own_part(cache).get_seq_length()
+        check_mask(attention_mask, input_ids.shape[0], past + input_ids.shape[1])
         streams, source = self._streams(input_ids, attention_mask, encoder_outputs, cache)
         unary, binary, visible, scope = self._base_atoms(
             input_ids, streams, source, attention_mask, encoder_attention_mask, prefix_mask, cache
         )
+        number = unary.shape[0] // input_ids.shape[0]
         outputs, kernel = self._deduce(
             unary, binary, self._scopes(scope, number, source, cache), number, output_attentions,
             output_hidden_states, output_binary_states,
@@ -425,30 +374,6 @@ class FolnetDecoder(FolnetStack):
                 use_premise_layers(cache.cross_attention_cache, slots)
                 cache.is_updated = dict.fromkeys(range(slots), False)
         return cache
-
-    def _check_inputs(
-        self,
-        ids_BT: torch.Tensor,
-        mask: torch.Tensor | None,
-        encoder_outputs: FolnetOutput | None,
-        cache: Cache | None,
-        output_binary_states: bool,
-    ) -> int:
-        """Returns the number of streams, S.
-
-        Raises:
-            ValueError: the mask does not fit, or there is not enough memory for the binary atoms.
-        """
-        batch, length = ids_BT.shape
-        past = 0 if cache is None else own_part(cache).get_seq_length()
-        check_mask(mask, batch, past + length)
-        streams, columns = 1, past + length
-        if encoder_outputs is not None:
-            hidden = encoder_outputs.last_hidden_state
-            streams = hidden.shape[-1] // self.config.hidden_size
-            columns += hidden.shape[1]
-        self._check_memory(batch * streams, length, columns, ids_BT.device, output_binary_states)
-        return streams
 
     def _streams(
         self,

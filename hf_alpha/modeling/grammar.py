@@ -129,37 +129,39 @@ class Grammar:
     refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._check_types()
-        for token, arity in self.arities.items():
-            if arity == 2 and token not in self.infix:
-                raise ValueError(f"binary operator {token!r} has no entry in `infix`")
-        for token, template in self.derived.items():
-            parts = template.split()
-            basic = {*self.operators, *self.constants, "$1", "$2"}
-            if self._prefix_end(parts) != len(parts) or not basic.issuperset(parts):
-                raise ValueError(f"template {template!r} of {token!r} is not one basic formula")
-        for spelling, token in self.spellings.items():
-            if token not in self.arities:
-                raise ValueError(f"{spelling!r} is a spelling of {token!r}, which is no token")
-        for letter in self.glued:
-            if not letter.isalpha() or not self.arities.get(self.spellings.get(letter, letter)):
-                raise ValueError(f"{letter!r} in `glued` is no operator that is a letter")
-        levels: dict[int, str] = {}
-        for token, (precedence, side) in self.infix.items():
-            if levels.setdefault(precedence, side) != side:
-                raise ValueError(f"{token!r} and another operator of its precedence differ in side")
+        for fault in self._faults():
+            raise ValueError(fault)
 
-    def _check_types(self) -> None:
+    def _faults(self) -> Iterator[str]:
+        """What is wrong with the data; each is looked for where those before it are not there."""
         for name, (meaning, is_valid) in _FIELDS.items():
             value = getattr(self, name)
             table = isinstance(value, dict)
             entries = value.items() if table else []
             if not table or not all(isinstance(x, str) and x and is_valid(y) for x, y in entries):
-                raise ValueError(f"`{name}` of a grammar maps {meaning}, not {_shorten(value)}")
+                yield f"`{name}` of a grammar maps {meaning}, not {_shorten(value)}"
         if not all(isinstance(token, str) and token for token in self.constants):
-            raise ValueError(f"`constants` of a grammar are tokens, not {_shorten(self.constants)}")
+            yield f"`constants` of a grammar are tokens, not {_shorten(self.constants)}"
         if not isinstance(self.glued, str):
-            raise ValueError(f"`glued` of a grammar is a string, not {_shorten(self.glued)}")
+            yield f"`glued` of a grammar is a string, not {_shorten(self.glued)}"
+        for token, arity in self.arities.items():
+            if arity == 2 and token not in self.infix:
+                yield f"binary operator {token!r} has no entry in `infix`"
+        for token, template in self.derived.items():
+            parts = template.split()
+            basic = {*self.operators, *self.constants, "$1", "$2"}
+            if self._prefix_end(parts) != len(parts) or not basic.issuperset(parts):
+                yield f"template {template!r} of {token!r} is not one basic formula"
+        for spelling, token in self.spellings.items():
+            if token not in self.arities:
+                yield f"{spelling!r} is a spelling of {token!r}, which is no token"
+        for letter in self.glued:
+            if not letter.isalpha() or not self.arities.get(self.spellings.get(letter, letter)):
+                yield f"{letter!r} in `glued` is no operator that is a letter"
+        levels: dict[int, str] = {}
+        for token, (precedence, side) in self.infix.items():
+            if levels.setdefault(precedence, side) != side:
+                yield f"{token!r} and another operator of its precedence differ in side"
 
     def parse(self, text: str, notation: str | None = None) -> list[str]:
         """Return a formula's canonical prefix tokens; names stay as they are written.
@@ -198,8 +200,7 @@ class Grammar:
         """Return a formula's prefix tokens, derived operators among them; see `parse`."""
         if notation is None:
             return self._read_any(text)
-        if notation not in NOTATIONS:
-            raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+        _check_notation(notation)
         if not text.strip():
             raise FormulaError("the formula is empty", 0)
         if notation == "compact":
@@ -425,6 +426,7 @@ class Grammar:
         Raises:
             FormulaError: the tokens are not one prefix formula, or a token is too long for compact.
         """
+        _check_notation(notation)
         end = self._prefix_end(tokens)
         if not tokens or end != len(tokens):
             raise FormulaError(f"the {len(tokens)} tokens are not one formula in prefix order")
@@ -435,9 +437,7 @@ class Grammar:
             if long is not None:
                 raise FormulaError(f"{long!r} is too long for compact notation: use 'prefix'")
             return "".join(tokens)
-        if notation == "infix":
-            return "".join(self._infix_pieces(self._tree(tokens)))
-        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
+        return "".join(self._infix_pieces(self._tree(tokens)))
 
     def _infix_pieces(self, root: Node) -> Iterator[str]:
         stack: list[str | tuple[Node, int]] = [(root, 0)]
@@ -610,6 +610,11 @@ class Grammar:
         if not isinstance(constants, list | tuple):
             raise ValueError(f"`constants` of a grammar is a list, not {_shorten(constants)}")
         return cls(**{**data, "constants": tuple(constants)})
+
+
+def _check_notation(notation: str) -> None:
+    if notation not in NOTATIONS:
+        raise ValueError(f"unknown notation {notation!r}: choose one of {', '.join(NOTATIONS)}")
 
 
 def _is_text(value: object) -> bool:

@@ -6,7 +6,7 @@ D model width, V vocabulary, R rows of the embedding. Inside the model a hidden 
 encoder-decoder.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -58,6 +58,7 @@ class AlphaPreTrainedModel(SymbolModel):
     _supports_sdpa = True
     _can_compile_fullgraph = True
     _no_split_modules = ["AlphaEncoderLayer", "AlphaDecoderLayer"]  # noqa: RUF012
+    _input_embed_layer = "shared"
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -394,15 +395,9 @@ class AlphaModel(AlphaPreTrainedModel):
         self.decoder = AlphaDecoder(config, self.symbols)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.shared
-
     def embedding_table(self, device: torch.device | None = None) -> torch.Tensor:
         """Returns rows of base tokens and symbols as used, normalised and complete: (R, D)."""
         return self.symbols.table(device or self.device)
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.shared = value
 
     @can_return_tuple
     def forward(
@@ -507,16 +502,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
     def get_decoder(self) -> AlphaDecoder:
         return self.model.decoder
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.model.shared
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.model.set_input_embeddings(value)
-
-    def get_output_embeddings(self) -> None:
-        """Returns None: the projection is the embedding itself."""
-        return None
-
     @can_return_tuple
     def forward(
         self,
@@ -617,21 +602,15 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         return trained and super()._adapts_scale()
 
 
+SCORED = tuple(field.name for field in fields(Seq2SeqLMOutput))
+
+
 def _scored(
     outputs: AlphaModelOutput, logits: torch.Tensor, loss: torch.Tensor | None
 ) -> Seq2SeqLMOutput:
     """Returns a model's output with scores in place of the states that they were made from."""
-    return Seq2SeqLMOutput(
-        loss=loss,
-        logits=logits,
-        past_key_values=outputs.past_key_values,
-        decoder_hidden_states=outputs.decoder_hidden_states,
-        decoder_attentions=outputs.decoder_attentions,
-        cross_attentions=outputs.cross_attentions,
-        encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-        encoder_hidden_states=outputs.encoder_hidden_states,
-        encoder_attentions=outputs.encoder_attentions,
-    )
+    kept = {name: value for name, value in outputs.items() if name in SCORED}
+    return Seq2SeqLMOutput(loss=loss, logits=logits, **kept)
 
 
 __all__ = [

@@ -19,15 +19,14 @@ from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.utils import can_return_tuple
 
 from .alpha_layers import AlphaDecoderLayer
-from .causal_head import NO_LAST_STATE, CausalHead, CausalOutput
+from .causal_head import NO_LAST_STATE, CausalHead, CausalOutput, next_tokens
 from .checks import refuse_unknown, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
-from .masks import causal_mask
+from .masks import causal_mask, split_prefix, with_prompt_as_prefix
 from .modeling_alpha import AlphaPreTrainedModel, ReturnedStates, token_embedding
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, length_scale, rotary, sinusoidal
-from .prefixes import split_prefix, with_prompt_as_prefix
 from .streams import Streams
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbols import unpack_streams
@@ -61,12 +60,6 @@ class AlphaTextModel(AlphaPreTrainedModel):
         )
         self.gradient_checkpointing = False
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.shared
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.shared = value
 
     def forward(
         self,
@@ -167,16 +160,6 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
     def get_decoder(self) -> AlphaTextModel:
         return self.model
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.model.shared
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.model.set_input_embeddings(value)
-
-    def get_output_embeddings(self) -> None:
-        """Returns None: the projection is the embedding itself."""
-        return None
-
     @can_return_tuple
     def forward(
         self,
@@ -220,9 +203,9 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             ValueError: an input is missing, unknown or does not fit the others.
         """
         refuse_vectors(kwargs)
-        next_BT = self._next_tokens(input_ids, labels, kwargs)
+        next_BT = next_tokens(input_ids, labels, kwargs)
         refuse_unknown(kwargs, type(self).__name__)
-        assert input_ids is not None  # as `_next_tokens` has looked
+        assert input_ids is not None  # as `next_tokens` has looked
         prefix_lm = self.config.prefix_lm
         next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, len(input_ids))
         config, learns = self.config, next_BT is not None

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
 from transformers.utils import ModelOutput, can_return_tuple
 
+from .causal_head import next_tokens
 from .checks import (
     IGNORE,
     check_classes,
@@ -34,7 +34,14 @@ from .checks import (
     refuse_vectors,
 )
 from .configuration_folnet import FolnetConfig
-from .encoder_heads import EncoderHead, SequenceClassification, TokenClassification, head_dropout
+from .encoder_heads import (
+    EncoderHead,
+    SequenceClassification,
+    TokenClassification,
+    class_loss,
+    head_dropout,
+    place_loss,
+)
 from .folnet_layers import FolnetPooler, FolnetPreTrainingHeads
 from .folnet_outputs import (
     FolnetClassOutput,
@@ -49,8 +56,7 @@ from .folnet_outputs import (
 )
 from .folnet_stacks import FolnetDecoder, FolnetEncoder, FolnetPreTrainedModel
 from .logit_scale import LogitScale
-from .losses import class_loss, place_loss
-from .prefixes import split_prefix, with_prompt_as_prefix
+from .masks import split_prefix, with_prompt_as_prefix
 from .streams import Streams
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, shift_right
@@ -222,10 +228,6 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
         self.folnet = FolnetModel(config, pools=self.pairs)
         self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
 
-    def get_output_embeddings(self) -> None:
-        """Returns None: the projection is the embedding itself."""
-        return None
-
     def _predict(
         self,
         outputs: FolnetOutput | FolnetSeq2SeqOutput,
@@ -278,9 +280,6 @@ class FolnetForMaskedLM(FolnetLMHead):
         token_type_ids: torch.Tensor | None = None,
         stream_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -290,11 +289,7 @@ class FolnetForMaskedLM(FolnetLMHead):
             labels: (B, L), -100 where no loss is wanted. The others are as in [`FolnetEncoder`].
             num_items_in_batch: labelled tokens of the whole optimiser step.
         """
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, return_dict=True, **kwargs,
-        )  # fmt: skip
+        outputs = self._encode(input_ids, attention_mask, token_type_ids, stream_ids, **kwargs)
         return self._masked(outputs, labels, num_items_in_batch)
 
     def _masked(
@@ -323,9 +318,6 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         stream_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         next_sentence_label: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -345,11 +337,7 @@ class FolnetForPreTraining(FolnetForMaskedLM):
             check_label_shape(next_sentence_label, len(input_ids), name="next_sentence_label")
             next_sentence_label = next_sentence_label.flatten()
             check_told_apart(token_type_ids, next_sentence_label)
-        outputs = self.folnet(
-            input_ids, attention_mask, token_type_ids, stream_ids,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, return_dict=True, **kwargs,
-        )  # fmt: skip
+        outputs = self._encode(input_ids, attention_mask, token_type_ids, stream_ids, **kwargs)
         predicted = self._masked(outputs, labels, num_items_in_batch)
         pairs, total = self.cls.seq_relationship(outputs.pooler_output), predicted.loss
         if next_sentence_label is not None:
@@ -403,9 +391,6 @@ class FolnetForCausalLM(FolnetGenerator):
         past_key_values: Cache | None = None,
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int | torch.Tensor = 0,
         **kwargs: Any,
@@ -426,15 +411,14 @@ class FolnetForCausalLM(FolnetGenerator):
             ValueError: an input is missing or does not fit the others.
         """
         refuse_vectors(kwargs)
-        # `shift_labels` is no parameter: Trainer would ask for whatever is called labels.
-        next_BT, prefix_mask = self._next_tokens(
-            input_ids, labels, kwargs.pop("shift_labels", None), prefix_mask
-        )
-        outputs = self.folnet(
+        next_BT = next_tokens(input_ids, labels, kwargs)
+        assert input_ids is not None  # as `next_tokens` has looked
+        prefix_lm = self.config.prefix_lm
+        next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, len(input_ids))
+        outputs = self._encode(
             input_ids, attention_mask, past_key_values=past_key_values,
             use_cache=False if next_BT is not None else use_cache, prefix_mask=prefix_mask,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, return_dict=True, **kwargs,
+            **kwargs,
         )  # fmt: skip
         last = isinstance(logits_to_keep, int)
         scored = slice(-logits_to_keep, None) if last else logits_to_keep
@@ -442,28 +426,6 @@ class FolnetForCausalLM(FolnetGenerator):
         logits, loss = self._predict(outputs, next_BT, num_items_in_batch, scored)
         states = {"past_key_values": outputs.past_key_values, **states_of(outputs)}
         return FolnetLMOutput(loss=loss, logits=logits, **states)
-
-    def _next_tokens(
-        self,
-        ids_BT: torch.Tensor | None,
-        labels: torch.Tensor | None,
-        shift_labels: torch.Tensor | None,
-        prefix_mask: torch.Tensor | None,
-    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Returns the label of each position, (B, T), -100 within the prefix, and the prefix.
-
-        Both are None where there is none.
-
-        Raises:
-            ValueError: ids are missing, or labels or prefix do not fit them.
-        """
-        check_dimensions(ids_BT, 2)
-        assert ids_BT is not None
-        if shift_labels is None and labels is not None:
-            check_label_rows(labels, *ids_BT.shape)
-            shift_labels = F.pad(labels[:, 1:], (0, 1), value=IGNORE)
-        check_label_rows(shift_labels, *ids_BT.shape)
-        return split_prefix(shift_labels, prefix_mask, self.config.prefix_lm, len(ids_BT))
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generates as Transformers does; with `config.prefix_lm`, the prompt is a prefix.
@@ -498,9 +460,6 @@ class FolnetForConditionalGeneration(FolnetGenerator):
         past_key_values: Cache | None = None,
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_binary_states: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> FolnetLMOutput:
@@ -515,11 +474,10 @@ class FolnetForConditionalGeneration(FolnetGenerator):
             check_dimensions(labels, 2, "labels")
             if decoder_input_ids is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        outputs = self.folnet(
+        outputs = self._encode(
             input_ids, attention_mask, token_type_ids, stream_ids, decoder_input_ids,
             decoder_attention_mask, encoder_outputs, past_key_values, use_cache,
-            output_attentions=output_attentions, output_hidden_states=output_hidden_states,
-            output_binary_states=output_binary_states, return_dict=True, **kwargs,
+            **kwargs,
         )  # fmt: skip
         rows = outputs.encoder_last_hidden_state.shape[0]
         check_label_rows(labels, rows, outputs.last_hidden_state.shape[1])
@@ -569,9 +527,6 @@ class FolnetHead(EncoderHead, FolnetPreTrainedModel):
         token_type_ids: torch.Tensor | None = None,
         stream_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_binary_states: bool = False,
         **kwargs: Any,
     ) -> FolnetClassOutput:
         """Returns the scores of the head, and the loss where labels are given.
@@ -586,15 +541,9 @@ class FolnetHead(EncoderHead, FolnetPreTrainedModel):
         """
         outputs = self._encode(
             input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
-            stream_ids=stream_ids, output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states, output_binary_states=output_binary_states,
-            **kwargs,
+            stream_ids=stream_ids, **kwargs,
         )  # fmt: skip
         return FolnetClassOutput(**self.answer(outputs, labels), **states_of(outputs))
-
-    def _encode(self, input_ids: torch.Tensor | None, **inputs: Any) -> FolnetOutput:
-        """Returns the output of the encoder beneath."""
-        return self.folnet(input_ids, return_dict=True, **inputs)
 
 
 class FolnetForSequenceClassification(SequenceClassification, FolnetHead):
@@ -662,9 +611,6 @@ class FolnetForQuestionAnswering(FolnetHead):
         stream_ids: torch.Tensor | None = None,
         start_positions: torch.Tensor | None = None,
         end_positions: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_binary_states: bool = False,
         **kwargs: Any,
     ) -> FolnetSpanOutput:
         """Returns scores of starts and ends, and the loss where both are given.
@@ -679,9 +625,7 @@ class FolnetForQuestionAnswering(FolnetHead):
         check_span(start_positions, end_positions)
         outputs = self._encode(
             input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
-            stream_ids=stream_ids, output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states, output_binary_states=output_binary_states,
-            **kwargs,
+            stream_ids=stream_ids, **kwargs,
         )  # fmt: skip
         start, end = self.qa_outputs(self.token_states(outputs)).unbind(-1)
         loss = None

@@ -14,10 +14,11 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .causal_head import CausalHead, CausalOutput
+from .causal_head import CausalHead, CausalOutput, next_tokens
 from .checks import (
     IGNORE,
     can_look,
+    check_dimensions,
     check_mask,
     check_position_shape,
     check_positions,
@@ -118,7 +119,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             given = {"labels": labels, "position_ids": position_ids}
             kwargs["num_items_in_batch"] = num_items_in_batch
             return self._forward_apart(texts, input_ids, stream_ids, given, kwargs)
-        next_BT = self._next_tokens(input_ids, labels, kwargs)
+        next_BT = next_tokens(input_ids, labels, kwargs)
         learns = next_BT is not None
         if learns and logits_to_keep:
             raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
@@ -200,8 +201,8 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
     ) -> None:
         """Raise an error for arguments that are missing, do not fit, or that nothing takes."""
         refuse_vectors(kwargs)
-        if ids_BT is None:
-            raise ValueError("input_ids are missing")
+        check_dimensions(ids_BT, 2)
+        assert ids_BT is not None
         rows, length = ids_BT.shape
         check_arguments(kwargs, self.taken)
         check_position_shape(position_ids, rows, length)

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from .choices import refuse
+
 # A larger vocabulary is almost surely a typing error: its logits would fit in no memory.
 MAX_VOCABULARY = 2**24
 
@@ -161,20 +163,17 @@ class SymbolVocabulary:
         Raises:
             ValueError: naming what does not fit.
         """
-        if set(self.ranges) != set(counts):
-            raise ValueError(
-                f"symbol_ranges has classes {sorted(self.ranges)}, "
-                f"symbol_classes has {sorted(counts)}"
-            )
+        of_ranges, of_counts = sorted(self.ranges), sorted(counts)
+        message = f"symbol_ranges has classes {of_ranges}, symbol_classes has {of_counts}"
+        refuse(of_ranges != of_counts, message)
         for name, ranges in self.ranges.items():
             _check_class(name, ranges, counts[name])
         end = 0
         for start, stop, _ in self.spans:
-            if start < end:
-                raise ValueError(f"symbol_ranges {self.ranges} overlap at id {start}")
+            refuse(start < end, f"symbol_ranges {self.ranges} overlap at id {start}")
             end = stop
-        if end > self.size:
-            raise ValueError(f"symbol_ranges {self.ranges} leave the {self.size} ids of vocab_size")
+        message = f"symbol_ranges {self.ranges} leave the {self.size} ids of vocab_size"
+        refuse(end > self.size, message)
         check_size(self.size)
 
     def check_special(self, token: int | None) -> None:
@@ -196,8 +195,8 @@ def _within(sizes: list[int], total: int) -> list[int]:
 
 def check_size(size: int) -> None:
     """Raise a ValueError for a vocabulary too large to work with."""
-    if size > MAX_VOCABULARY:
-        raise ValueError(f"a vocabulary of {size} ids is larger than {MAX_VOCABULARY}")
+    message = f"a vocabulary of {size} ids is larger than {MAX_VOCABULARY}"
+    refuse(size > MAX_VOCABULARY, message)
 
 
 def token_digest(tokenizer: Any, size: int | None = None) -> str:
@@ -223,17 +222,14 @@ def has_tokens(tokenizer: Any, digest: str) -> bool:
 
 
 def _check_class(name: str, ranges: list[list[int]], count: int) -> None:
-    if count < 1:
-        raise ValueError(f"symbol class {name!r} has no symbols")
-    if any(len(pair) != 2 or not 0 <= pair[0] < pair[1] for pair in ranges):
-        raise ValueError(
-            f"symbol_ranges[{name!r}] = {ranges} must list [start, stop] with 0 <= start < stop"
-        )
+    listed = f"symbol_ranges[{name!r}] = {ranges}"
+    refuse(count < 1, f"symbol class {name!r} has no symbols")
+    refuse(
+        any(len(pair) != 2 or not 0 <= pair[0] < pair[1] for pair in ranges),
+        f"{listed} must list [start, stop] with 0 <= start < stop",
+    )
     members = sum(stop - start for start, stop in ranges)
-    if members != count:
-        raise ValueError(
-            f"symbol_ranges[{name!r}] = {ranges} holds {members} ids, symbol_classes says {count}"
-        )
+    refuse(members != count, f"{listed} holds {members} ids, symbol_classes says {count}")
 
 
 __all__ = ["SymbolVocabulary", "check_size", "has_tokens", "token_digest"]

@@ -14,13 +14,16 @@ import json
 import os
 import re
 import string
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import regex  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizer
 from transformers.utils import PaddingStrategy
 
+from .choices import refuse
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
 from .names_in_text import TIME_LIMIT, too_slow
 from .tokenization_symbols import (
@@ -115,14 +118,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         self.name_patterns = {
             name: name_patterns[name] for name in self.symbol_ranges if name in name_patterns
         }
-        if unknown := name_patterns.keys() - self.symbol_ranges.keys():
-            raise ValueError(f"`name_patterns` has no class {', '.join(sorted(unknown))} to match")
+        unknown = ", ".join(sorted(name_patterns.keys() - self.symbol_ranges.keys()))
+        refuse(unknown, f"`name_patterns` has no class {unknown} to match")
         self._check(vocab_file)
         for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
             kwargs.pop(key, None)
         for key in (*self.SPECIAL_TOKENS_ATTRIBUTES, "extra_special_tokens"):
-            if kwargs.get(key):
-                raise ValueError(f"`{key}` {kwargs[key]!r}: {_FIXED}")
+            refuse(kwargs.get(key), f"`{key}` {kwargs.get(key)!r}: {_FIXED}")
         super().__init__(
             base_tokens=self.base_tokens,
             symbol_tokens=self.symbol_tokens,
@@ -224,32 +226,31 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         self._symbol_ids = {t: i for t, i in self._ids.items() if i >= self.num_base_tokens}
 
     def _check(self, vocab_file: str | None) -> None:
-        if len(set(self._tokens)) != len(self._tokens):
-            twice = sorted({token for token in self._tokens if self._tokens.count(token) > 1})
-            raise ValueError(f"tokens occur twice in the vocabulary: {' '.join(twice)}")
+        first, total = self.num_base_tokens, len(self._tokens)
+        twice = sorted(token for token, count in Counter(self._tokens).items() if count > 1)
         pairs = sorted(pair for ranges in self.symbol_ranges.values() for pair in ranges)
-        edges = [
-            self.num_base_tokens,
-            *(edge for pair in pairs for edge in pair),
-            len(self._tokens),
-        ]
-        if edges[::2] != edges[1::2]:
-            raise ValueError(
-                f"`symbol_ranges` {self.symbol_ranges} do not cover the ids of the symbols, "
-                f"{self.num_base_tokens} to {len(self._tokens) - 1}, once each"
-            )
+        edges = [first, *chain.from_iterable(pairs), total]
         is_name = self.grammar.is_name if self.grammar else bool
         written = [*self.base_tokens, *self.symbol_tokens]
         unwritable = [token for token in written if token.split() != [token]]
         unwritable += [token for token in self.symbol_tokens if not is_name(token)]
-        if unwritable:
-            raise ValueError(f"token {unwritable[0]!r} could not be written: call it otherwise")
-        if self.grammar:
-            needed = [*self.grammar.operators, *self.grammar.constants]
-            if missing := [token for token in needed if token not in self.base_tokens]:
-                raise ValueError(f"`base_tokens` lack tokens of the grammar: {' '.join(missing)}")
-        if vocab_file is not None and _read_json(vocab_file) != self.get_vocab():
-            raise ValueError(f"{vocab_file} and tokenizer_config.json beside it disagree")
+        needed = [*self.grammar.operators, *self.grammar.constants] if self.grammar else []
+        missing = [token for token in needed if token not in self.base_tokens]
+        refuse(missing, f"`base_tokens` lack tokens of the grammar: {' '.join(missing)}")
+        refuse(twice, f"tokens occur twice in the vocabulary: {' '.join(twice)}")
+        refuse(
+            edges[::2] != edges[1::2],
+            f"`symbol_ranges` {self.symbol_ranges} do not cover the ids of the symbols, "
+            f"{first} to {total - 1}, once each",
+        )
+        refuse(
+            unwritable,
+            f"token {next(iter(unwritable), None)!r} could not be written: call it otherwise",
+        )
+        refuse(
+            vocab_file is not None and _read_json(vocab_file) != self.get_vocab(),
+            f"{vocab_file} and tokenizer_config.json beside it disagree",
+        )
 
     # What is fixed
 
@@ -360,8 +361,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         refused = [key for key, value in kwargs.items() if value and key not in _HARMLESS]
         if pairs is not None:
             refused.append("text_pair")
-        if refused:
-            raise ValueError(f"AlphaTokenizer does not support {', '.join(refused)}")
+        refuse(refused, f"AlphaTokenizer does not support {', '.join(refused)}")
         if max_length is None and (truncation or padding == PaddingStrategy.MAX_LENGTH):
             max_length = self.model_max_length
         max_target_length = max_target_length or max_length
@@ -373,8 +373,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             row_names = name_rows(names, len(targets or ()))
             checked = names is not None and not allow_absent_symbols
             rows = self._encode_answers(targets or [], row_names, add_special_tokens, checked)
-        if not rows:
-            raise ValueError("there are no rows to encode")
+        refuse(not rows, "there are no rows to encode")
         _check_lengths(rows, "input_ids", max_target_length if texts is None else max_length)
         _check_lengths(rows, "labels", max_target_length)
         if return_attention_mask is None:
@@ -639,8 +638,8 @@ def _as_grammar(value: Any) -> Grammar | None:
 
 def _token_list(name: str, value: Any) -> list[str]:
     tokens: list[Any] = list(value) if isinstance(value, Iterable) else [None]
-    if not all(isinstance(token, str) and token for token in tokens):
-        raise ValueError(f"`{name}` is {value!r}: give tokens, as strings")
+    others = [token for token in tokens if not (isinstance(token, str) and token)]
+    refuse(others, f"`{name}` is {value!r}: give tokens, as strings")
     return tokens
 
 
@@ -659,11 +658,11 @@ def _check_files(folder: str) -> None:
     """Transformers reads these files without a word on which of them is damaged."""
     config_file = os.path.join(folder, "tokenizer_config.json")
     vocab_file = os.path.join(folder, AlphaTokenizer.vocab_files_names["vocab_file"])
-    if os.path.isfile(vocab_file) and not os.path.isfile(config_file):
-        raise ValueError(f"{config_file} is missing: {_AGAIN}")
+    lacking = os.path.isfile(vocab_file) and not os.path.isfile(config_file)
+    refuse(lacking, f"{config_file} is missing: {_AGAIN}")
     for path in (config_file, vocab_file):
-        if os.path.isfile(path) and not isinstance(_read_json(path), dict):
-            raise ValueError(f"{path} is damaged, it holds no table: {_AGAIN}")
+        damaged = os.path.isfile(path) and not isinstance(_read_json(path), dict)
+        refuse(damaged, f"{path} is damaged, it holds no table: {_AGAIN}")
 
 
 def _read_json(path: str) -> Any:

@@ -17,14 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from tokenizers import Encoding, Tokenizer
 from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
 from .saving import SavesCode
-from .segment_relations import relation_ids
 
 PACKAGE = "hf_alpha"
 FILES = {"transducer_file": "transducer.json", "lexicon_file": "lexicon.tsv"}
@@ -236,11 +234,9 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
         is_split_into_words: bool = False,
         return_tensors: Any = None,
-        return_relations: bool = False,
-        max_distance: int = 16,
         **kwargs: Any,
     ) -> BatchEncoding:
-        """Encodes with segments, and with `relations` (B, T + S, T + S) if asked for."""
+        """Encodes as the base class does, with segments."""
         if is_split_into_words:
             raise ValueError("segments are found in whole texts: leave out is_split_into_words")
         encoding = super()._encode_plus(
@@ -258,9 +254,6 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         segments = self._segments(rows, to_py_obj(samples), encoding.encodings, special)
         padded = padding_strategy != PaddingStrategy.DO_NOT_PAD or return_tensors is not None
         columns: dict[str, Any] = _columns(segments, padded)
-        if return_relations:
-            lengths = [len(each) for each in encoding.encodings]
-            columns["relations"] = _relations(columns, lengths, max_distance)
         alone = not isinstance(text, list | tuple) and return_tensors is None
         if alone and "overflow_to_sample_mapping" not in encoding:
             columns = {key: column[0] for key, column in columns.items()}
@@ -324,16 +317,11 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         """As in the base class; segments get 0 on the right, to the longest row and at least 1.
 
         Where tokens are padded on the left, the segments move with them.
-
-        Raises:
-            ValueError: there are `relations`, which belong to one padded batch.
         """
         if isinstance(encoded_inputs, Sequence) and not isinstance(encoded_inputs, Mapping):
             keys = encoded_inputs[0].keys() if encoded_inputs else []
             encoded_inputs = {key: [row[key] for row in encoded_inputs] for key in keys}
         columns = dict(encoded_inputs)
-        if "relations" in columns:
-            raise ValueError("`relations` belong to a padded batch: ask for them where it is made")
         segments = {key: to_py_obj(columns.pop(key)) for key in SEGMENTS if key in columns}
         before = columns.get(self.model_input_names[0], [])
         encoded = super().pad(
@@ -437,19 +425,6 @@ def _columns(segments: Sequence[Sequence[Placed]], padded: bool) -> dict[str, li
         key: [[placed[place] for placed in row] for row in filled]
         for key, place in zip(SEGMENTS, (2, 0, 1), strict=True)
     }
-
-
-def _relations(
-    columns: Mapping[str, list[list[int]]], lengths: Sequence[int], max_distance: int
-) -> list[list[list[int]]]:
-    """Returns the numbers of the relations of each row's tokens and segments: (T + S, T + S)."""
-    relations = []
-    for starts, ends, length in zip(
-        columns["segment_starts"], columns["segment_ends"], lengths, strict=True
-    ):
-        first, last = (torch.tensor([[*range(length), *places]]) for places in (starts, ends))
-        relations.append(relation_ids(first, last, max_distance)[0].tolist())
-    return relations
 
 
 GeometricTokenizer.register_for_auto_class("AutoTokenizer")

@@ -13,6 +13,7 @@ from typing import Any
 from transformers import BatchEncoding
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
+from .choices import refuse
 from .grammar import FormulaError, Grammar
 from .saving import SavesCode
 
@@ -416,13 +417,15 @@ def check_counts(value: Any, classes: Collection[str] | None = None) -> None:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
         raise ValueError(f"{value!r} symbols: give class -> number")
     for name, number in value.items():
-        if type(number) is not int or not 0 <= number <= MAX_SYMBOLS:
-            raise ValueError(
-                f"cannot add {number!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}"
-            )
-        if classes is not None and name not in classes:
-            listed = ", ".join(map(repr, classes)) or "none"
-            raise ValueError(f"no symbol class {name!r}: this tokenizer's classes are {listed}")
+        listed = ", ".join(map(repr, classes or ())) or "none"
+        refuse(
+            type(number) is not int or not 0 <= number <= MAX_SYMBOLS,
+            f"cannot add {number!r} symbols to class {name!r}: give 0 to {MAX_SYMBOLS:,}",
+        )
+        refuse(
+            classes is not None and name not in classes,
+            f"no symbol class {name!r}: this tokenizer's classes are {listed}",
+        )
 
 
 @contextlib.contextmanager
@@ -438,13 +441,16 @@ def in_row(number: int) -> Iterator[None]:
 
 def check_inputs(text: Texts, text_target: Texts, names: Any) -> None:
     """Refuse the arguments of a call that do not go together."""
-    if text is None and text_target is None:
-        raise ValueError("give `text` or `text_target`")
-    if text is not None and names is not None:
-        raise ValueError("`names` belong to `text_target` alone: `text` brings its own")
     both = text is not None and text_target is not None
-    if both and isinstance(text, str) != isinstance(text_target, str):
-        raise ValueError("give `text` and `text_target` both as one string or both as a list")
+    refuse(text is None and text_target is None, "give `text` or `text_target`")
+    refuse(
+        text is not None and names is not None,
+        "`names` belong to `text_target` alone: `text` brings its own",
+    )
+    refuse(
+        both and isinstance(text, str) != isinstance(text_target, str),
+        "give `text` and `text_target` both as one string or both as a list",
+    )
 
 
 def only_row(encoding: AlphaEncoding, return_tensors: Any) -> AlphaEncoding:

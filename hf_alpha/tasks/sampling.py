@@ -33,12 +33,10 @@ class Sampler(ABC):
 
     def __post_init__(self) -> None:
         priority = self.constant_priority
+        refuse(priority < 0, f"constant_priority must be >= 0, got {priority}")
         refuse(
-            (priority < 0, f"constant_priority must be >= 0, got {priority}"),
-            (
-                not self.symbols and not priority,
-                "no leaves to draw from: give symbols or a constant_priority above 0",
-            ),
+            not self.symbols and not priority,
+            "no leaves to draw from: give symbols or a constant_priority above 0",
         )
 
     def sample(self, rng: random.Random, size: int, min_leaves: int = 1) -> list[str]:

@@ -7,8 +7,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from strategies import SMALL
-from switched_off import SwitchedOff
-from transformers.models.auto import modeling_auto
+from switched_off import ModelTester, SwitchedOff
 from transformers_tests.generation.test_utils import GenerationTesterMixin
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin
@@ -21,16 +20,11 @@ SIZES = {**SMALL, "num_base_tokens": 12, "symbol_classes": {"proposition": 3}}
 SYMBOLS = 3  # distinct symbols in each row: all, so that random labels can be answered
 
 
-class AlphaModelTester:
+class AlphaModelTester(ModelTester):
     """Small configurations and inputs, in the form that the shared tests ask for."""
 
-    batch_size = 5
-    seq_length = encoder_seq_length = decoder_seq_length = key_length = 7
-    num_hidden_layers = 2
-    is_training = True
-
     def __init__(self, settings: dict[str, Any]):
-        self.settings = settings
+        super().__init__(settings)
         self.streams = SYMBOLS if self.get_config().symbol_encoding == "streams" else 1
         # What comes out has the streams side by side.
         self.hidden_size = SIZES["d_model"] * self.streams
@@ -65,6 +59,11 @@ class AlphaConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     """The shared tests; each one that is switched off has its reason beside it."""
 
     settings: ClassVar[dict[str, Any]]
+    model_type = "alpha"
+    tables: ClassVar = {
+        "MODEL_MAPPING_NAMES": "AlphaModel",
+        "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES": "AlphaForConditionalGeneration",
+    }
     all_model_classes = (AlphaModel, AlphaForConditionalGeneration)
     is_encoder_decoder = True
     # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
@@ -73,15 +72,6 @@ class AlphaConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     def setUp(self):
         super().setUp()
         self.model_tester = AlphaModelTester(self.settings)
-        # The shared tests know by these tables which class takes labels.
-        names = {
-            "MODEL_MAPPING_NAMES": "AlphaModel",
-            "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES": "AlphaForConditionalGeneration",
-        }
-        for table, name in names.items():
-            patcher = patch.dict(getattr(modeling_auto, table), {"alpha": name})
-            patcher.start()
-            self.addCleanup(patcher.stop)
 
     def test_attention_outputs(self):
         # It counts outputs, and AlphaModel has one more than others: the table of streams.

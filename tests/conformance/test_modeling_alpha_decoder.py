@@ -2,13 +2,11 @@
 
 import unittest
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import pytest
 import torch
 from families.test_alpha_decoder import SMALL
-from switched_off import SwitchedOff
-from transformers.models.auto import modeling_auto
+from switched_off import ModelTester, SwitchedOff
 from transformers_tests.generation.test_utils import GenerationTesterMixin
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin
@@ -21,16 +19,11 @@ SYMBOLS = 3  # distinct symbols in each row: all, so that random labels can be a
 SIZES = {**SMALL, "num_base_tokens": 12, "symbol_classes": {"proposition": SYMBOLS}}
 
 
-class DecoderTester:
+class DecoderTester(ModelTester):
     """Small configurations and inputs, in the form that the shared tests ask for."""
 
-    batch_size = 5
-    seq_length = encoder_seq_length = decoder_seq_length = key_length = 7
-    num_hidden_layers = 2
-    is_training = True
-
     def __init__(self, settings: dict[str, Any]):
-        self.settings = settings
+        super().__init__(settings)
         streams = SYMBOLS if self.get_config().encoding.opens_streams else 1
         # What comes out has the streams side by side.
         self.hidden_size = SIZES["d_model"] * streams
@@ -54,6 +47,8 @@ class DecoderConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     """The shared tests; each one that is switched off has its reason beside it."""
 
     settings: ClassVar[dict[str, Any]]
+    model_type = "alpha"
+    tables: ClassVar = {"MODEL_FOR_CAUSAL_LM_MAPPING_NAMES": "AlphaForCausalLM"}
     all_model_classes = (AlphaForCausalLM,)
     is_encoder_decoder = False
     # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
@@ -62,11 +57,6 @@ class DecoderConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     def setUp(self):
         super().setUp()
         self.model_tester = DecoderTester(self.settings)
-        # The shared tests know by this table which class takes labels.
-        table = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-        patcher = patch.dict(table, {"alpha": "AlphaForCausalLM"})
-        patcher.start()
-        self.addCleanup(patcher.stop)
 
     def test_config(self):
         tester = ConfigTester(self, AlphaConfig, is_encoder_decoder=False, d_model=24)

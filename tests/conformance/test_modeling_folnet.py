@@ -2,13 +2,11 @@
 
 import unittest
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import pytest
 import torch
 from folnets import SMALL
-from switched_off import SwitchedOff
-from transformers.models.auto import modeling_auto
+from switched_off import ModelTester, SwitchedOff
 from transformers_tests.generation.test_utils import GenerationTesterMixin
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin
@@ -39,20 +37,15 @@ TABLES = {
     "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES": "FolnetForCausalLM",
     "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES": "FolnetForConditionalGeneration",
 }
-"""By these tables the shared tests know which class takes which labels."""
 
 
-class FolnetModelTester:
+class FolnetModelTester(ModelTester):
     """Small configurations and inputs, in the form that the shared tests ask for."""
 
-    batch_size = 5
-    seq_length = encoder_seq_length = decoder_seq_length = key_length = 7
-    num_hidden_layers = 2
     num_choices = 2
-    is_training = True
 
     def __init__(self, settings: dict[str, Any]):
-        self.settings = settings
+        super().__init__(settings)
         streams = SYMBOLS if self.get_config().encoding.opens_streams else 1
         # What comes out has the streams side by side.
         self.hidden_size = SMALL["hidden_size"] * streams
@@ -84,6 +77,7 @@ class FolnetConformance(SwitchedOff, ModelTesterMixin):
     """The shared tests; each one that is switched off has its reason beside it."""
 
     settings: ClassVar[dict[str, Any]]
+    model_type, tables = "folnet", TABLES
     # A head that does not show binary atoms skips their last deduction, and most skip the pooler.
     test_all_params_have_gradient = False
 
@@ -92,10 +86,6 @@ class FolnetConformance(SwitchedOff, ModelTesterMixin):
         self.model_tester = FolnetModelTester(self.settings)
         # Ids of symbols never move: there `extend_symbols` takes the place of resizing.
         self.test_resize_embeddings = not self.model_tester.get_config().num_symbols
-        for table, name in TABLES.items():
-            patcher = patch.dict(getattr(modeling_auto, table), {"folnet": name})
-            patcher.start()
-            self.addCleanup(patcher.stop)
 
     def _prepare_for_class(self, inputs_dict, model_class, return_labels=False):
         inputs = super()._prepare_for_class(inputs_dict, model_class, return_labels)

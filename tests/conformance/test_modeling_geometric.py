@@ -2,13 +2,11 @@
 
 import unittest
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import pytest
 import torch
 from geometrics import FORMS, LABELS, SMALL, small_config
-from switched_off import SwitchedOff
-from transformers.models.auto import modeling_auto
+from switched_off import ModelTester, SwitchedOff
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin
 
@@ -28,21 +26,13 @@ TABLES = {
     "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES": "GeometricForSequenceClassification",
     "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES": "GeometricForTokenClassification",
 }
-"""By these tables the shared tests know which class takes which labels."""
 
 
-class GeometricModelTester:
+class GeometricModelTester(ModelTester):
     """Small configurations and inputs, in the form that the shared tests ask for."""
 
-    batch_size = 5
-    seq_length = key_length = encoder_seq_length = 7
-    num_hidden_layers = 2
     hidden_size = SMALL["hidden_size"]
     num_attention_heads = SMALL["num_attention_heads"]
-    is_training = True
-
-    def __init__(self, settings: dict[str, Any]):
-        self.settings = settings
 
     def get_config(self) -> GeometricConfig:
         return small_config(**{"initializer_range": 0.02, **self.settings})
@@ -61,6 +51,7 @@ class GeometricConformance(SwitchedOff, ModelTesterMixin):
     """The shared tests, on texts without segments."""
 
     settings: ClassVar[dict[str, Any]]
+    model_type, tables = "geometric", TABLES
     # Vectors of segments' labels have none without segments.
     test_all_params_have_gradient = False
     all_model_classes = (
@@ -73,10 +64,6 @@ class GeometricConformance(SwitchedOff, ModelTesterMixin):
     def setUp(self):
         super().setUp()
         self.model_tester = GeometricModelTester(self.settings)
-        for table, name in TABLES.items():
-            patcher = patch.dict(getattr(modeling_auto, table), {"geometric": name})
-            patcher.start()
-            self.addCleanup(patcher.stop)
 
     def test_config(self):
         ConfigTester(self, config_class=GeometricConfig, hidden_size=24).run_common_tests()

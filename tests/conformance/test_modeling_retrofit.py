@@ -2,14 +2,12 @@
 
 import unittest
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import pytest
 import torch
 from hosts import make_host
 from retrofits import make_retrofit, ordinary_tokens
-from switched_off import SwitchedOff
-from transformers.models.auto import modeling_auto
+from switched_off import ModelTester, SwitchedOff
 from transformers_tests.generation.test_utils import GenerationTesterMixin
 from transformers_tests.test_modeling_common import ModelTesterMixin
 
@@ -26,16 +24,12 @@ AROUND = (
 NAMES = [10, 11, 12]  # of each row: all that there are, so that random labels can be answered
 
 
-class RetrofitModelTester:
+class RetrofitModelTester(ModelTester):
     """Small configurations and inputs, in the form that the shared tests ask for."""
 
-    batch_size = 5
-    seq_length = encoder_seq_length = decoder_seq_length = key_length = 7
-    num_hidden_layers = 2
-    is_training = True
-
     def __init__(self, host: str, settings: dict[str, Any]):
-        self.host, self.settings = host, settings
+        super().__init__(settings)
+        self.host = host
         streams = len(NAMES) if self.get_config().encoding.opens_streams else 1
         # What comes out has the streams side by side.
         self.hidden_size, self.num_attention_heads = 16 * streams, 2 * streams
@@ -68,7 +62,10 @@ class RetrofitConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     settings: ClassVar[dict[str, Any]]
     all_model_classes = (RetrofitForConditionalGeneration,)
     is_encoder_decoder = True
-    table = "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES"
+    model_type = "alpha-retrofit"
+    tables: ClassVar = {
+        "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES": "RetrofitForConditionalGeneration"
+    }
     # Ids of symbols never move: `extend_symbols` takes the place of `resize_token_embeddings`.
     test_resize_embeddings = False
     switched_off: ClassVar = {
@@ -78,11 +75,6 @@ class RetrofitConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
     def setUp(self):
         super().setUp()
         self.model_tester = RetrofitModelTester(self.host, self.settings)
-        # The shared tests know by this table which class takes labels.
-        table = getattr(modeling_auto, self.table)
-        patcher = patch.dict(table, {"alpha-retrofit": self.all_model_classes[0].__name__})
-        patcher.start()
-        self.addCleanup(patcher.stop)
 
 
 class Streams(RetrofitConformance):
@@ -129,7 +121,7 @@ class TestT5Relational(RetrofitConformance, unittest.TestCase):
 class DecoderConformance(RetrofitConformance):
     all_model_classes = (RetrofitForCausalLM,)
     is_encoder_decoder = False
-    table = "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"
+    tables: ClassVar = {"MODEL_FOR_CAUSAL_LM_MAPPING_NAMES": "RetrofitForCausalLM"}
 
 
 class TestGpt2(DecoderConformance, unittest.TestCase):

@@ -86,7 +86,8 @@ class DecoderFamily(Family):
 
 class TestRelational(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "relational"}
-    renamings, generated_renamings, extensions, batches, cached = 12, 3, 4, 6, 3
+    renamings, generated_renamings, extensions, batches, cached = 6, 2, 3, 4, 3
+    elsewhere = 0  # TestNewSymbols shows it
 
 
 class TestStreams(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
@@ -113,7 +114,7 @@ class TestNewSymbols(DecoderFamily, Extension, Batching, Caching, RoundTrip, Tra
     settings: ClassVar = NEW
     # When a text has all symbols of a class, the next one is a symbol that was added.
     answers_are_names_of_the_input = False
-    extensions, batches, cached = 6, 6, 4
+    extensions, batches, cached = 3, 4, 3
 
 
 class TestPrefix(DecoderFamily, Batching, Caching, RoundTrip, Training):
@@ -175,7 +176,7 @@ def test_a_renamed_text_has_the_same_logits_and_probability(encoding):
 
 def test_a_renamed_prompt_has_the_same_answer_up_to_the_choice_of_new_names():
     family, differing = DecoderFamily(), 0
-    for seed in range(12):
+    for seed in range(4):
         model = make_decoder(seed, **NEW)
         batch = family.make_batch(seed, model.config, [(6, 3), (4, 2), (5, 0)])
         table = family.renaming(seed, model.config)
@@ -184,7 +185,7 @@ def test_a_renamed_prompt_has_the_same_answer_up_to_the_choice_of_new_names():
             answers = []
             for inputs in (batch, renamed):
                 torch.manual_seed(seed)
-                answers.append(model.generate(**inputs, max_new_tokens=12, **search))
+                answers.append(model.generate(**inputs, max_new_tokens=8, **search))
             if not search.get("do_sample"):  # a sample draws from columns in their order
                 assert list(map(canonical, answers[0])) == list(map(canonical, answers[1]))
             differing += sum(a.tolist() != b.tolist() for a, b in zip(*answers, strict=True))

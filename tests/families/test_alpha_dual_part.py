@@ -1,13 +1,14 @@
 """`symbol_encoding="dual_part"`; and with names renamed by first occurrence."""
 
 from promises import Batching, Caching, DecoderPrompts, Extension, Renaming, RoundTrip, Training
-from strategies import TWO_CLASSES, AlphaFamily
+from strategies import RENAMED_AT_RANDOM, TWO_CLASSES, AlphaFamily
 
 
 class TestDualPart(AlphaFamily, Extension, Batching, DecoderPrompts, Caching, RoundTrip, Training):
     encoding = "dual_part"
     answers_are_names_of_the_input = False
     saved = (TWO_CLASSES, {"symbol_renaming": "first_occurrence"}, {"symbol_renaming": "random"})
+    trained = (*AlphaFamily.trained, *RENAMED_AT_RANDOM)
     elsewhere = 0  # test_alpha_streams.py shows it
 
 

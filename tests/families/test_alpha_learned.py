@@ -1,12 +1,13 @@
 """`symbol_encoding="learned"`, the vanilla model; and with names renamed by first occurrence."""
 
 from promises import Batching, Caching, DecoderPrompts, NoExtension, Renaming, RoundTrip, Training
-from strategies import TWO_CLASSES, AlphaFamily
+from strategies import RENAMED_AT_RANDOM, TWO_CLASSES, AlphaFamily
 
 
 class TestLearned(AlphaFamily, NoExtension, Batching, DecoderPrompts, Caching, RoundTrip, Training):
     encoding = "learned"
     saved = (TWO_CLASSES, {"symbol_renaming": "first_occurrence"}, {"symbol_renaming": "random"})
+    trained = (*AlphaFamily.trained, *RENAMED_AT_RANDOM)
     elsewhere = 0  # test_alpha_streams.py shows it
 
 

@@ -19,8 +19,8 @@ class TestRelational(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "relational"
-    renamings, generated_renamings, most_renamings = 25, 5, 10_000
-    extensions, batches, cached = 10, 12, 8
+    renamings, generated_renamings, most_renamings = 12, 3, 10_000
+    extensions, batches = 5, 8
     elsewhere = 0  # test_alpha_streams.py shows it
     conversion_atol = 1e-5
 

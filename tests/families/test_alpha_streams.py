@@ -21,8 +21,8 @@ class TestStreams(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "streams"
-    renamings, generated_renamings, most_renamings = 25, 5, 10_000
-    extensions, batches, cached = 10, 12, 8
+    renamings, generated_renamings, most_renamings = 12, 3, 10_000
+    extensions, batches = 5, 8
 
     def converted(self, seed, data):
         positions = data.draw(st.sampled_from(POSITIONS), label="positions")

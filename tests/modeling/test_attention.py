@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,9 +56,3 @@ def test_scores_of_any_kind_are_added(seed, batch, streams, aggregated, implemen
     if weights is not None:
         assert weights.shape == (batch, streams * block.num_heads, 4, length)
         assert not weights[..., -2:].any()
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_attention_keeps_the_type(dtype):
-    block = attention().to(dtype)
-    assert block(*[torch.randn(2, 1, 3, 16, dtype=dtype)] * 2)[0].dtype == dtype

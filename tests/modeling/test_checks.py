@@ -1,6 +1,5 @@
 """What goes into a model and cannot be right is an error, never a wrong answer."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +7,7 @@ import torch
 from strategies import BASE, make_model, random_batch
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from hf_alpha.modeling.checks import DEBUG, can_look, free_memory, group_memory
+from hf_alpha.modeling.checks import DEBUG, can_look
 
 LISTING = {
     "streams": {"symbol_encoding": "streams"},
@@ -96,29 +95,3 @@ def test_elsewhere_checks_are_for_debugging(monkeypatch):
     assert not can_look(there)
     monkeypatch.setenv(DEBUG, "1")
     assert can_look(there)
-
-
-def test_control_groups_limit_the_memory(tmp_path):
-    """Of both versions, those above a group, and those that a container knows by another name."""
-
-    def write(group, files):
-        (tmp_path / group).mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (tmp_path / group / name).write_text(text)
-
-    stat = "anon 5\nactive_file 20\ninactive_file 10\n"
-    write("a", {"memory.max": "1000\n", "memory.current": "600\n", "memory.stat": stat})
-    write("a/b", {"memory.max": "max\n", "memory.current": "300\n", "memory.stat": stat})
-    stat = "active_file 1\ntotal_active_file 7\ntotal_inactive_file 0\n"
-    used = {"memory.usage_in_bytes": "50\n", "memory.stat": stat}
-    write("memory", {"memory.limit_in_bytes": "200\n", **used})
-    assert group_memory(["0::/a/b"], tmp_path) == [430]
-    assert group_memory(["3:cpu,memory:/docker/elsewhere", "2:cpuset:/"], tmp_path) == [157]
-    assert group_memory(["0::/", "1:name=systemd:/"], tmp_path) == []
-
-
-@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="only Linux says it")
-def test_free_memory_is_no_more_than_the_machine_has():
-    total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
-    assert 0 < free_memory(torch.device("cpu")) < total
-    assert free_memory(torch.device("meta")) is None

@@ -36,7 +36,8 @@ def test_an_unknown_value_is_named_with_the_choices_and_none_is_a_default():
         check_known("notation", "fix", ("prefix", "infix"))
 
 
-def test_the_first_fault_is_said_and_none_is_no_error():
-    refuse((False, "one"), (0, "two"))
+def test_a_fault_is_said_and_none_is_no_error():
+    for nothing in (False, 0, [], None):
+        refuse(nothing, "one")
     with pytest.raises(ValueError, match=r"^two$"):
-        refuse((False, "one"), (True, "two"), (True, "three"))
+        refuse(["a fault"], "two")

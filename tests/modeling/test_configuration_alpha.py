@@ -187,6 +187,10 @@ def test_configurations_share_nothing():
         ({"decoder_attention_heads": 0}, "decoder_attention_heads must be at least 1, not 0"),
         ({"layer_norm_eps": -1.0}, "layer_norm_eps must be finite and above 0, not -1.0"),
         ({"rope_theta": 0.0}, "rope_theta must be finite and above 0"),
+        ({"symbol_renaming": "sorted"}, "symbol_renaming must be one of none, random, random_per"),
+        ({"random_method": "uniform"}, "random_method must be one of normal, neighboring_points"),
+        ({"symbol_encoding": "dual_part", "random_dim": 96}, "must lie between 1 and 95"),
+        ({"num_base_tokens": 2}, "special token 2 is no base token"),
         ({"symbol_classes": {"x": 10**12}}, "a vocabulary of 1000000000010 ids is larger than"),
     ],
 )  # fmt: skip
@@ -230,13 +234,6 @@ def test_sides():
     assert config.hidden_size == config.d_model
 
 
-def test_settings_that_do_not_exist_are_refused():
-    with pytest.raises(ValueError, match="symbol_renaming must be one of none, random, random_per"):
-        AlphaConfig(symbol_renaming="sorted")
-    with pytest.raises(ValueError, match="random_method must be one of normal, neighboring_points"):
-        AlphaConfig(random_method="uniform")
-
-
 DUAL = {"symbol_encoding": "dual_part"}
 
 
@@ -270,14 +267,3 @@ def test_too_few_random_parts_are_an_error(method, random_dim, vectors):
         AlphaConfig(symbol_classes={"x": vectors, "y": 1}, **settings)
     AlphaConfig(symbol_classes={"x": 10**6}, **{**settings, "random_method": "normal"})
     AlphaConfig(symbol_classes={"x": 10**6}, **{**settings, "random_dim": 33})
-
-
-@pytest.mark.parametrize("random_dim", [96, 200])
-def test_the_random_part_leaves_room_for_the_learned_one(random_dim):
-    with pytest.raises(ValueError, match="random_dim must lie between 1 and 95"):
-        AlphaConfig(random_dim=random_dim, **DUAL)
-
-
-def test_special_tokens_are_base_tokens():
-    with pytest.raises(ValueError, match="special token 2 is no base token"):
-        AlphaConfig(num_base_tokens=2)

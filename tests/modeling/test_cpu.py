@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 from torch import nn
-from torch.autograd import forward_ad
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -72,23 +71,6 @@ def test_in_blocks_equals_one_call(shape, seed):
 
     x = torch.randn(*shape, 8)
     torch.testing.assert_close(in_blocks(function, x), function(x), atol=1e-5, rtol=1e-5)
-
-
-def test_second_gradients_agree():
-    """Those of float64, up to some float32 roundings (6e-8) of the largest."""
-    torch.manual_seed(0)
-    layer, x = BlockLinear(8, NARROW // 8), torch.randn(128, 8)
-    plain = nn.Linear(8, NARROW // 8, dtype=torch.float64)
-    plain.load_state_dict(layer.state_dict())
-
-    def second(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-        x.requires_grad_()
-        (grad,) = torch.autograd.grad(layer(x).pow(3).sum(), x, create_graph=True)
-        return torch.autograd.grad(grad.pow(2).sum(), layer.weight)[0]
-
-    found, expected = second(layer, x), second(plain, x.double())
-    rounding = 1e-6 * expected.abs().max().item()
-    torch.testing.assert_close(found.double(), expected, atol=rounding, rtol=0)
 
 
 class Products(TorchDispatchMode):
@@ -169,21 +151,6 @@ def test_transforms_of_functions_work():
     value, change = torch.func.jvp(layer, (x[0],), (torch.ones_like(x[0]),))
     expected = layer.weight.sum(1).expand_as(value)
     torch.testing.assert_close(change, expected, atol=1e-4, rtol=1e-4)
-
-
-def test_forward_mode_works():
-    torch.manual_seed(0)
-    layer, x = BlockLinear(8, NARROW // 8), torch.randn(SMALLEST, 8)
-    for grad in (False, True):
-        with torch.set_grad_enabled(grad), forward_ad.dual_level():
-            change = forward_ad.unpack_dual(layer(forward_ad.make_dual(x, x))).tangent
-        torch.testing.assert_close(change, F.linear(x, layer.weight), atol=1e-5, rtol=1e-5)
-
-
-def test_wrong_width_is_pytorchs_own_error():
-    for width in (32, 128):
-        with torch.no_grad(), pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-            BlockLinear(64, 128)(torch.randn(256, width))
 
 
 def test_one_switch_turns_everything_off(monkeypatch):

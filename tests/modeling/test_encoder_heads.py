@@ -8,7 +8,8 @@ from folnets import folnet_batch, make_folnet
 from geometrics import batch, small_model
 from torch import nn
 from torch.nn import functional as F
-from transformers import BertConfig, PreTrainedModel
+from transformers import BertConfig, PreTrainedConfig, PreTrainedModel
+from transformers.utils.generic import find_labels
 
 from hf_alpha.modeling.encoder_heads import (
     EncoderHead,
@@ -16,12 +17,15 @@ from hf_alpha.modeling.encoder_heads import (
     TokenClassification,
     TokenLabels,
     head_dropout,
+    labels_for_loss,
 )
+from hf_alpha.modeling.modeling_folnet import FolnetForCausalLM
 from hf_alpha.modeling.modeling_geometric import (
     GeometricForMaskedLM,
     GeometricForSequenceClassification,
     GeometricForTokenClassification,
 )
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 
 TEXTS, TOKENS = "AutoModelForSequenceClassification", "AutoModelForTokenClassification"
 GEOMETRIC = {TEXTS: GeometricForSequenceClassification, TOKENS: GeometricForTokenClassification}
@@ -131,3 +135,35 @@ def test_labels_that_do_not_fit_are_named_in_the_same_words(family):
         model(**inputs, labels=torch.zeros(2, dtype=torch.long))
     with pytest.raises(ValueError, match=r"labels\[1, 0\] is 5.0: in multi_label"):
         model(**inputs, labels=torch.tensor([[0.0, 1.0], [5.0, 0.0], [1.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind", "labels", "wanted"),
+    [
+        (3, None, torch.tensor([2, 0], dtype=torch.int32), torch.tensor([2, 0])),
+        (3, "single_label_classification", torch.tensor([2.0, 0.0]), torch.tensor([2, 0])),
+        (1, None, torch.tensor([7, 100_001]), torch.tensor([[7.0], [100_001.0]])),
+        (1, "multi_label_classification", torch.tensor([1, 0]), torch.tensor([[1.0], [0.0]])),
+        (2, None, torch.tensor([[1.0, 0], [0, 1]]), torch.tensor([[1.0, 0], [0, 1]])),
+        (2, "regression", torch.tensor([[5, 0], [0, -1]]), torch.tensor([[5.0, 0], [0, -1]])),
+    ],
+)
+def test_labels_have_the_shape_and_dtype_of_their_loss(classes, kind, labels, wanted):
+    config = PreTrainedConfig(num_labels=classes, problem_type=kind)
+    found = labels_for_loss(labels, torch.zeros(2, classes, dtype=torch.float16), config)
+    assert found.dtype == wanted.dtype and torch.equal(found, wanted)
+
+
+def test_numbers_are_not_rounded_in_mixed_precision():
+    model, inputs = small_model(GeometricForSequenceClassification, num_labels=1), batch()
+    labels = torch.tensor([3.801, 1001.0, 100_100.0])
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype):
+            found = model(**inputs, labels=labels)
+        exact = (found.logits.float()[:, 0] - labels).square().mean()
+        torch.testing.assert_close(found.loss, exact)
+
+
+@pytest.mark.parametrize("model", [FolnetForCausalLM, RetrofitForCausalLM])
+def test_trainer_asks_for_labels_alone(model):
+    assert find_labels(model) == ["labels"]

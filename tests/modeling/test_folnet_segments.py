@@ -146,11 +146,6 @@ def test_other_forms_refuse_them(settings):
         FolnetConfig(**{**SIZES, **settings})
 
 
-def test_models_without_labels_refuse_segments():
-    with pytest.raises(ValueError, match="the model knows 0 segment_labels"):
-        make_model(segment_labels=[])(**make_batch())
-
-
 def test_choices_have_segments_of_their_own():
     model, batch = make_model(FolnetForMultipleChoice), make_batch()
     with torch.no_grad():

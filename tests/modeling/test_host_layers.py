@@ -73,13 +73,3 @@ def test_a_stack_without_such_a_list_or_with_two():
         layers_of(Stack(blocks=mixed, empty=nn.ModuleList()))
     with pytest.raises(ValueError, match=r"layers of Stack: .* found first and below\.second"):
         layers_of(Stack(first=linears(2), below=Stack(second=linears(1))))
-
-
-def test_what_a_layer_returns():
-    hidden, other, rest = torch.zeros(2), torch.ones(2), object()
-    assert hidden_of(hidden) is hidden and hidden_of((hidden, rest)) is hidden
-    assert with_hidden(hidden, other) is other
-    assert with_hidden((hidden, rest), other) == (other, rest)
-    for strange in (None, (), (None, hidden)):
-        with pytest.raises(TypeError, match="a layer returned"):
-            hidden_of(strange)

@@ -1,7 +1,5 @@
 """Geometric encoders: against references, BERT itself, and their promises."""
 
-import re
-
 import pytest
 import torch
 from geometrics import FORMS, LABELS, SMALL, batch, small_config, small_model
@@ -157,22 +155,6 @@ def test_a_model_without_labels_has_no_vectors_for_them():
         model(**inputs)
 
 
-def test_rotary_without_segments_is_rope():
-    """A layer with plain rotations of queries and keys, as in Su et al."""
-    block = GeometricSelfAttention(small_config(relation_attention="two_layer_rotary"))
-    hidden, positions = torch.randn(2, 7, SMALL["hidden_size"]), torch.arange(7)[None]
-    turn = rotary(positions, block.head_size, 10_000.0)
-    found, _ = block(hidden, Elements(starts=turn, ends=turn))
-    query, key, value = (
-        linear(hidden).unflatten(-1, (3, -1)).transpose(1, 2)
-        for linear in (block.query, block.key, block.value)
-    )
-    cos, sin = (x[:, 0, :, 0][:, None] for x in turn)
-    query, key = (x * cos + x.roll(block.head_size // 2, -1) * sin for x in (query, key))
-    wanted = nn.functional.scaled_dot_product_attention(query, key, value)
-    torch.testing.assert_close(found, wanted.transpose(1, 2).flatten(2), rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("form", ["gated graph", "gated rotary"])
 def test_closed_gates_hide_segments(form):
     """With gates at 0, `==`: segments and relations change nothing that tokens say."""
@@ -277,7 +259,7 @@ def test_heads_round_trip_and_learn(form, head, tmp_path):
     assert again.eval().to(torch.bfloat16)(**inputs).logits.isfinite().all()
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow  # test_modeling_alpha.py compiles
 @pytest.mark.parametrize("form", ["graph", "gated rotary"])
 def test_it_compiles_whole(form):
     model, inputs = small_model(**FORMS[form]), batch()
@@ -285,24 +267,6 @@ def test_it_compiles_whole(form):
     with torch.no_grad():
         wanted = model(**inputs).logits
         torch.testing.assert_close(compiled(**inputs).logits, wanted, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_labels_that_do_not_fit_are_named(head):
-    model, inputs = small_model(head), batch()
-    rows, length = inputs["input_ids"].shape
-    shape = (rows - 1,) if head is GeometricForSequenceClassification else (rows, length - 1)
-    with pytest.raises(ValueError, match=rf"labels is {re.escape(str(shape))}, and there are"):
-        model(**inputs, labels=torch.zeros(shape, dtype=torch.long))
-
-
-def test_no_label_is_no_loss():
-    model, inputs = small_model(), batch()
-    labels = torch.full_like(inputs["input_ids"], -100)
-    assert model(**inputs, labels=labels).loss.item() == 0.0
-    labels[0, :3] = 5
-    mean = model(**inputs, labels=labels).loss
-    torch.testing.assert_close(model(**inputs, labels=labels, num_items_in_batch=6).loss, mean / 2)
 
 
 @pytest.mark.parametrize(

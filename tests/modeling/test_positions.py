@@ -68,25 +68,6 @@ def test_sinusoidal_is_its_formula(position, width):
     assert vector == pytest.approx(expected, abs=1e-4)
 
 
-@given(seeds, st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(1, 8))
-@settings(deadline=None)
-def test_rotary_depends_on_the_distance_only(seed, p, q, shift, half):
-    generator = torch.Generator().manual_seed(seed)
-    query, key = torch.randn(2, 1, 3, 1, 2, 2 * half, generator=generator)
-
-    def score(query_position, key_position):
-        sides = [(query, query_position), (key, key_position)]
-        rotated = [
-            rotate(x, rotary(torch.tensor([[position]]), 2 * half, 10000.0))
-            for x, position in sides
-        ]
-        assert torch.allclose(rotated[0].norm(dim=-1), query.norm(dim=-1), atol=1e-4)
-        return (rotated[0] * rotated[1]).sum(-1)
-
-    torch.testing.assert_close(score(p, q), score(p + shift, q + shift), atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(score(p, p), (query * key).sum(-1), atol=1e-4, rtol=1e-4)
-
-
 @given(seeds, st.integers(0, 300), st.integers(1, 8))
 @settings(deadline=None)
 def test_rotary_turns_pairs_by_their_angle(seed, position, half):
@@ -98,11 +79,6 @@ def test_rotary_turns_pairs_by_their_angle(seed, position, half):
         angle = position * 100.0 ** (-i / half)
         pair *= complex(math.cos(angle), math.sin(angle))
         assert (turned[i], turned[i + half]) == pytest.approx((pair.real, pair.imag), abs=1e-3)
-
-
-def test_rotate_without_angles_is_the_identity():
-    x = torch.randn(1, 1, 2, 1, 4)
-    assert rotate(x, None) is x
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=3),

@@ -111,15 +111,6 @@ def test_a_vector_depends_on_its_symbol_alone(method, dims, symbols, seed):
 
 
 @pytest.mark.parametrize("method", RANDOM_METHODS)
-@pytest.mark.parametrize("dims", [6, 33])
-def test_several_steps_at_once(method, dims):
-    steps = torch.tensor([3, -1, 40])
-    together = symbol_vectors(method, torch.arange(7), dims, draw_key(5, steps[:, None]))
-    for step, vectors in zip(steps.tolist(), together, strict=True):
-        torch.testing.assert_close(vectors, draw(method, range(7), dims, 5, step))
-
-
-@pytest.mark.parametrize("method", RANDOM_METHODS)
 def test_seeds_and_steps_differ(method):
     drawn = {
         tuple(rows(draw(method, range(3), 16, seed, step)))

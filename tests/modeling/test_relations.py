@@ -3,8 +3,6 @@
 What `relational` promises as every encoding does is in tests/families.
 """
 
-import re
-
 import pytest
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
@@ -194,36 +192,6 @@ def test_what_a_checkpoint_lacks_begins_as_in_a_new_model(tmp_path):
     assert loaded.model.symbol_memory.pointer.repeat.tolist() == [0.0, 0.0]
 
 
-def test_parameters():
-    """Those of a vanilla model without the rows of its symbols, and the parts of relations."""
-    settings = {"cross_attention": ["per_stream", "aggregated"], **TWO_CLASSES}
-    found = dict(make_relational(**settings).named_parameters())
-    vanilla = dict(make_model(symbol_encoding="learned", **settings).named_parameters())
-    d, heads, classes, symbols, layers = 16, 2, 2, 5, 2
-    blocks = [(side, block, 1) for side in ("encoder", "decoder")
-              for block in ("self_attn", "aggregated_attn")]  # fmt: skip
-    blocks += [("decoder", block, 2) for block in ("encoder_attn", "encoder_aggregated_attn")]
-    expected = {name: list(weight.shape) for name, weight in vanilla.items()}
-    expected["model.shared.weight"] = [BASE + classes, d]
-    for i in range(layers):
-        for side, block, count in blocks:
-            name = f"model.{side}.layers.{i}.{block}.gates"
-            expected |= {
-                f"{name}.weight": [count * heads, d],
-                f"{name}.bias": [count * heads],
-            }
-    for side in ("input", "output"):
-        expected[f"model.symbol_memory.{side}_proj.weight"] = [d, d]
-        expected[f"model.symbol_memory.{side}_norm.weight"] = [d]
-    expected["model.symbol_memory.pointer.repeat"] = [2]
-    expected["model.symbol_memory.pointer.attention"] = [heads]
-    assert {name: list(weight.shape) for name, weight in found.items()} == expected
-    more = sum(weight.numel() for weight in found.values())
-    more -= sum(weight.numel() for weight in vanilla.values())
-    gates = layers * (4 + 2 * 2) * heads * (d + 1)
-    assert more == gates + 2 * d * d + 2 * d + 2 + heads - (symbols - classes) * d
-
-
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "default")
 def test_all_weights_are_trained(switches):
     """A weight without a gradient stops training in several processes."""
@@ -371,10 +339,3 @@ def test_symmetric_symbols_tie_without_positions():
     apart = make_relational(encoder_position="rope")
     out = logits(apart, {"input_ids": ids, "decoder_input_ids": answer})
     assert ((out[..., BASE] - out[..., BASE + 1]).abs() > 1e-4).all()
-
-
-def test_the_code_travels_with_a_model(tmp_path):
-    make_relational().save_pretrained(tmp_path)
-    files = {path.name for path in tmp_path.iterdir()}
-    assert "relations.py" in files
-    assert [name for name in files if re.search(r"\.(bin|pt|pth|pkl)$", name)] == []

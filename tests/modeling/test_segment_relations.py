@@ -30,16 +30,6 @@ PAPER = """
 # Two cells of the paper follow no rule that the others follow: b1 covers what t1 covers, but their
 # relations to b3, and those of t3 to t1 and b1, differ.
 MISPRINTS = {(0, 8): "+1", (2, 6): "-2"}
-ALLEN = {
-    "before": ((1, 2), (5, 6), "+3"), "meets": ((1, 2), (3, 4), "+1"),
-    "overlaps": ((1, 3), (2, 5), ".X"), "starts": ((1, 2), (1, 4), "<|~"),
-    "during": ((2, 3), (1, 4), "<~"), "finishes": ((3, 4), (1, 4), "<~|"),
-    "equals": ((1, 4), (1, 4), "||"), "finished by": ((1, 4), (3, 4), ">~|"),
-    "contains": ((1, 4), (2, 3), ">~"), "started by": ((1, 4), (1, 2), ">|~"),
-    "overlapped by": ((2, 5), (1, 3), "X."), "met by": ((3, 4), (1, 2), "-2"),
-    "after": ((5, 6), (1, 2), "-4"),
-}  # fmt: skip
-"""Allen's thirteen relations: an example, and its name here; to meet is to be neighbours."""
 
 spans = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: tuple(sorted(pair)))
 
@@ -57,12 +47,6 @@ def test_the_papers_example():
         assert wanted[row][column] != name
         wanted[row][column] = name
     assert named(elements) == wanted
-
-
-@pytest.mark.parametrize("name", ALLEN)
-def test_allens_relations(name):
-    one, two, wanted = ALLEN[name]
-    assert named([one, two])[0][1] == wanted
 
 
 @given(st.lists(spans, min_size=1, max_size=7), st.integers(1, 10))

@@ -17,7 +17,7 @@ from strategies import (
     seeds,
 )
 
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
 from hf_alpha.modeling.random_numbers import (
     RANDOM_METHODS,
@@ -79,27 +79,6 @@ def test_rows_are_those_of_the_paper(method, parts, whole, training):
         expected = torch.cat((unit(weight[BASE + number], parts), unit(random[i], parts)))
         torch.testing.assert_close(rows[BASE + i], unit(expected, whole))
     assert len({tuple(row) for row in rows[BASE:, 10:].tolist()}) == 7
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    seed=seeds,
-    method=st.sampled_from(RANDOM_METHODS),
-    random_dim=st.sampled_from([3, 8, 15]),
-    training=st.booleans(),
-)
-def test_norms(seed, method, random_dim, training):
-    settings = {"random_method": method, "random_dim": random_dim, "symbol_seed": seed}
-    rows = table(make_dual(seed % 5, **settings).train(training))
-    torch.testing.assert_close(rows.norm(dim=-1), torch.ones(BASE + 5))
-    torch.testing.assert_close(
-        rows[BASE:, 16 - random_dim :].norm(dim=-1), torch.full((5,), 0.5**0.5)
-    )
-    assert not rows[:BASE, 16 - random_dim :].any()
-    # Without f_fn symbol rows are sqrt(2) longer than base rows.
-    rows = table(make_dual(**settings, normalize_embeddings=False, **PLAIN).train(training))
-    torch.testing.assert_close(rows[:BASE].norm(dim=-1), torch.ones(BASE))
-    torch.testing.assert_close(rows[BASE:].norm(dim=-1), torch.full((5,), 2**0.5))
 
 
 def test_parameters_do_not_grow_with_the_vocabulary():
@@ -199,33 +178,6 @@ def test_steps_drawn_ahead_are_those_of_their_step(tmp_path, method):
     assert torch.equal(random_columns(model)[:5], seen[-1])
 
 
-@pytest.mark.parametrize(
-    ("encoding", "renaming"), [(e, r) for e, r in ENCODINGS if r.startswith("random")]
-)
-def test_one_batch_of_eight_is_eight_batches_of_one(encoding, renaming):
-    """Losses and gradients over two optimiser steps, with the Trainer's number of items."""
-    start = make_model(symbol_encoding=encoding, symbol_renaming=renaming, dropout=0.0).train()
-    batches = [labelled(start, [(5, 2), (7, 3)] * 4, seed) for seed in (1, 2)]
-    results = []
-    for size in (8, 1, 4):
-        model = copy.deepcopy(start)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        losses = []
-        for batch in batches:
-            items = (batch["labels"] != -100).sum()
-            for first in range(0, 8, size):
-                part = {name: value[first : first + size] for name, value in batch.items()}
-                loss = model(**part, num_items_in_batch=items).loss
-                loss.backward()
-                losses.append(float(loss.detach()))
-            optimizer.step()
-            optimizer.zero_grad()
-        results.append((sum(losses), torch.cat([p.detach().flatten() for p in model.parameters()])))
-    for total, weights in results[1:]:
-        assert total == pytest.approx(results[0][0], rel=1e-5)
-        torch.testing.assert_close(weights, results[0][1], atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize(("encoding", "renaming"), [("dual_part", "none"), ("learned", "random")])
 def test_a_loaded_run_goes_on_alike(tmp_path, encoding, renaming):
     model = make_model(symbol_encoding=encoding, symbol_renaming=renaming, dropout=0.0).train()
@@ -308,18 +260,6 @@ def test_old_names_keep_their_vectors(method, classes):
         model.extend_symbols({"person": 1})
 
 
-def test_there_have_to_be_enough_vectors():
-    model = make_dual(random_method="neighboring_points", random_dim=2)
-    model.extend_symbols({"proposition": 3})
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    with pytest.raises(ValueError, match="9 symbols need as many random parts, but there are only"):
-        model.extend_symbols({"proposition": 1})
-    assert model.config.num_symbols == 8
-    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    with pytest.raises(ValueError, match="only 4 hypercube_vertices"):
-        make_dual(random_dim=2)
-
-
 def test_redrawing():
     model = make_dual(random_dim=8)
     batch = random_batch(1, model.config, [(6, 3), (5, 2)])
@@ -339,27 +279,6 @@ def test_redrawing():
     for encoding in ("learned", "streams", "relational"):
         with pytest.raises(ValueError, match="has no random parts"):
             make_model(symbol_encoding=encoding).redraw_symbols(1)
-
-
-@pytest.mark.parametrize(("encoding", "renaming"), ENCODINGS)
-def test_reloading_gives_identical_logits(tmp_path, encoding, renaming):
-    model = make_model(symbol_encoding=encoding, symbol_renaming=renaming, **TWO_CLASSES)
-    if encoding == "dual_part":
-        model.redraw_symbols(7)
-        model.extend_symbols({"function": 2})
-    batch = random_batch(9, model.config, [(6, 3), (4, 0)])
-    before = logits(model, batch)
-    model.save_pretrained(tmp_path)
-    loaded, report = AlphaForConditionalGeneration.from_pretrained(
-        tmp_path, output_loading_info=True
-    )
-    assert not report["missing_keys"] and not report["unexpected_keys"]
-    assert torch.equal(logits(loaded, batch), before)
-    if encoding == "dual_part":  # a loaded model can be redrawn
-        loaded.redraw_symbols(8)
-        model.redraw_symbols(8)
-        assert torch.equal(logits(loaded, batch), logits(model, batch))
-        assert not torch.equal(logits(loaded, batch), before)
 
 
 def test_the_checkpoint_keeps_the_draw_itself(tmp_path):
@@ -584,32 +503,11 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("renaming", ["none", "first_occurrence"])
-def test_extension_changes_nothing_that_the_encoder_says(renaming):
-    model = make_dual(symbol_renaming=renaming, random_dim=8, **TWO_CLASSES)
-    batch = random_batch(1, model.config, [(9, 5), (4, 0)])
-    del batch["decoder_input_ids"]
-    before = model.get_encoder()(**batch).last_hidden_state
-    model.extend_symbols({"proposition": 20})
-    assert torch.equal(model.get_encoder()(**batch).last_hidden_state, before)
-
-
-@pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
-def test_new_symbols_can_be_answered(encoding):
-    if encoding["symbol_encoding"] == "learned":
-        with pytest.raises(ValueError, match="convert the model"):
-            make_model(**encoding).extend_symbols({"proposition": 1})
-        return
-    model = make_model(**encoding, random_dim=8)
-    model.extend_symbols({"proposition": 3})
-    batch = random_batch(3, model.config, [(8, 5), (8, 5)])
-    batch["input_ids"][:, 0] = BASE + 7
-    assert (logits(model, batch)[..., BASE + 7] > -1e3).all()
-    del batch["decoder_input_ids"]
-    assert model.generate(**batch, num_beams=2, max_new_tokens=4).shape[0] == 2
-
-
-@pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize(
+    "encoding",
+    [*SETTINGS, {"symbol_encoding": "streams"}, {"symbol_encoding": "relational"}],
+    ids=lambda s: "-".join(s.values()),
+)
 def test_encoder_outputs_in_every_form(encoding):
     model = make_model(**encoding)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
@@ -631,23 +529,6 @@ def test_encoder_outputs_in_every_form(encoding):
     assert beams.shape[0] == 2
 
 
-COMPILED = [SETTINGS[0], *(pytest.param(entry, marks=pytest.mark.slow) for entry in SETTINGS[1:])]
-
-
-@pytest.mark.parametrize("encoding", COMPILED, ids=lambda s: "-".join(s.values()))
-def test_compiled_model_agrees(encoding, fresh_compiler):
-    model = make_model(**encoding, encoder_layers=1, decoder_layers=1)
-    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
-    stream_ids = model.get_encoder()(
-        **{k: v for k, v in batch.items() if k != "decoder_input_ids"}
-    ).stream_ids
-    expected = logits(model, batch)
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    with torch.no_grad():
-        out = compiled(**batch, stream_ids=stream_ids, use_cache=False).logits
-    torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.slow
 def test_compiled_training_draws_once_per_step(fresh_compiler):
     eager = make_dual(dropout=0.0, symbol_renaming="random").train()
@@ -664,15 +545,6 @@ def test_compiled_training_draws_once_per_step(fresh_compiler):
         torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("encoding", SETTINGS, ids=lambda s: "-".join(s.values()))
-def test_wrong_ids_are_named(encoding):
-    model = make_model(**encoding)
-    batch = random_batch(2, model.config, [(6, 3)])
-    batch["input_ids"][0, 0] = model.config.vocab_size
-    with pytest.raises(ValueError, match=r"token id 15 is outside.*extend_symbols"):
-        model(**batch)
-
-
 def test_half_precision():
     model = make_dual().to(torch.bfloat16)
     batch = random_batch(2, model.config, [(6, 3), (4, 2)])
@@ -681,14 +553,6 @@ def test_half_precision():
     assert model.model.symbol_draws.step.dtype == torch.int64
     model.extend_symbols({"proposition": 2})
     assert model.model.symbol_draws.random_parts.dtype == torch.bfloat16
-
-
-def test_configurations_that_do_not_ask_for_draws_have_no_state():
-    for encoding in ({}, {"symbol_encoding": "learned"}, SETTINGS[2]):
-        model = make_model(**encoding)
-        assert model.model.symbol_draws is None
-        assert set(dict(model.named_buffers())) == {"logit_scale.scale"}
-    assert AlphaConfig().random_dim == 0
 
 
 def test_random_renaming_does_not_depend_on_padding():

@@ -106,13 +106,6 @@ def test_packing(b, s, length, d):
     assert torch.equal(unpack_streams(packed, d), hidden)
 
 
-def test_canonical_renaming_where_symbols_have_small_ids():
-    """Present ones come first, in their order; absent ones follow, whatever their ids."""
-    vocabulary = SymbolVocabulary(6, {"x": [[1, 6]]})
-    table = canonical_renaming(torch.tensor([[4, 2, 5, 3], [3, -1, -1, -1]]), vocabulary)
-    assert table.tolist() == [[4, 1, 3, 0, 2], [1, 2, 0, 3, 4]]
-
-
 @given(layouts.filter(any), seeds, st.booleans())
 @settings(deadline=None)
 def test_renamings_are_those_of_the_whole_vocabulary(layout, seed, canonical):

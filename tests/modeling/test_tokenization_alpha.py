@@ -2,13 +2,10 @@
 
 import copy
 import json
-import os
 import pickle
-import shutil
 import string
 from pathlib import Path
 
-import own_process
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.modeling import tokenization_alpha
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
@@ -99,7 +97,8 @@ def test_literal_symbols_are_never_taken_by_other_names() -> None:
     assert TOKENIZER.decode(foreign, names=names[0]) == "request 1 j 0"
 
 
-def test_several_classes_and_their_patterns() -> None:
+def test_several_classes_and_their_patterns(monkeypatch) -> None:
+    monkeypatch.setattr(tokenization_alpha, "TIME_LIMIT", 0.1)
     classes = {"proposition": 5, "function": 2}
     tokenizer = make(symbol_classes=classes, name_patterns={"function": "f_.*"})
     assert tokenizer.symbol_classes == classes
@@ -244,16 +243,6 @@ def test_decoding_without_grammar_is_read_back(tokenizer: AlphaTokenizer, data) 
     assert text.split() == tokens or (tokenizer is STRINGS and text == "".join(tokens))
     plain = tokenizer.decode(batch["input_ids"][0])
     assert tokenizer.decode(tokenizer(plain)["input_ids"]) == plain
-
-
-def test_one_spelling_whatever_the_lengths_of_names() -> None:
-    for text in ("y + x", "v1 + x", "x", "a <> 0 + b"):
-        batch = WORDS(text)
-        assert WORDS.decode(batch["input_ids"], names=batch.names) == text
-    assert WORDS("y+x") == WORDS("y + x")
-    for text in ("abca", "left right left", "ab xy"):
-        batch = STRINGS(text)
-        assert STRINGS.decode(batch["input_ids"], names=batch.names) == text
 
 
 @given(WITH_GRAMMAR, st.data())
@@ -401,12 +390,6 @@ def test_encode_pair_is_the_call_without_its_comfort(row: tuple[list[str], list[
     assert features == full
 
 
-def test_ten_thousand_operators_deep() -> None:
-    features = TOKENIZER("!" * 10_000 + "a")
-    assert len(features["input_ids"]) == 10_002
-    assert max(features["tree_paths"]) < 2**63
-
-
 # Bad input
 
 
@@ -449,15 +432,6 @@ def test_decoding_errors() -> None:
         TOKENIZER.batch_decode([[10], [10], [10]], names=[{}, {}])
 
 
-def test_contradictory_arguments() -> None:
-    with pytest.raises(ValueError, match=r"do not cover the ids of the symbols, 10 to 11"):
-        AlphaTokenizer(base_tokens=BASE, symbol_tokens="ab", symbol_ranges={"p": [[10, 11]]})
-    with pytest.raises(ValueError, match="twice in the vocabulary: a"):
-        AlphaTokenizer(base_tokens=BASE, symbol_tokens="aa", symbol_ranges={"p": [[10, 12]]})
-    with pytest.raises(ValueError, match=r"lack tokens of the grammar: = \^"):
-        AlphaTokenizer(base_tokens=BASE[:5], grammar=PROPOSITIONAL)
-
-
 # Saving and loading
 
 
@@ -468,43 +442,6 @@ def test_committed_folder_is_current(tmp_path: Path, task: str) -> None:
     built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     files = [path for path in (COMMITTED / task).iterdir() if path.is_file()]
     assert built == {path.name: path.read_bytes() for path in files}
-
-
-LOAD = """
-import sys
-sys.modules["hf_alpha"] = None  # as if it were not installed
-from transformers import AutoTokenizer
-for folder, out in zip(sys.argv[1:], sys.argv[2:]):
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-    batch = tokenizer(["& request ! grant", "&f!b"], return_tensors="pt", padding=True)
-    print(tokenizer.batch_decode(batch["input_ids"], names=batch.names))
-    print(tokenizer.symbol_ranges, tokenizer.name_patterns)
-    tokenizer.save_pretrained(out)
-"""
-
-
-def test_fresh_process_without_the_package(tmp_path: Path) -> None:
-    """Load a copy, save it, load that: the same bytes and the same behaviour."""
-    tokenizer = make(
-        symbol_classes={"proposition": 5, "function": 2}, name_patterns={"function": "f.*"}
-    )
-    tokenizer.extend_symbols({"proposition": 3})
-    tokenizer.save_pretrained(tmp_path / "first")
-    shutil.copytree(tmp_path / "first", tmp_path / "copy")
-    (tmp_path / "elsewhere").mkdir()
-    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    told = [LOAD, *(tmp_path / name for name in ("copy", "second", "third"))]
-    result = own_process.run("-I", "-c", *told, cwd=tmp_path / "elsewhere", env=environment)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == 2 * [
-        "['& request ! grant', '&f!b']",
-        f"{tokenizer.symbol_ranges} {tokenizer.name_patterns}",
-    ]
-    for out in ("second", "third"):
-        saved = {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()}
-        assert saved == {p.name: p.read_bytes() for p in (tmp_path / "first").iterdir()}
-    config = json.loads((tmp_path / "third" / "tokenizer_config.json").read_text())
-    assert config["auto_map"] == {"AutoTokenizer": ["tokenization_alpha.AlphaTokenizer", None]}
 
 
 def test_loading_with_the_package_needs_no_trust(tmp_path: Path) -> None:
@@ -542,18 +479,14 @@ def text_in(name: str, text: str | bytes):
     ("damage", "message"),
     [
         (text_in("vocab.json", "garbage"), r"vocab\.json is damaged, it is no JSON \(Expecting"),
-        (text_in("vocab.json", b"\xff\xfe"), r"vocab\.json is damaged, it is no JSON"),
         (text_in("vocab.json", "[" * 100_000), r"vocab\.json is damaged, it is no JSON"),
         (text_in("vocab.json", "[]"), r"vocab\.json is damaged, it holds no table"),
-        (text_in("tokenizer_config.json", '{"base_tokens": ['), "config.json is damaged, it is no"),
         (text_in("tokenizer_config.json", "3"), "config.json is damaged, it holds no table"),
         (lambda f: (f / "tokenizer_config.json").unlink(), "config.json is missing"),
         (config_with(grammar="ltl"), "holds no tokenizer: `grammar` is a str"),
-        (config_with(grammar=[]), "`grammar` is a list"),
         (config_with(grammar={}), "a grammar has the entries .* this one is empty"),
         (grammar_with(colour=1), "a grammar has the entries .* colour"),
         (grammar_with(operators={"!": "1"}), "`operators` of a grammar maps tokens to 1 or 2"),
-        (grammar_with(operators=3), "`operators` of a grammar maps tokens to 1 or 2, not 3"),
         (grammar_with(constants="01"), "`constants` of a grammar is a list, not '01'"),
         (grammar_with(constants=[1]), "`constants` of a grammar are tokens"),
         (grammar_with(infix={"&": [4, "up"]}), "`infix` of a grammar maps operators to"),
@@ -563,23 +496,18 @@ def text_in(name: str, text: str | bytes):
         (grammar_with(glued=3), "`glued` of a grammar is a string, not 3"),
         (grammar_with(refused=[]), "`refused` of a grammar maps signs to advice"),
         (config_with(base_tokens=3), "`base_tokens` is 3: give tokens"),
-        (config_with(base_tokens=[1, 2]), r"`base_tokens` is \[1, 2\]"),
+        (config_with(base_tokens=BASE[:5]), r"lack tokens of the grammar: = \^"),
         (config_with(symbol_tokens=None), "`symbol_tokens` is None"),
-        (config_with(symbol_tokens=[["a"]]), "`symbol_tokens` is"),
         (config_with(symbol_tokens=[*"abcdefghi", "true"]), "token 'true' could not be written"),
         (config_with(symbol_tokens=[*"abcdefghi", "a b"]), "token 'a b' could not be written"),
-        (config_with(symbol_ranges=[1]), "`symbol_ranges` is"),
-        (config_with(symbol_ranges={"p": [10, 20]}), "`symbol_ranges` is"),
         (config_with(symbol_ranges={"p": [[10, "20"]]}), "`symbol_ranges` is"),
         (config_with(symbol_ranges={"p": [[10, 10**13]]}), "do not cover the ids"),
         (config_with(symbol_ranges={"p": [[10, 21], [12, 20]]}), "do not cover the ids"),
         (config_with(name_patterns={"proposition": "("}), "`name_patterns` of 'proposition'"),
-        (config_with(name_patterns=[1]), "`name_patterns` is"),
         (config_with(pad_token=None), "pad_token, bos_token, eos_token` is"),
         (config_with(pad_token="</s>"), "twice in the vocabulary"),
         (config_with(unk_token="a"), "`unk_token` 'a': a model knows"),
         (config_with(symbol_classes={"p": 10**12}), "cannot add 1000000000000 symbols"),
-        (config_with(symbol_classes={"p": "3"}), "cannot add '3' symbols"),
         (config_with(added_tokens_decoder=3), "holds no tokenizer"),
     ],
 )

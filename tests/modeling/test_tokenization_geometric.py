@@ -1,9 +1,6 @@
 import copy
-import json
-import os
 import pickle
 
-import own_process
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,7 +10,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
 from hf_alpha import GeometricTokenizer
-from hf_alpha.modeling.segment_relations import relation_ids
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -191,60 +187,6 @@ def test_windows_have_the_segments_that_are_in_them_whole(texts, stride):
                 columns = [offsets.index(own[0]), offsets.index(own[-1])]
                 wanted.add((*columns, TRANSDUCER.labels.index(label) + 1))
         assert segments(batch)[row] == sorted(wanted)
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_relations_are_those_of_tokens_and_segments(side):
-    tokenizer = GeometricTokenizer.from_tokenizer(TOKENIZERS["wordpiece"], TRANSDUCER)
-    tokenizer.padding_side = side
-    texts = ["alice and bob sees x", "bob", "qq"]
-    batch = tokenizer(
-        texts, padding=True, return_tensors="pt", return_relations=True, max_distance=3
-    )
-    tokens = torch.arange(batch["input_ids"].shape[1]).expand(3, -1)
-    ends = [torch.cat((tokens, batch[key]), 1) for key in SEGMENTS[1:]]
-    assert torch.equal(batch["relations"], relation_ids(*ends, 3))
-    alone = tokenizer(texts[0], return_relations=True, max_distance=3)
-    length = len(alone["input_ids"]) + len(alone["segment_ids"])
-    assert [len(row) for row in alone["relations"]] == [length] * length
-    with pytest.raises(ValueError, match="`relations` belong to a padded batch"):
-        tokenizer.pad([alone])
-
-
-FRESH = """
-import json, sys
-if sys.argv[2] == "no":
-    sys.modules["hf_alpha"] = None  # as if it were not installed
-from transformers import AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=True)
-assert tokenizer.segment_labels == json.loads(sys.argv[3])
-tokenizer.save_pretrained(sys.argv[4])
-rows = [{"input_ids": [4, 5], "segment_ids": [1], "segment_starts": [0], "segment_ends": [1]}]
-rows.append({"input_ids": [4], "segment_ids": [], "segment_starts": [], "segment_ends": []})
-assert tokenizer.pad(rows)["segment_ids"] == [[1], [0]]
-try:
-    print(json.dumps(dict(tokenizer(["alice and bob"]))))
-except ImportError as error:
-    print(json.dumps(str(error)))
-"""
-
-
-def test_a_fresh_process_has_it_too_and_says_what_is_missing(tmp_path):
-    """Where hf_alpha is not installed, all works but encoding; saved again it is the same."""
-    tokenizer = GeometricTokenizer.from_tokenizer(TOKENIZERS["metaspace"], TRANSDUCER)
-    tokenizer.save_pretrained(tmp_path / "saved")
-    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    said = {}
-    for source, has, to in (("saved", "no", "again"), ("again", "yes", "third")):
-        told = [tmp_path / source, has, json.dumps(TRANSDUCER.labels), tmp_path / to]
-        done = own_process.run("-c", FRESH, *told, env=environment)
-        assert done.returncode == 0, done.stderr
-        said[has] = json.loads(done.stdout.splitlines()[-1])
-    assert said["no"].endswith("is not installed: pip install 'hf_alpha[transduction]'")
-    assert said["yes"] == dict(tokenizer(["alice and bob"]))
-    for name in ("transducer.json", "lexicon.tsv", "tokenizer.json"):
-        files = [(tmp_path / folder / name).read_text() for folder in ("saved", "again", "third")]
-        assert len(set(files)) == 1
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)

@@ -1,10 +1,19 @@
 """What tokenizers of formulas and of texts share: symbols for names, and rows of a call."""
 
-import pytest
+import json
+import os
 
+import own_process
+import pytest
+from hf_alpha.tasks.propositional.grammar import PROPOSITIONAL
+from transformers import AutoTokenizer
+
+from hf_alpha import GeometricTokenizer
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.objectives.tokenizers import make_tokenizer
+from hf_alpha.transduction import Lexicon, Transducer
 
 RULES = {"name": {"pattern": "n[0-9]+", "count": 2}, "other": {"pattern": "o[0-9]+", "count": 3}}
 FORMULAS = AlphaTokenizer(
@@ -81,3 +90,59 @@ def test_symbols_without_a_name_are_spelled_on_demand(tokenizer):
     assert words(ids, names=names)[1] == tokenizer.convert_ids_to_tokens(other)
     with pytest.raises(ValueError, match="new_names gives 't1', which is a name"):
         tokenizer.decode(ids, names=names, new_names=lambda n, kind: "t1")
+
+
+FRESH = """
+import json, sys
+sys.modules["hf_alpha"] = None  # as if it were not installed
+from transformers import AutoTokenizer
+for folder, again, text in json.loads(sys.argv[1]):
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    tokenizer.save_pretrained(again)
+    segments = {"segment_ids": [1], "segment_starts": [0], "segment_ends": [1]}
+    if hasattr(tokenizer, "segment_labels"):
+        none = {"input_ids": [4], **dict.fromkeys(segments, [])}
+        rows = [{"input_ids": [4, 5], **segments}, none]
+        assert tokenizer.pad(rows)["segment_ids"] == [[1], [0]]
+    try:
+        batch = tokenizer([text])
+        (said,) = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+    except ImportError as error:
+        said = str(error)
+    print(json.dumps([said, getattr(tokenizer, "symbol_ranges", None)]))
+"""
+
+
+def test_a_process_without_the_package_loads_them_uses_them_and_saves_the_same_files(tmp_path):
+    """All but encoding where segments are found by the package."""
+    formulas = AlphaTokenizer(
+        base_tokens=("0", "1", "!", "&", "|", "=", "^"), grammar=PROPOSITIONAL,
+        symbol_classes={"proposition": 5, "function": 2}, name_patterns={"function": "f.*"},
+    )  # fmt: skip
+    formulas.extend_symbols({"proposition": 3})
+    lexicon = Lexicon.from_entries([("alice", "NAME"), ("alice and bob", "PAIR")])
+    segments = GeometricTokenizer.from_tokenizer(
+        make_tokenizer("bpe:300", ["alice and bob"]), Transducer.compile(lexicon)
+    )
+    tokenizers = {"formulas": formulas, "texts": TEXTS, "segments": segments}
+    texts = {"formulas": "& request ! f1", "texts": "n2 + o1", "segments": "alice and bob"}
+    told = []
+    for name, tokenizer in tokenizers.items():
+        tokenizer.save_pretrained(tmp_path / name)
+        told.append([str(tmp_path / name), str(tmp_path / f"{name} again"), texts[name]])
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    result = own_process.run("-I", "-c", FRESH, json.dumps(told), cwd=tmp_path, env=environment)
+    assert result.returncode == 0, result.stderr
+    said = [json.loads(line) for line in result.stdout.splitlines()[-3:]]
+    missing = "is not installed: pip install 'hf_alpha[transduction]'"
+    for name, (text, ranges) in zip(tokenizers, said, strict=True):
+        assert text == texts[name] if name != "segments" else text.endswith(missing)
+        assert ranges == getattr(tokenizers[name], "symbol_ranges", None)
+        first, again = (
+            {p.name: p.read_bytes() for p in (tmp_path / folder).iterdir() if p.suffix != ".py"}
+            for folder in (name, f"{name} again")
+        )
+        assert first == again
+        loaded = AutoTokenizer.from_pretrained(tmp_path / f"{name} again")
+        assert type(loaded) is type(tokenizers[name])
+        assert loaded([texts[name]]) == tokenizers[name]([texts[name]])

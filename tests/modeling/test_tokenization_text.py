@@ -2,15 +2,12 @@
 
 import copy
 import json
-import os
 import pickle
-import random
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import own_process
 import pandas as pd
 import pytest
 import torch
@@ -590,21 +587,6 @@ def test_pairs_have_common_names_and_token_types() -> None:
     assert ids["token_type_ids"] == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("kind", ALL)
-@given(pieces(), pieces())
-@settings(max_examples=20, deadline=None)
-def test_tokens_know_their_text_and_their_word(kind, one: list[str], two: list[str]) -> None:
-    """The symbols of each text are its names, each a word of its own; pickled, it is the same."""
-    tokenizer = ALL[kind]
-    batch = tokenizer(["".join(one)], ["".join(two)])
-    for found in (batch, pickle.loads(pickle.dumps(batch))):
-        told = zip(batch["input_ids"][0], found.sequence_ids(), found.word_ids(), strict=True)
-        names = [(which, word) for index, which, word in told if index in batch["stream_ids"][0]]
-        count = [sum(part in NAMES for part in made) for made in (one, two)]
-        assert [which for which, _ in names] == [0] * count[0] + [1] * count[1]
-        assert len(set(names)) == len(names)
-
-
 QUESTIONS = {
     "token_to_chars": 12, "char_to_token": 20, "char_to_word": 20, "word_to_chars": 5,
     "token_to_word": 12, "word_to_tokens": 5, "token_to_sequence": 12,
@@ -735,18 +717,6 @@ def test_single_and_empty_texts() -> None:
 # Saving, copies
 
 
-LOAD = """
-import json, sys
-sys.modules["hf_alpha"] = None  # as if it were not installed
-from transformers import AutoTokenizer
-folder, again, *texts = sys.argv[1:]
-for place in (folder, again):
-    tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=True)
-    batch = tokenizer(texts)
-    text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
-    tokenizer.save_pretrained(again)
-    print(json.dumps([batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]))
-"""
 TWO = {"variable": {"pattern": "[xyz]", "count": 4}, "function": {"tokens": ["f", "New York"]}}
 
 
@@ -778,19 +748,6 @@ def test_loading_adds_no_tokens(tmp_path) -> None:
         with pytest.raises(ValueError, match=r"cannot add token '<(zz|more)>'"):
             AutoTokenizer.from_pretrained(tmp_path, **more)
     assert AutoTokenizer.from_pretrained(tmp_path, eos_token="<pad>").eos_token == "<pad>"
-
-
-def test_fresh_process_without_the_package(tmp_path) -> None:
-    tokenizer = TextTokenizer.from_texts(TEXTS, TWO)
-    tokenizer.save_pretrained(tmp_path / "one")
-    batch = tokenizer(TEXTS[:2])
-    text = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
-    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    told = [LOAD, tmp_path / "one", tmp_path / "two", *TEXTS[:2]]
-    result = own_process.run("-I", "-c", *told, cwd=tmp_path, env=environment)
-    assert result.returncode == 0, result.stderr
-    expected = [batch["input_ids"], batch.names, text, tokenizer.symbol_ranges]
-    assert [json.loads(line) for line in result.stdout.splitlines()[-2:]] == [expected, expected]
 
 
 def test_hash_is_that_of_its_settings() -> None:
@@ -923,14 +880,6 @@ def test_marked_texts_lists_of_names_and_reserved_words() -> None:
     assert len(MADE["words"](text)["stream_ids"]) == 3
 
 
-def test_a_count_alone_leaves_names_to_the_tokenizer() -> None:
-    texts = ["the aunt of Ann is Bea", "Bea is the aunt of Ann"]
-    made = TextTokenizer.from_texts(texts, {"person": 1}, "bpe:300")
-    encoded = made(texts[0])
-    assert encoded["stream_ids"] == [] and made.decode(encoded["input_ids"][:-1]) == texts[0]
-    assert len(made("Ann and <person_0>")["stream_ids"]) == 1
-
-
 # Bad input
 
 
@@ -973,13 +922,6 @@ def test_clear_errors(tmp_path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_many_rows_at_once_are_the_rows_alone() -> None:
-    texts = random.Random(0).choices(TEXTS[:3], k=50)
-    for tokenizer in (MADE["words"], OVER["t5"]):
-        alone = [tokenizer.encode_pair(text, text) for text in texts]
-        assert tokenizer.encode_pairs(texts, texts) == alone
 
 
 WORDS_AS_SYMBOLS = {"letter": [6, 4], "other": [7]}  # z and x; u

@@ -1,10 +1,6 @@
-from pathlib import Path
-
 import pytest
-from tiny_studies import TINY
 
 from benchmarks.studies.normalization import Normalization
-from benchmarks.studies.run import reproduce
 from benchmarks.studies.sizes import CPU, FULL
 from hf_alpha.train import prepare_model
 
@@ -31,15 +27,3 @@ def test_the_recipes_model_is_not_trained_twice(size):
     shared = [row.name for row in Normalization().rows(size) if row.model.name.endswith("-normal")]
     usual = "adacos" if size is FULL else "fixed"
     assert all(name.endswith(f"fn-{usual}") for name in shared) and len(shared) == 6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ["copying-dual_part-none", "propositional-relational-fn-adacos"])
-def test_answers_and_the_scale_are_measured(tmp_path, monkeypatch, row):
-    monkeypatch.chdir(tmp_path)
-    table = Normalization()
-    results = reproduce(table, TINY, [0], [row], Path("runs"), Path("out"), lambda _: None)
-    (found,) = results.measured(row)
-    assert 0 <= found["correct by names"] <= 1 and found["columns"] > 1
-    assert ("distance" in found) == row.startswith("copying")
-    assert (found["scale"] == 1.0) == row.endswith("none")

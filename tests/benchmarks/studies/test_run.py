@@ -148,3 +148,27 @@ def test_the_command_names_what_there_is():
     assert "no row is called 'ltl-stream'" in wrong.error and "ltl-streams-normal" in wrong.error
     listed = f"\n{study('studies').out}"
     assert [name for name in TABLES if f"\n{name} " not in listed] == []
+
+
+MEASURED = {
+    "propositional-relational": ("cost", {"ms 1", "ms 2", "ms 3", "ms 4"}),
+    "propositional-t5": ("covariance", {"correct", "parameters", "covariance 1"}),
+    "propositional-gpt2": ("covariance", {"correct", "parameters", "covariance 1"}),
+    "copying-neighboring_points": ("draws", {"edit_distance minimum", "edit_distance maximum"}),
+    "propositional-normal": ("draws", {"correct mean", "correct median_rule", "correct deviation"}),
+    "copying-learned": ("copying", {"samples all", "distance as in training"}),
+    "copying-random": ("copying", {"samples all", "distance as in training"}),
+    "copying-dual_part-none": ("normalization", {"correct by names", "columns", "distance"}),
+    "propositional-relational-fn-adacos": ("normalization", {"correct by names", "scale"}),
+}
+"""Row -> its table, and what is measured, among else."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", MEASURED)
+def test_rows_of_other_tables_are_measured(row, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, keys = MEASURED[row]
+    places = (Path("runs"), Path("out"), lambda _: None)
+    (found,) = reproduce(TABLES[table], TINY, [0], [row], *places).measured(row)
+    assert keys <= found.keys() and all(found[key] >= 0 for key in keys)
