@@ -64,7 +64,8 @@ def _symbol_rows(model: PreTrainedModel, tokenizer: Any) -> list[int]:
         ids = torch.cat((ids, torch.tensor([tokenizer.convert_tokens_to_ids(JOIN)])))
     if per_class is None:
         return ids.tolist()
-    rows = [vocabulary.rows(ids, per_class, nth) for nth in range(per_class)]
+    most = max(map(len, vocabulary.class_rows.values())) if vocabulary.class_rows else per_class
+    rows = [vocabulary.rows(ids, per_class, nth) for nth in torch.arange(most)]
     return torch.cat(rows).unique().tolist()
 
 
