@@ -77,8 +77,9 @@ UNWRAP = (
 
 RELATION_SCALE = 100.0
 """So rates of 1e-4 and more move the bias of a gate by whole numbers in some hundred steps."""
-POINTER = 5.0
-"""Score of a symbol to which all heads of a decoder's pointer go, at first."""
+GATE, POINTER = 1.0, 2.0
+"""What a gate adds to the scores of a decoder's head, and the score of a symbol to which all heads
+of its pointer go, at first."""
 
 Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
@@ -248,8 +249,8 @@ def _begin_relations(relations: DecoderRelations, row_length: float) -> None:
         row_length: mean length of rows of the head, by which the pointer's scores are multiplied.
     """
     scale, layers, memory = relations.scale, len(relations.gate_bias), relations.memory
-    relations.gate_bias[: max(layers // 10, 1), :, 0] = START / scale
-    relations.gate_bias[layers * 6 // 10 : layers * 8 // 10, :, 1] = START / scale
+    relations.gate_bias[: max(layers // 10, 1), :, 0] = GATE / scale
+    relations.gate_bias[layers * 6 // 10 : layers * 8 // 10, :, 1] = GATE / scale
     memory.gates.bias.view(2, -1).copy_(torch.tensor([[0.0], [2 * START / scale]]))
     memory.query_proj.weight.mul_(0.3)  # of random directions, which should count for less
     memory.strength.fill_(POINTER / (len(memory.strength) * row_length * scale))

@@ -38,7 +38,7 @@ from hf_alpha import MarkedText, SymbolConfig, TextTokenizer, get_symbol_model, 
 from hf_alpha.canonical import LETTERS
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import table_rows
-from hf_alpha.convert.retrofit import convert_host
+from hf_alpha.convert.retrofit import GATE, convert_host
 from hf_alpha.modeling.symbol_layer import SymbolLayer
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
@@ -116,7 +116,7 @@ def test_relations_of_a_decoder_begin_with_what_helps_before_training(tmp_path):
         assert torch.equal(loaded(**used).logits, model(**used).logits)
     bias = model.relations.gate_bias
     before = bias.detach() * model.config.relation_scale
-    assert before.unique().tolist() == [0, 2]
+    assert before.unique().tolist() == [0, GATE]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     model(**used, labels=used["input_ids"]).loss.backward()
     optimizer.step()
