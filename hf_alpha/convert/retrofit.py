@@ -689,9 +689,7 @@ class _Rows:
         tokens = {} if role_tokens is None else by_class(role_tokens, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
             raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
-        return {
-            name: [_word_ids(plain, word) for word in words] for name, words in tokens.items()
-        }
+        return {name: [_word_ids(plain, word) for word in words] for name, words in tokens.items()}
 
     def _defaults(self, name: str, rows: list[list[int]], num_tokens: int) -> list[list[int]]:
         """Return the rows of a class, those that nothing is named for filled in.

@@ -442,8 +442,8 @@ class RelationalEncoding(SymbolEncoding):
     A class has one row, which all its symbols share; rows of base tokens come first. Over another
     model's table it may have several, words of that model, which a sample's symbols have in order
     of first occurrence. See `relations` for the parts that tell symbols apart, and
-    [`SymbolRelations`] for what a backbone passes on of them. The head compares with the row of the class and what the encoder found about
-    a symbol, and adds the pointer.
+    [`SymbolRelations`] for what a backbone passes on of them. The head compares with the row of the
+    class and what the encoder found about a symbol, and adds the pointer.
     """
 
     name = "relational"

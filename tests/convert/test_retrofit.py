@@ -228,7 +228,7 @@ def rows_of(tokenizer, host, *words):
 )
 def test_names_are_words_of_the_host_by_first_occurrence(make, settings, words):
     """Those that are named, or were symbols; else letters that the rule takes, or other tokens."""
-    host, plain, model, tokenizer = converted("llama", make=make, encoding="relational", **settings)
+    host, plain, model, _ = converted("llama", make=make, encoding="relational", **settings)
     rows = model.config.class_rows["name"]
     assert torch.equal(table(model, rows), rows_of(plain, host, *words))
 
