@@ -64,6 +64,9 @@ def _symbol_rows(model: PreTrainedModel, tokenizer: Any) -> list[int]:
         ids = torch.cat((ids, torch.tensor([tokenizer.convert_tokens_to_ids(JOIN)])))
     if per_class is None:
         return ids.tolist()
+    if vocabulary.class_rows is not None:
+        shared = torch.tensor([row for rows in vocabulary.class_rows.values() for row in rows])
+        return torch.cat((shared, ids[vocabulary.num_symbols :])).unique().tolist()
     rows = [vocabulary.rows(ids, per_class, nth) for nth in range(per_class)]
     return torch.cat(rows).unique().tolist()
 

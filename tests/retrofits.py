@@ -47,10 +47,11 @@ def make_retrofit(
     classes = {name: sum(stop - start for start, stop in pairs) for name, pairs in ranges.items()}
     last = max(stop for pairs in ranges.values() for _, stop in pairs)
     size = max(last, VOCABULARY)
-    wanted = encoding_class(settings.get("symbol_encoding", "streams")).rows_per_class
+    encoding = encoding_class(settings.get("symbol_encoding", "streams"))
+    wanted = 2 if encoding.name == "relational" else encoding.rows_per_class  # of any number
     first = {name: pairs[0][0] for name, pairs in ranges.items()}
     rows = {name: list(range(i, i + wanted)) for name, i in first.items()} if wanted else {}
-    scale = {"random_scale": [1.5, 0.7]} if wanted == 1 else {}
+    scale = {"random_scale": [1.5, 0.7]} if encoding.rows_per_class == 1 else {}
     start = host.generation_config.decoder_start_token_id
     config = RetrofitConfig(
         backbone_config=host.config,

@@ -38,7 +38,8 @@ class Encoding:
         typer.Option(
             help="Symbol whose vector becomes the actual one (a), or, with --to relational, that "
             "of its class (the mean); commas for classes. Of Transformers' models any words, for "
-            "the mean of their tokens, or name=a,number=1."
+            "the mean of their tokens (relational: for the names of a text in turn), or "
+            "name=a,number=1."
         ),
     ] = None
     placeholder: Annotated[

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 )
 
+from hf_alpha.canonical import LETTERS, host_words
 from hf_alpha.convert.host_tables import (
     check_tables,
     draw_rows,
@@ -53,7 +54,7 @@ from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.host_relations import DecoderRelations
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
-from hf_alpha.modeling.names_in_text import MarkedText, NameRule
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
@@ -73,8 +74,9 @@ UNWRAP = (
 
 RELATION_SCALE = 100.0
 """So rates of 1e-4 and more move the bias of a gate by whole numbers in some hundred steps."""
-POINTER = 5.0
-"""Score of a symbol to which all heads of a decoder's pointer go, at first."""
+GATE, POINTER = 1.0, 2.0
+"""What a gate adds to the scores of a decoder's head, and the score of a symbol to which all heads
+of its pointer go, at first."""
 
 Tokens = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
@@ -90,12 +92,14 @@ class SymbolConfig:
             says how many. An int, or a rule alone, is for the only class, `name`.
         symbol_tokens: tokens of the tokenizer that become the symbols, by class or for the only
             one, in place of `symbols`; ids stay.
-        actual: words, names for one, with whose tokens' rows the actual row of a class begins
-            (`streams`), or the one row that it has (others): with their mean, so that a name means
-            to the model what these words do on average; by class if there are several.
-            Without it, rows of symbols that were tokens before count, of `streams` that of the
-            first symbol that is not the placeholder, else the mean of all; rows of new symbols
-            begin as those of the vocabulary are on average.
+        actual: words, names for one, by class if there are several. `relational`: the rows of a
+            class begin as theirs, and the names of a text have them in order of first occurrence,
+            again from the first where there are more. Without it, those of symbols that were
+            tokens before, else of words that the tokenizer has (`host_words`), or of the few that
+            the rule takes. Others: with the mean of their tokens' rows begins the actual row of a
+            class (`streams`), or the one that it has. Without it, rows of symbols that were tokens
+            before count, of `streams` that of the first symbol that is not the placeholder, else
+            the mean of all; rows of new symbols begin as those of the vocabulary are on average.
         placeholder: likewise for the placeholder row of `streams`, which without it is that of the
             first symbol that is not the actual one.
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
@@ -242,8 +246,8 @@ def _begin_relations(relations: DecoderRelations, row_length: float) -> None:
         row_length: mean length of rows of the head, by which the pointer's scores are multiplied.
     """
     scale, layers, memory = relations.scale, len(relations.gate_bias), relations.memory
-    relations.gate_bias[: max(layers // 10, 1), :, 0] = START / scale
-    relations.gate_bias[layers * 6 // 10 : layers * 8 // 10, :, 1] = START / scale
+    relations.gate_bias[: max(layers // 10, 1), :, 0] = GATE / scale
+    relations.gate_bias[layers * 6 // 10 : layers * 8 // 10, :, 1] = GATE / scale
     memory.gates.bias.view(2, -1).copy_(torch.tensor([[0.0], [2 * START / scale]]))
     memory.query_proj.weight.mul_(0.3)  # of random directions, which should count for less
     memory.strength.fill_(POINTER / (len(memory.strength) * row_length * scale))
@@ -568,6 +572,31 @@ def _word_ids(tokenizer: Any, word: str) -> list[int]:
     return ids
 
 
+def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]:
+    """Return the tokens of each of the words that a class's names may be for a model.
+
+    Letters that are names by the rule; if there are none, the tokens that are (digits, say), if
+    those are few; else all letters. [[]] for none at all.
+    """
+
+    def is_name(word: str) -> bool:
+        return finder.find(word) == ((0, len(word), name),)
+
+    try:
+        words = {word: _word_ids(tokenizer, word) for word in host_words(tokenizer)}
+    except ValueError:  # it writes none of them
+        words = {}
+    rule = finder.rules[name]
+    if rule.pattern is not None or rule.tokens:
+        if fitting := [ids for word, ids in words.items() if is_name(word)]:
+            return fitting
+        found = (i for i in range(len(tokenizer)) if is_name(tokenizer.decode([i]).strip()))
+        tokens = [[i] for i in islice(found, len(LETTERS) + 1)]
+        if 0 < len(tokens) <= len(LETTERS):
+            return tokens
+    return list(words.values()) or [[]]
+
+
 # -- rows of the backbone -------------------------------------------------------------------------
 
 
@@ -593,24 +622,26 @@ class _BackboneRows:
         all_base = [i for i in range(self.size) if i not in symbols]
         self.base = [i for i in all_base if i < self.old]
         self.new_base = [i for i in all_base if i >= self.old]
-        self.sources = self._sources(plain)
+        self.sources = self._sources(plain, tokenizer)
         self.class_rows = self._places()
 
-    def _sources(self, plain: Any) -> dict[str, list[list[int]]]:
+    def _sources(self, plain: Any, tokenizer: Any) -> dict[str, list[list[int]]]:
         """Return, for each row of a class, the ids of the tokens that it begins with.
 
         They are tokens of the tokenizer as it was, for which no word is a name.
         """
-        rows_per_class = encoding_class(self.config.encoding).rows_per_class
-        if rows_per_class is None:
+        encoding = encoding_class(self.config.encoding)
+        if encoding.rows_per_class is None:
             return {}
-        roles = {
-            role: self._named_rows(plain, role)
-            for role in ("actual", "placeholder")[:rows_per_class]
-        }
+        roles = [
+            self._named_rows(plain, role)
+            for role in ("actual", "placeholder")[: encoding.rows_per_class]
+        ]
+        if issubclass(encoding, RelationalEncoding):
+            return {name: self._words(name, roles[0], plain, tokenizer) for name in self.ranges}
         sources = {
             name: self._defaults(
-                name, [named_rows.get(name, []) for named_rows in roles.values()], len(plain)
+                name, [list(chain(*rows.get(name, []))) for rows in roles], len(plain)
             )
             for name in self.ranges
         }
@@ -622,16 +653,21 @@ class _BackboneRows:
                 )
         return sources
 
-    def _named_rows(self, plain: Any, role: str) -> dict[str, list[int]]:
-        """Return, for each class, the ids of the tokens that are named for a role."""
+    def _words(
+        self, name: str, named: Mapping[str, list[list[int]]], plain: Any, tokenizer: Any
+    ) -> list[list[int]]:
+        """Return the tokens of each word that stands for a name of a class: one or more words."""
+        members = [[i] for i in self._members(name) if i < len(plain)]
+        rows = named.get(name) or members or _words_for(name, plain, tokenizer.finder)
+        return [*map(list, dict.fromkeys(map(tuple, rows)))]
+
+    def _named_rows(self, plain: Any, role: str) -> dict[str, list[list[int]]]:
+        """Return, for each class, the ids of each word's tokens that is named for a role."""
         role_tokens = getattr(self.config, role)
         tokens = {} if role_tokens is None else by_class(role_tokens, list(self.ranges))
         if unknown := tokens.keys() - self.ranges.keys():
             raise ConversionError(f"{role}: there is no class {sorted(unknown)[0]!r}")
-        return {
-            name: [index for word in words for index in _word_ids(plain, word)]
-            for name, words in tokens.items()
-        }
+        return {name: [_word_ids(plain, word) for word in words] for name, words in tokens.items()}
 
     def _defaults(self, name: str, rows: list[list[int]], num_tokens: int) -> list[list[int]]:
         """Return the rows of a class, those that nothing is named for filled in.

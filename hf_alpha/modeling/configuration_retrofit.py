@@ -47,7 +47,8 @@ class RetrofitConfig(SymbolModelConfig):
         vocab_size: ids in all. Base tokens have the backbone's rows of the same number; rows of the
             backbone beyond the vocabulary are out of use.
         class_rows: class -> rows of the backbone that its symbols share: the actual and the
-            placeholder row (`streams`), or one (others). Empty where each symbol has its own.
+            placeholder row (`streams`), one (`dual_part`), or any number, which a sample's symbols
+            have in order of first occurrence (`relational`). Empty where each symbol has its own.
         random_dim: width of the random part, which is added to the last dimensions of a class's
             row; by default half of the width, at most 32.
         random_scale: length of random parts in the input and before the head, each finite and above
@@ -192,15 +193,18 @@ class RetrofitConfig(SymbolModelConfig):
             return
         for name in self.symbol_classes:
             rows = self.class_rows.get(name, [])
+            more = rows_per_class == 1 and not self.encoding.random_parts  # or any number
             refuse(
-                len(set(rows)) != rows_per_class or len(rows) != rows_per_class,
+                len(set(rows)) != len(rows) or not (rows if more else len(rows) == rows_per_class),
                 f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "
-                f"needs {rows_per_class} different rows of the backbone for each class",
+                f"needs {rows_per_class} different rows{' or more' * more} of the backbone for "
+                "each class",
             )
         listed = [row for name in self.symbol_classes for row in self.class_rows[name]]
+        times = Counter(listed)
         for row in listed:
             refuse(
-                listed.count(row) > 1,
+                times[row] > 1,
                 f"class_rows {self.class_rows}: row {row} is of two classes, which could not "
                 "be told apart; give each class rows of its own",
             )

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from .modeling_retrofit import RetrofitModel
 
 
+AHEAD = 2.0
+"""What a name is ahead of the word of the backbone whose row it has, which may be its equal."""
+
+
 @dataclass
 class HostOutput:
     """What the backbone's decoder and head gave: logits (B * S or B, T, R), and what went in."""
@@ -221,10 +225,13 @@ class HostRelational(HostEncoding):
         """Returns logits; a symbol's is that of its class and what is known about the symbol."""
         vocabulary = self.config.vocabulary
         assert output.head.hidden_BSTD is not None
-        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
+        nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
+        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
         scores_BTS = self._point(output.head, streams)[:, -output.logits.shape[1] :]
         added_BTS = scores_BTS * self.config.random_scale[1]
+        if any(len(rows) > 1 for rows in self.config.class_rows.values()):
+            added_BTS = added_BTS + AHEAD
         own_BTS = self._shifted(output.logits.gather(-1, index), added_BTS)
         return self.symbols.encoding.join(output.logits, own_BTS, streams)
 

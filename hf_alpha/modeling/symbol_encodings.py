@@ -439,10 +439,11 @@ class StreamsEncoding(SymbolEncoding):
 class RelationalEncoding(SymbolEncoding):
     """One stream, in which "the same symbol as" is a relation between positions.
 
-    A class has one row, which all its symbols share; rows of base tokens come first. See
-    `relations` for the parts that tell symbols apart, and [`SymbolRelations`] for what a backbone
-    passes on of them. The head compares with the row of the class and what the encoder found about
-    a symbol, and adds the pointer.
+    A class has one row, which all its symbols share; rows of base tokens come first. Over another
+    model's table it may have several, words of that model, which a sample's symbols have in order
+    of first occurrence. See `relations` for the parts that tell symbols apart, and
+    [`SymbolRelations`] for what a backbone passes on of them. The head compares with the row of the
+    class and what the encoder found about a symbol, and adds the pointer.
     """
 
     name = "relational"
@@ -566,7 +567,8 @@ class RelationalEncoding(SymbolEncoding):
         return streams.relating(pointer=layer.memory.pointer(*known))
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return self.vocabulary.rows(ids_BL, per_class=1)[:, None]
+        nth = 0 if self.vocabulary.class_rows is None else streams.own
+        return self.vocabulary.rows(ids_BL, per_class=1, nth=nth)[:, None]
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams

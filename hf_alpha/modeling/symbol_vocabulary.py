@@ -26,8 +26,9 @@ class SymbolVocabulary:
         size: ids in all, V.
         ranges: symbol class -> half-open id ranges `[start, stop]`; no id is in two of them.
         class_rows: class -> its rows, in a table that has a row for each base token at its id, as
-            the table of another model has. Without it, base tokens have the first rows of a table,
-            in the order of their ids, and classes follow.
+            the table of another model has; where there are too few, they come again. Without it,
+            base tokens have the first rows of a table, in the order of their ids, and classes
+            follow.
 
     Attributes:
         spans: (start, stop, number of the class) of each range, in the order of ids. Classes are
@@ -113,19 +114,25 @@ class SymbolVocabulary:
         """Index of each symbol among all of them, of other ids the number of symbols."""
         return torch.where(self.is_symbol(ids), self.symbols_before(ids), self.num_symbols)
 
-    def rows(self, ids: torch.Tensor, per_class: int, nth: int = 0) -> torch.Tensor:
+    def rows(self, ids: torch.Tensor, per_class: int, nth: int | torch.Tensor = 0) -> torch.Tensor:
         """Row of each token where base tokens have a row each, and classes a few.
 
         Args:
             ids: of any shape; the rows are of the same.
-            per_class: how many rows a class has.
-            nth: which of them a symbol gets.
+            per_class: how many rows a class has, without `class_rows`.
+            nth: which of them a symbol gets; or for each id, with `class_rows`.
         """
         if self.class_rows is None:
+            assert isinstance(nth, int)
             return self._rows_behind(ids, per_class, nth)
         number = self.classes(ids)
         for index, name in enumerate(self.ranges, start=1):
-            ids = torch.where(number == index, self.class_rows[name][nth], ids)
+            rows = self.class_rows[name]
+            if isinstance(nth, int) or len(rows) == 1:
+                row: Any = rows[nth if isinstance(nth, int) else 0]
+            else:
+                row = torch.tensor(rows, device=ids.device)[nth % len(rows)]
+            ids = torch.where(number == index, row, ids)
         return ids
 
     def _rows_behind(self, ids: torch.Tensor, per_class: int, nth: int) -> torch.Tensor:

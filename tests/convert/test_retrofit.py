@@ -35,9 +35,10 @@ from transformers import (
 )
 
 from hf_alpha import MarkedText, SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
+from hf_alpha.canonical import LETTERS
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import table_rows
-from hf_alpha.convert.retrofit import convert_host
+from hf_alpha.convert.retrofit import GATE, convert_host
 from hf_alpha.modeling.symbol_layer import SymbolLayer
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
@@ -115,7 +116,7 @@ def test_relations_of_a_decoder_begin_with_what_helps_before_training(tmp_path):
         assert torch.equal(loaded(**used).logits, model(**used).logits)
     bias = model.relations.gate_bias
     before = bias.detach() * model.config.relation_scale
-    assert before.unique().tolist() == [0, 2]
+    assert before.unique().tolist() == [0, GATE]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     model(**used, labels=used["input_ids"]).loss.backward()
     optimizer.step()
@@ -197,7 +198,7 @@ def test_rows_begin_with_the_tokens_that_are_named():
     assert len({*rows["x"], *rows["f"]}) == 4
 
 
-@pytest.mark.parametrize("encoding", ["relational", "dual_part", "streams"])
+@pytest.mark.parametrize("encoding", ["dual_part", "streams"])
 def test_rows_begin_with_what_words_mean_on_average(encoding):
     """Words of several tokens too: those of all of them count."""
     settings = {"encoding": encoding, "actual": ["alice", "bartholomew"]}
@@ -207,6 +208,29 @@ def test_rows_begin_with_what_words_mean_on_average(encoding):
     expected = host.get_input_embeddings().weight[ids[0] + ids[1]].mean(0)
     row = model.config.class_rows["name"][0]
     torch.testing.assert_close(table(model, row), expected)
+
+
+def rows_of(tokenizer, host, *words):
+    """The mean of the rows of each word's tokens."""
+    ids = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
+    return torch.stack([host.get_input_embeddings().weight[i].mean(0) for i in ids])
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "words"),
+    [
+        (unigram, {"actual": "alice bartholomew x"}, ["alice", "bartholomew", "x"]),
+        (word_level, {"symbols": {"name": {"pattern": "alice|[xyz]", "count": 2}}}, "xyz"),
+        (word_level, {"symbols": {"name": 2}, "symbol_tokens": "z x"}, "zx"),
+        (byte_level, {}, "xyz"),
+        (byte_level, {"symbols": {"name": 4}}, LETTERS),
+    ],
+)
+def test_names_are_words_of_the_host_by_first_occurrence(make, settings, words):
+    """Those that are named, or were symbols; else letters that the rule takes, or other tokens."""
+    host, plain, model, _ = converted("llama", make=make, encoding="relational", **settings)
+    rows = model.config.class_rows["name"]
+    assert torch.equal(table(model, rows), rows_of(plain, host, *words))
 
 
 def test_tokens_become_symbols_in_place():

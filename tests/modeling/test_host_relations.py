@@ -6,6 +6,7 @@ import pytest
 import torch
 from retrofits import make_retrofit, random_batch
 
+from hf_alpha.modeling.host_encodings import AHEAD
 from hf_alpha.modeling.host_relations import HostRelations
 from hf_alpha.modeling.relations import Relations, SymbolRelations, one_hot
 from hf_alpha.modeling.streams import Streams
@@ -101,23 +102,29 @@ def test_the_memory_is_of_the_mean_over_a_symbols_positions():
 
 @pytest.mark.parametrize("host", ["t5", "bart"])
 def test_new_relations_have_no_effect(host):
-    """A name is then what its class is: a token like any other, in the backbone itself too."""
+    """A name is then a word of the backbone, by first occurrence, and again where there are more.
+
+    Only it is ahead of the word itself, which may be in the vocabulary as well.
+    """
     model = make_retrofit(host, symbol_encoding="relational")
     for weight in model.relations.parameters():
         weight.data.zero_()
     config = model.config
-    batch = random_batch(0, config, [(7, 3), (5, 2)])
-    row = config.class_rows["name"][0]
-    symbols = config.vocabulary.is_symbol
-    plain = {
-        name: torch.where(symbols(ids), row, ids) if name.endswith("ids") else ids
-        for name, ids in batch.items()
-    }
+    batch = random_batch(0, config, [(20, 4), (5, 2)])
+    first, second = config.class_rows["name"]
+    plain = {name: ids.clone() for name, ids in batch.items()}
+    listed = []
+    for row, ids in enumerate(batch["input_ids"].tolist()):
+        listed.append([i for i in dict.fromkeys(ids) if config.vocabulary.class_of(i)])
+        for rank, symbol in enumerate(listed[row]):
+            for name in ("input_ids", "decoder_input_ids"):
+                plain[name][row][batch[name][row] == symbol] = (first, second)[rank % 2]
+    assert len(listed[0]) > 2
     with torch.no_grad():
         ours, theirs = model(**batch).logits, model.backbone(**plain).logits
     base = config.vocabulary.base_ids
     base = [i for i in base if i < theirs.shape[-1]]
     torch.testing.assert_close(ours[..., base], theirs[..., base], atol=1e-5, rtol=1e-5)
-    names = ours[0, :, batch["input_ids"][0][symbols(batch["input_ids"][0])]]
-    expected = theirs[0, :, row][:, None].expand_as(names)
-    torch.testing.assert_close(names, expected, atol=1e-5, rtol=1e-5)
+    rows = [(first, second)[rank % 2] for rank in range(len(listed[0]))]
+    expected = theirs[0][:, rows] + AHEAD
+    torch.testing.assert_close(ours[0][:, listed[0]], expected, atol=1e-5, rtol=1e-5)
