@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections import Counter
 from dataclasses import field
 from typing import Any, ClassVar
 
