@@ -175,8 +175,6 @@ class Settings(Search):
         method: "model"; "solver", which is the task's own (`Task.decide`); or "auto": both, the
             solver first, which is faster, unless something is said that only a model can do.
         timeout: seconds of solvers for a problem.
-        first_correct: a solution has one answer, the first correct one of `top_n`, or else the
-            best; those behind it are not checked.
         notation: of the texts; detected by default.
         device: on which a model is put that is loaded here: `auto`, `cpu`, `cuda:1`.
     """
@@ -185,7 +183,6 @@ class Settings(Search):
     model: "str | Path | tuple[Any, Any] | None" = None
     method: str = "auto"
     timeout: float = TIMEOUT
-    first_correct: bool = False
     notation: str | None = None
     device: str = "auto"
 
@@ -205,7 +202,7 @@ class Settings(Search):
     def asks_model(self) -> bool:
         """Whether something is said that only a model can do."""
         chosen = {key for key, value in vars(DEFAULT_SEARCH).items() if getattr(self, key) != value}
-        return self.model is not None or self.first_correct or bool(chosen - {"batch_size"})
+        return self.model is not None or bool(chosen - {"batch_size"})
 
     def task_of(self, problem: str) -> Task:
         """Return the task, where need be that of a problem."""
@@ -242,7 +239,7 @@ class Settings(Search):
             links = [solver]
         else:
             links = [model, solver] if self.asks_model else [solver, *[model] * has_model]
-        return Chain(self.method, links, self.top_n, self.first_correct)
+        return Chain(self.method, links, self.top_n)
 
     def _loaded(self, task: Task) -> Answerer:
         """Load the model."""

@@ -93,23 +93,12 @@ class Says(Answerer):
         yield {index: Reply(tuple(map(Answer, self.answers))) for index in problems}
 
 
-def test_the_first_correct_answer_is_chosen(streams, monkeypatch):
-    check, checked = PropositionalTask.check, []
-    monkeypatch.setattr(PropositionalTask, "check", lambda *args, **kwargs: (
-        checked.append(args[2]) or check(*args, **kwargs)
-    ))  # fmt: skip
-    for answers, chosen, number in [(("a1", "a0", "b1"), "a0", 2), (("a1", "b1"), "a1", 2)]:
-        says = Says(*answers)
-        chain = Chain("says", [lambda says=says: says], first_correct=True)
+def test_the_first_correct_answer_is_the_best(streams):
+    for answers, best in [(("a1", "a0", "b1"), "a0"), (("a1", "b1"), "a1")]:
+        chain = Chain("says", [lambda answers=answers: Says(*answers)], top_n=3)
         ((reply,),) = ([*replies.values()] for replies in chain.answer(TASK, {7: "!a"}) if replies)
-        assert reply.answers == (chosen,) and reply.is_settled == (chosen == "a0")
-        assert [checked.pop(0) for _ in range(number)] == [*answers[:number]] and not checked
-    done = hf_alpha(
-        "solve", "--method", "model", "--model", streams, "--first-correct", "|!a!b", "&a!a"
-    )
-    # Which correct answer is the first depends on how a processor rounds.
-    assert re.fullmatch(r"\|!a!b\n  correct    \S+\n&a!a\n  unsatisfiable\n", done.out)
-    assert done.code == 0
+        solution = Solution("!a", [*zip(reply.answers, reply.verdicts, strict=True)])
+        assert solution.best[0] == best and reply.is_settled == (best == "a0")
 
 
 def test_the_users_names_come_back_with_verdicts(streams):
@@ -127,7 +116,7 @@ def test_the_users_names_come_back_with_verdicts(streams):
     done = asked(streams, *answers)
     assert done.out == "".join(f"{one}\n  correct    {two}\n" for one, two in answers.items())
     assert done.code == 0 and done.err == ""
-    wrong = asked(streams, "^a^b^ca", "--beams", 1)
+    wrong = asked(streams, "^a^b^ca")
     assert wrong.code == 1 and wrong.err == ""
 
 
@@ -179,8 +168,9 @@ def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
     assert done.out == (
         f"keep z\nand x\n  answer     z\n{'':13}x\nkeep y\nand x\n  answer     y\n{'':13}x\n"
     )
-    done = hf_alpha(*solved, "--file", file, "--max-new-tokens", 2)
-    assert done.err.count("that answer is cut off: raise --max-new-tokens") == 2
+    texts = ["keep z\nand x", "keep y\nand x"]
+    cut_off = [*solve(texts, model=tmp_path / "model", max_new_tokens=2)]
+    assert not any(answer.ended for each in cut_off for answer, _ in each.answers)
     for bad, message in (
         ("[1]", "row 0: write a string or a row"),
         ('{"text": "x"}', "row 0 has no column 'source': it has 'text'"),
@@ -190,7 +180,6 @@ def test_rows_of_data_are_read_and_answers_of_many_lines_are_indented(tmp_path):
         file.write_text(bad)
         done = hf_alpha(*solved, "--file", file)
         assert done.code == 1 and message in done.err
-    assert "have one notation only" in hf_alpha(*solved, "--notation", "infix", "x").error
     assert "is no text in UTF-8" in hf_alpha(*solved, "x \udcff").error
 
 
@@ -231,25 +220,24 @@ def test_syntax_errors_are_told_before_torch_is_loaded():
     errors = {
         ("a # b",): "'#' at character 3 has no meaning here",
         ("--task", "ltl", "Y a", "(b"): "'Y' at character 1: past operators are not read",
-        ("--notation", "prefix", "a & b"): "'&' at character 3: expected the end",
     }
     script = SYNTAX_ERRORS.replace("CALLS", repr([*errors]))
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout.split("\n").count("1 set()") == 3, done.stderr
+    assert done.stdout.split("\n").count("1 set()") == 2, done.stderr
     assert all(error in done.stderr for error in errors.values())
     assert "Traceback" not in done.stderr
 
 
 def test_a_formula_deeper_than_the_stack_is_answered(streams):
     formula = "!" * 3_000 + "a"
-    done = asked(streams, "--beams", 1, stdin=formula)
+    done = asked(streams, stdin=formula)
     assert done.code in (0, 1) and done.err == ""
     assert done.out.startswith(formula + "\n  ")
 
 
 def test_top_n_prints_n_different_answers_best_first(streams):
-    done = asked(streams, "--top", 4, "--beams", 2, "p | !q", "&pq")
+    done = asked(streams, "--top", 4, "p | !q", "&pq")
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line for line in lines if line[0] != " "] == ["p | !q", "&pq"]
@@ -273,11 +261,11 @@ def test_explain_says_why_below_each_answer(streams):
 
 
 def test_notation_is_detected_or_named(streams):
-    assert asked(streams, "--notation", "infix", "a&b").code == 0
-    done = asked(streams, "--notation", "prefix", "a&b")
-    assert done.code == 1 and "error:" in done.err
-    done = asked(streams, "--notation", "polish", "a")
-    assert done.error == "error: unknown notation 'polish': choose one of prefix, compact, infix"
+    known = {"model": streams, "task": "propositional", "method": "model"}
+    assert solve("a&b", notation="infix", **known).error is None
+    assert solve("a&b", notation="prefix", **known).error
+    with pytest.raises(ValueError, match="unknown notation 'polish': choose one of prefix, com"):
+        solve("a", notation="polish", **known)
 
 
 def test_a_formula_that_begins_with_a_dash_comes_after_two(streams):
@@ -296,7 +284,7 @@ def test_more_names_than_the_vocabulary(streams, tmp_path):
     settings = {"symbol_classes": {"proposition": 3}, "symbol_encoding": "learned"}
     make_model(**settings).save_pretrained(tmp_path)
     build_tokenizer("propositional", 3).save_pretrained(tmp_path)
-    done = asked(tmp_path, "--max-new-tokens", 4, many, "&ab")
+    done = asked(tmp_path, many, "&ab")
     assert done.code == 1 and done.out.startswith(f"{many}\n&ab\n  ")
     assert (
         "  error: more names than the 3 symbols that this model was trained on; convert it to "

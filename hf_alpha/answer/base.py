@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -200,19 +200,16 @@ class Chain(Answerer):
     Attributes:
         links: what loads each of them, once it is asked.
         top_n: answers that are kept, the last ones found and checked first.
-        first_correct: keep one answer, the first correct one, or else the best; those behind it
-            are not checked.
     """
 
     name: str
     links: Sequence[Callable[[], Answerer]]
     top_n: int = 1
-    first_correct: bool = False
 
     def settings(self, task: Task) -> dict[str, Any]:
         """Return what all of them depend on."""
         links = [link().settings(task) for link in self.links]
-        return {"links": links, "top_n": self.top_n, "first_correct": self.first_correct}
+        return {"links": links, "top_n": self.top_n}
 
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer each problem once it is settled, and those that stay open at the end."""
@@ -252,27 +249,12 @@ class Chain(Answerer):
         if reply.verdicts:
             found = [*zip(reply.answers, reply.verdicts, strict=True)]
             found += zip(before.answers, before.verdicts, strict=True)
-            found = found[: 1 if self.first_correct else self.top_n]
+            found = found[: self.top_n]
         else:
-            found = [*self._checked(task, problem, reply.answers)]
+            found = [(each, check_answer(task, problem, each)) for each in reply.answers]
         answers, verdicts = zip(*found, strict=True)
         notes = (*before.notes, *answerer.notes(task, problem))
         return replace(before, answers=answers, verdicts=verdicts, notes=notes)
-
-    def _checked(
-        self, task: Task, problem: str, answers: Sequence[Answer]
-    ) -> Iterator[tuple[Answer, Verdict]]:
-        """Check answers: all of them, or up to the first correct one, which then stands alone."""
-        checked = ((answer, check_answer(task, problem, answer)) for answer in answers)
-        if not self.first_correct:
-            yield from checked
-            return
-        best = next(checked)
-        yield (
-            best
-            if best[1].is_correct
-            else next((pair for pair in checked if pair[1].is_correct), best)
-        )
 
 
 def _read_as(grammar: Grammar | None, problem: str) -> str | None:

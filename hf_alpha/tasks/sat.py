@@ -91,7 +91,7 @@ class Circuit:
         return fold(tokens, operators, leaf)
 
 
-class Solver:
+class ClauseSolver:
     """A solver of python-sat that knows clauses, and gives up.
 
     Args:
@@ -132,12 +132,12 @@ class Solver:
 @contextmanager
 def solver(
     clauses: Sequence[Sequence[int]], limit: int | Clock = MAX_CONFLICTS, name: str = "minisat22"
-) -> Iterator[Solver]:
-    """Give a solver for all these clauses, by python-sat's name; see `Solver`."""
+) -> Iterator[ClauseSolver]:
+    """Give a solver for all these clauses, by python-sat's name; see `ClauseSolver`."""
     from pysat.solvers import Solver as PySatSolver
 
     with PySatSolver(name, bootstrap_with=clauses) as pysat_solver:
-        yield Solver(pysat_solver, limit)
+        yield ClauseSolver(pysat_solver, limit)
 
 
 def implies(

@@ -43,7 +43,7 @@ def all_of_it(out: Path) -> dict:
         **reports(out),
         "solver": solutions("--method", "solver"),
         "model": solutions("--method", "model", "--model", str(MODEL), "--top", "2"),
-        "both": solutions("--model", str(MODEL), "--first-correct"),
+        "both": solutions("--model", str(MODEL)),
     }
 
 
