@@ -35,9 +35,9 @@ from typing import Any
 
 import measure
 from hf_alpha.cli.options import integers
+from hf_alpha.data.formats import read_format
 from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.objectives.evaluate import ALL, METRICS_FILE, evaluate_checkpoint
-from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.tokens import spans_of
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.train import TRAINER_STATE

@@ -28,9 +28,9 @@ import measure
 from geometric_pretrained import PRETRAINING, add_texts, write_texts
 from geometric_study import test
 from hf_alpha.cli.options import integers
+from hf_alpha.data.formats import read_format
 from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.folders import read_json, write_text
-from hf_alpha.objectives.formats import read_format
 from hf_alpha.recipe import read_recipe
 from hf_alpha.train import TRAINER_STATE
 from runs import check_names, train_once

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.objectives.formats import Row, blocks, open_text
+from hf_alpha.data.formats import Row, blocks, open_text
 
 _NO_BRACKETS = str.maketrans("", "", "[]")
 

@@ -23,6 +23,7 @@ from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import Task
 
+from .formats import reader_of
 from .keys import canonical_text, pair_key, positions_of
 from .rows import (
     BATCH,
@@ -56,7 +57,8 @@ def read_pairs(
     """
     return load(
         place, source=settings.source, target=settings.target, finder=finder,
-        preferred_split=preferred, encoding=settings.encoding, **options,
+        preferred_split=preferred, encoding=settings.encoding,
+        read_file=reader_of(settings.format), **options,
     )  # fmt: skip
 
 

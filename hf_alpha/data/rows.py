@@ -92,7 +92,7 @@ def load(
             name. All else that the rows have is left out. Without it, problems are a task's: an
             answer may be empty, and there may be two-line files (`*.txt`), DeepLTL's: a formula in
             one line, its answer in the next.
-        **options: `preferred_split`, `streaming` and `encoding` of `read_dataset`. With
+        **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
     Raises:
@@ -408,7 +408,8 @@ def read_splits(
     parts = _parts(place)
     path, config = Path(parts["path"]), parts.get("config")
     if read_file is not None:
-        return Dataset.from_list(list(read_file(str(path))))
+        rows = Dataset.from_list(list(read_file(str(path))))
+        return rows.to_iterable_dataset() if streaming else rows
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
     refuse(

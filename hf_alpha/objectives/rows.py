@@ -10,10 +10,9 @@ import numpy as np
 from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 
 from hf_alpha.data.files import check_text, read_named
+from hf_alpha.data.formats import reader_of
 from hf_alpha.data.rows import TextFiles, Where, path_of, read_dataset
 from hf_alpha.settings import RecipeError
-
-from .formats import read_format
 
 TEXT_FILES = (".txt", ".md", ".rst")
 
@@ -61,7 +60,6 @@ def read_rows(
         FileNotFoundError: there is nothing there.
         ValueError: it cannot be read, lacks a column, or no row is left.
     """
-    reader = partial(read_format, settings.format) if settings.format is not None else None
     rows: Any = read_dataset(
         place,
         _keys(columns, settings),
@@ -69,7 +67,7 @@ def read_rows(
         preferred_split=preferred,
         encoding=settings.encoding,
         texts=TextFiles(TEXT_FILES, partial(_lines, settings=settings)),
-        read_file=reader,
+        read_file=reader_of(settings.format),
     )
     rows = kept(rows, settings.where)
     if not len(rows):

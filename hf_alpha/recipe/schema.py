@@ -12,6 +12,7 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
+from hf_alpha.data.formats import FORMATS
 from hf_alpha.data.generate import generate
 from hf_alpha.objectives import (
     ANSWER,
@@ -21,7 +22,6 @@ from hf_alpha.objectives import (
     Objective,
     make_objective,
 )
-from hf_alpha.objectives.formats import FORMATS
 from hf_alpha.settings import Keys, RecipeError, as_written, json_schema, model_of, section
 from hf_alpha.tasks import Task, get_task
 
@@ -48,13 +48,13 @@ USES: dict[str, tuple[str, str]] = {
     "not answer)": ("generated", "path generate more"),
     "problems that are drawn: give one of 'path', 'draw' and 'train'": ("drawn", "draw"),
     "your own pairs: 'data' has no 'train'": (
-        "pairs rows", "symbols tokenizer train source target test encoding",
+        "pairs rows", "symbols tokenizer train source target test encoding format",
     ),
     "your own pairs that are answered: with 'train' in 'data', and with no other 'objective'": (
         "pairs", "check measures ignore_whitespace drop_bad streaming max_answer_samples",
     ),
     f"an objective that does not answer: name one of {', '.join(OBJECTIVES)} as 'objective'": (
-        "rows", "transducer pair format where",
+        "rows", "transducer pair where",
     ),
 }  # fmt: skip
 """What keys are for -> the kinds of recipes that have them, and the keys; others are for all."""

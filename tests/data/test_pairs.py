@@ -70,7 +70,7 @@ def test_pairs_that_cannot_be_learned(tmp_path):
     train = write(tmp_path / "train.jsonl", rows)
     pairs = OwnPairs(data(train), NameFinder(SYMBOLS), say=lambda _: None)
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
-    with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*--drop-bad"):
+    with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*data.drop_bad=true"):
         pairs.look(tokenizer)
     lines: list[str] = []
     kept = OwnPairs(data(train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
@@ -220,3 +220,22 @@ def test_shares_that_leave_a_side_empty():
         ValueError, match=r"of 100 rows are .* have only 1 different problems; give more problems,"
     ):
         hold_out(same, 0.5, FINDER)
+
+
+def arrows(path):
+    """A kind of file of one's own."""
+    for line in path.read_text().splitlines():
+        source, target = line.split(" => ")
+        yield {"source": source, "target": target}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_files_of_a_kind_of_ones_own_are_read_by_a_function(tmp_path, streaming):
+    file = tmp_path / "pairs.txt"
+    file.write_text("keep z => z\nkeep y => y\n")
+    settings = data(file, format=f"{__name__}:arrows")
+    rows = read_pairs(settings, file, FINDER, "train", streaming=streaming)
+    assert [row["answer"] for row in rows] == ["z", "y"]
+    file.write_text("keep z\n")
+    with pytest.raises(ValueError, match="pairs.txt is not of the format|not enough values"):
+        read_pairs(settings, file, FINDER, "train", streaming=streaming)

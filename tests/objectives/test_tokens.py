@@ -22,9 +22,9 @@ from small_objectives import (
 from small_tokenizers import CHARACTERS, WORDS, byte_level, unigram, word_level, word_piece
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 
+from hf_alpha.data.formats import read_format
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives.base import Predictions
-from hf_alpha.objectives.formats import read_format
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.objectives.tokens import Tokens, first_tokens, span_scores, spans_of

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from benchmarks.studies.formats import FORMATS
-from hf_alpha.objectives.formats import FORMATS as SHARED
-from hf_alpha.objectives.formats import read_format as read
+from hf_alpha.data.formats import FORMATS as SHARED
+from hf_alpha.data.formats import read_format as read
 from hf_alpha.resources import resource_path
 
 

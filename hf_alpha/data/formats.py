@@ -6,6 +6,7 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 
 import gzip
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def conll(path: Path) -> Iterator[Row]:
 
 
 FORMATS: dict[str, Format] = {"squad": squad, "conll": conll}
+
+
+def reader_of(name: str | None) -> Callable[[str], list[Row]] | None:
+    """Return what reads a file of a format; None for none, where files have columns."""
+    return None if name is None else partial(read_format, name)
 
 
 def read_format(name: str, path: str) -> list[Row]:
@@ -117,4 +123,4 @@ def blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
         yield numbered
 
 
-__all__ = ["FORMATS", "Row", "blocks", "open_text", "read_format"]
+__all__ = ["FORMATS", "Row", "blocks", "open_text", "read_format", "reader_of"]

@@ -1,6 +1,6 @@
 import pytest
 
-from hf_alpha.objectives.formats import read_format
+from hf_alpha.data.formats import read_format
 
 
 def test_words_and_tags_are_read_with_and_without_numbers(tmp_path):
