@@ -61,7 +61,7 @@ def _words(path: Path) -> int:
 
 
 def _commands(folder: Path) -> dict[str, tuple[int, int]]:
-    """Command -> its parameters, and its arguments and options with those of groups counted."""
+    """Command -> its parameters, and and its options, with those of groups counted."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("*.py")]
     sizes: dict[str, int] = {}
     for tree in trees:
@@ -72,7 +72,8 @@ def _commands(folder: Path) -> dict[str, tuple[int, int]]:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 kinds = [ast.unparse(one.annotation) for one in every if one.annotation]
-                kinds = [kind for kind in kinds if "Context" not in kind]
+                no_options = "Context", "typer.Argument"  # `--help` lists arguments apart
+                kinds = [kind for kind in kinds if not any(word in kind for word in no_options)]
                 trust = sum("may_trust" in ast.unparse(one) for one in node.decorator_list)
                 options = trust + sum(sizes.get(kind, 1) for kind in kinds)
                 commands[node.name] = (len(kinds) + trust, options)
