@@ -61,7 +61,7 @@ def _words(path: Path) -> int:
 
 
 def _commands(folder: Path) -> dict[str, tuple[int, int]]:
-    """Command -> its parameters, and and its options, with those of groups counted."""
+    """Command -> its parameters, and its options, with those of groups counted."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("*.py")]
     sizes: dict[str, int] = {}
     for tree in trees:
