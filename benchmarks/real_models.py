@@ -324,11 +324,11 @@ def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, float]:
     return found
 
 
-def run(host: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
+def run(folder: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
     """Train a remedy and test it."""
     torch.manual_seed(seed)
     train, tests = inline_pairs()
-    remedy = remedy_of(name, host)
+    remedy = remedy_of(name, smollm2(folder))
     order = random.Random(seed).sample(range(len(train)), steps * 6)
     batches = (
         batch(
@@ -347,19 +347,22 @@ def run(host: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
 
 
 def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Return right answers in per cent, and tokens, by remedy, steps and kind of names."""
-    kinds = list(inline_pairs()[1])
+    """Return right answers in per cent, and tokens, by remedy and kind of names: for all steps."""
+    steps = dict.fromkeys(run_name.split()[1] for run_name in results)
+    return "\n\n".join(_table_of(number, results) for number in steps)
+
+
+def _table_of(steps: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    runs_of = {
+        name.split()[0]: runs for name, runs in results.items() if name.endswith(f" {steps}")
+    }
+    kinds = [*next(iter(runs_of.values()))[0]["tests"]]
     lines = []
-    for run_name, runs in results.items():
-        name, steps = run_name.split()
-        ways = SPELLINGS if name == "random" else {name: "right"}
-        for shown, key in ways.items():
+    for name, runs in runs_of.items():
+        for shown, key in (SPELLINGS if name == "random" else {name: "right"}).items():
             cells = [shown, steps, str(len(runs))]
             for kind in kinds:
-                tests = [run["tests"][kind] for run in runs if kind in run["tests"]]
-                if not tests:
-                    cells.append("-")
-                    continue
+                tests = [run["tests"][kind] for run in runs]
                 share = measure.share_and_spread([test[key] / test["of"] for test in tests])
                 tokens = sum(test["tokens"] for test in tests) / len(tests)
                 cells.append(share + (f" ({100 * tokens:.1f})" if key == "right" else ""))
@@ -409,7 +412,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = options(__doc__.split("\n")[0], "plain,random,canonical,relational", "60").parse_args(
         argv
     )
-    results = results_of(args, "inline", partial(run, smollm2(args.folder)))
+    results = results_of(args, "inline", partial(run, args.folder))
     finish(table(results), results, args.out, argv or sys.argv[1:])
 
 
