@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Chain, Refutation, Reply, Search, Solver
 from hf_alpha.modeling.choices import check_known, refuse
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import Problem, Task, Verdict, get_task, name_of
+from hf_alpha.tasks import Problem, Task, Verdict, get_task
 from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
@@ -222,14 +222,13 @@ class Settings(Search):
             ValueError: the task has no solver, or no model, and that is what was asked for.
         """
         has_model = self.model is not None or task.released_model is not None
-        name = name_of(task)
         refuse(
             self.method == "solver" and not task.decides,
-            f"task {name!r} has no solver: name a model",
+            f"task {task.name!r} has no solver: name a model",
         )
         refuse(
             not has_model and (self.method == "model" or not task.decides),
-            f"no model of task {name!r} is released: name one with --model",
+            f"no model of task {task.name!r} is released: name one with --model",
         )
         model, solver = cache(lambda: self._loaded(task)), lambda: Solver(self.timeout)
         links: list[Callable[[], Answerer]]

@@ -18,7 +18,8 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 
 from hf_alpha.cli import run_alone
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import Device, may_trust, row_names
+from hf_alpha.cli.evaluate import row_names
+from hf_alpha.cli.options import Device, may_trust
 from hf_alpha.folders import alone
 from hf_alpha.loading import load_for
 from hf_alpha.objectives.base import Record, num_positions

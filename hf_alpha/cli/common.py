@@ -36,14 +36,6 @@ def quiet_bars() -> None:
     logging.disable_progress_bar()
 
 
-def check_places(*models: str) -> None:
-    """Refuse a mistyped folder before torch is loaded, which takes seconds."""
-    from hf_alpha.folders import checkpoint_place
-
-    for model in models:
-        checkpoint_place(model)
-
-
 def read_inputs(arguments: list[str] | None, file: Path | None, name: str) -> list[str]:
     """Return all that `stream_inputs` gives; a line that cannot be read is an error.
 
@@ -180,6 +172,6 @@ def test_data(recipe: "Recipe", data: str | None) -> Any:
 
 
 __all__ = [
-    "check_places", "own_test_rows", "quiet_bars", "read_inputs", "say", "stream_inputs",
+    "own_test_rows", "quiet_bars", "read_inputs", "say", "stream_inputs",
     "test_data",
 ]  # fmt: skip

@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, say
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import by_class, grouped, may_trust, names_of, refuse
+from hf_alpha.folders import checkpoint_place
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -186,7 +187,7 @@ def convert(
         say(_convert_original(Path(model), out, original))
         return
     refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
-    check_places(model)
+    checkpoint_place(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
     if segments.transducer is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, own_test_rows, say, test_data
+from hf_alpha.cli.common import own_test_rows, say, test_data
 from hf_alpha.cli.options import (
     Beams,
     ModelsTask,
@@ -18,8 +18,8 @@ from hf_alpha.cli.options import (
     may_trust,
     names_of,
     refuse,
-    row_names,
 )
+from hf_alpha.folders import checkpoint_place
 
 if TYPE_CHECKING:
     import torch
@@ -179,7 +179,8 @@ def evaluate(
 
     Of models that do not answer with text: the metrics of their recipe's objective.
     """
-    check_places(*models)
+    for place in models:
+        checkpoint_place(place)
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import writes_answers
 
@@ -216,18 +217,18 @@ def _evaluate_answers(
     from hf_alpha.evaluation.compare import compare, trained_region
     from hf_alpha.loading import load_config, spells_names
 
+    by_name = dict(zip(row_names(models), models, strict=True))
     with_symbols = [model for model in models if hasattr(load_config(model), "symbol_classes")]
     named = [model for model in models if model in with_symbols or spells_names(model)]
     recipe = _recipe_of(models, named, answers.task)
     if card.card and len(with_symbols) < len(models):
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)
-    by_name = dict(zip(row_names(models), models, strict=True))
     answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
     rows = problems.rows(recipe, folder, progress)
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
-    looks, region = look_first(recipe, rows, tokenizers), trained_region(recipe)
+    region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers)
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
     table, (*of_models, chance) = compare(
@@ -237,6 +238,19 @@ def _evaluate_answers(
     for model, report in zip(models if card.card else (), of_models, strict=card.card):
         write_card(Path(model), report, chance, region=region, **card.facts)
     say(f"{table}\nreport and pictures are in {folder}")
+
+
+def row_names(models: list[str]) -> list[str]:
+    """Call each model by the last part of its name, or by all of it where that says too little.
+
+    Raises:
+        ValueError: a model is given twice.
+    """
+    from hf_alpha.modeling.choices import check_unique
+
+    check_unique("models", models)
+    names = [Path(model).expanduser().resolve().name for model in models]
+    return names if len(set(names)) == len(names) else models
 
 
 def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> "Recipe":
@@ -318,4 +332,4 @@ def report_folder(models: list[str], data: str | None, *choices: object) -> Path
     return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "row_names"]

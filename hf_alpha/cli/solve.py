@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
+from hf_alpha.cli.common import quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import (
     TASKS,
     Device,
@@ -21,7 +21,7 @@ from hf_alpha.cli.options import (
     may_trust,
     refuse,
 )
-from hf_alpha.folders import Records
+from hf_alpha.folders import Records, checkpoint_place
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -146,12 +146,17 @@ def solve(
     if output.json_lines or output.out is not None:
         refuse(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
-        check_places(model)
+        checkpoint_place(model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
         **answers.settings,
     )  # fmt: skip
-    recipe = None if model is None else _recipe_of(model, task)
+    recipe = None
+    if model is not None:
+        quiet_bars()
+        from hf_alpha.recipe import recipe_for
+
+        recipe = recipe_for(model, task)
     stream = stream_inputs(formulas, file, "formula", _reader(recipe, file))
     first = next(stream)
     solved_task = settings.task_of(first) if recipe is None else recipe.solved
@@ -227,13 +232,6 @@ def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) 
         texts = chain([text], texts)
     records.mend()
     return texts
-
-
-def _recipe_of(model: str, task: str | None) -> "Recipe":
-    quiet_bars()
-    from hf_alpha.recipe import recipe_for
-
-    return recipe_for(model, task)
 
 
 def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, Any], int], str]:
@@ -328,7 +326,8 @@ def demo(
 
     pip install -e '.\[demo]'
     """
-    check_places(*model or ())
+    for place in model or ():
+        checkpoint_place(place)
     if not model:
         refuse(command, ["task"], "says what a model of yours solves, and no --model is named")
     from hf_alpha.demo.choices import page_choices

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow.compute as pc
 from datasets import Dataset, IterableDataset, concatenate_datasets
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
@@ -15,7 +15,7 @@ from hf_alpha.data.generate import generate
 from hf_alpha.data.pairs import OwnPairs, evaluation_rows
 from hf_alpha.data.rows import load
 from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
-from hf_alpha.loading import auto_class, load_checkpoint, load_parts
+from hf_alpha.loading import load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.settings import section
@@ -43,9 +43,6 @@ class AnswerObjective(Objective):
     def check_training(self, training: Mapping[str, Any]) -> None:
         if training.get("label_smoothing_factor"):
             raise ValueError(LABEL_SMOOTHING)
-
-    def auto_of(self, config: PreTrainedConfig) -> Any:
-        return auto_class(config)
 
     def load(
         self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
@@ -76,12 +73,12 @@ class AnswerProblems(AnswerObjective):
     def datasets(
         self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
     ) -> dict[str, Any]:
-        raise_limit(model)
         train, validation = prepare_data(recipe, tokenizer)
         return {"train_dataset": train, "eval_dataset": validation}
 
     def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
         super().fit(recipe, model, tokenizer, say)
+        raise_limit(model)
         recipe.solved.prepare(tokenizer)
 
 

@@ -142,8 +142,8 @@ def _prepare(
     return {
         "model": model,
         "processing_class": tokenizer,
-        "data_collator": objective.collator(tokenizer, model, recipe.seed),
         **objective.datasets(recipe, examples, model, tokenizer, say),
+        "data_collator": objective.collator(tokenizer, model, recipe.seed),
     }
 
 
