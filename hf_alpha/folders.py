@@ -145,7 +145,7 @@ def replacing(path: Path) -> Iterator[Path]:
         FileNotFoundError, IsADirectoryError: see `check_folder_of`.
     """
     check_folder_of(path)
-    temporary = _temporary(path)
+    temporary = temporary_name(path)
     try:
         yield temporary
         os.replace(temporary, path)
@@ -198,7 +198,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
     remove_leftovers(path.parent, path.name)
     if any(place.is_dir() for place in _unfinished(path.parent, path.name)):
         raise ValueError(f"another process writes {path}: wait until it has ended")
-    unfinished = _temporary(path)
+    unfinished = temporary_name(path)
     with alone(unfinished):
         try:
             yield unfinished
@@ -206,7 +206,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _temporary(path: Path) -> Path:
+def temporary_name(path: Path) -> Path:
     """Name a file beside another one; processes on different machines may have the same number."""
     return path.with_name(f".{path.name}.{uuid4().hex}")
 
@@ -462,5 +462,5 @@ __all__ = [
     "check_folder_of", "check_settings",
     "checkpoint_place", "inside", "locked", "may_be_on_hub", "new_folder", "parse_json",
     "read_json", "refuse_adapter", "remove_leftovers", "replacing", "scratch_folder",
-    "similar_names", "write_text",
+    "similar_names", "temporary_name", "write_text",
 ]  # fmt: skip

@@ -126,7 +126,8 @@ class Model(Answerer):
                 refused[index] = taken
             else:
                 encodings[index] = taken
-        yield refused
+        if refused:
+            yield refused
         indices, rows = list(encodings), list(encodings.values())
         batches = plan_batches(rows, self.search.batch_size)
         answer = beam_search(model, tokenizer, rows, search)

@@ -76,6 +76,7 @@ class Problems:
         from hf_alpha.data.rows import described, load
         from hf_alpha.evaluation.compare import choose_rows, draw_problems
 
+        task = recipe.solved
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
@@ -83,12 +84,12 @@ class Problems:
             rows = own_test_rows(recipe, self.data, self.split)
         elif self.data is not None:
             rows = load(self.data, self.split, preferred_split="test")
-            rows = described(recipe.solved, rows, self.data)
+            rows = described(task, rows, self.data)
         elif self.split is not None:
             raise ValueError("--split is for --data, and formulas are drawn: leave it out")
         else:
             return draw_problems(
-                recipe.solved, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
+                task, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
                 self.samples or 100, progress=progress,
             )  # fmt: skip
         return choose_rows(rows, numbers, sizes, self.samples)

@@ -47,14 +47,6 @@ class ModelAnswers:
         typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
     ] = False
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What of [`Settings`] they say."""
-        return {
-            "top_n": self.top or 1,
-            "grammar": self.grammar,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
@@ -149,7 +141,7 @@ def solve(
         checkpoint_place(model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
-        **answers.settings,
+        top_n=answers.top or 1, grammar=answers.grammar,
     )  # fmt: skip
     recipe = None
     if model is not None:

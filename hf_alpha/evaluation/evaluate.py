@@ -103,11 +103,11 @@ def run(
     settings = {
         "task": name_of(task),
         **task.settings,
+        "model": answerer.name,
+        "data": digest(pairs),
+        "num_samples": len(rows),
         "solver": solver,
         "timeout": timeout,
-        "model": answerer.name,
-        "num_samples": len(rows),
-        "data": digest(pairs),
         **answerer.settings(task),
     }
     files = _RunFiles(folder, settings)

@@ -63,8 +63,9 @@ def recipe_beside(model: str) -> Recipe | None:
         file = Path(place) if place is not None else file
     if not file.is_file():
         return None
+    by_others = not is_own(file.parent)
     recipe = read_recipe(file, within=file.parent)
-    return recipe if is_own(file.parent) else _confined(recipe, file.parent.absolute())
+    return _confined(recipe, file.parent.absolute()) if by_others else recipe
 
 
 def _confined(recipe: Recipe, folder: Path) -> Recipe:

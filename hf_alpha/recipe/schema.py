@@ -251,13 +251,14 @@ class Recipe(Keys, use_attribute_docstrings=True):
         Raises:
             RecipeError: there is no such task, or it has no such settings.
         """
+        reads_pairs = self.kind == "pairs"
         keys = ("symbols", "check", "measures", "ignore_whitespace")
         settings = {key: getattr(self, key) for key in keys if getattr(self, key)}
         try:
             task: Task = get_task(self.task).configured(**settings)
         except ValueError as error:
             raise RecipeError(f"{error}") from error
-        if self.kind == "pairs" and not hasattr(task, "finder"):
+        if reads_pairs and not hasattr(task, "finder"):
             raise RecipeError(
                 f"task {self.task!r} draws its problems and reads no pairs of yours: leave out "
                 "'data.train', or write task: text"
