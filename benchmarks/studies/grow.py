@@ -17,7 +17,7 @@ import typer
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from hf_alpha.cli import run_alone
+from hf_alpha.cli import run_command
 from hf_alpha.cli.common import say
 from hf_alpha.cli.convert import TRAIN_ON
 from hf_alpha.cli.options import may_trust
@@ -210,7 +210,7 @@ def grow(
 
 def main() -> None:
     """Entry point."""
-    run_alone(grow, "python -m benchmarks.studies.grow")
+    run_command(grow, "python -m benchmarks.studies.grow")
 
 
 __all__ = [

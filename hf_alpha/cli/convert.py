@@ -171,7 +171,7 @@ def convert(
 
     A vanilla model of this package: of use at once with --to streams, else after training.
 
-    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and kin.
+    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and others.
 
     hf-alpha convert google-bert/bert-base-uncased OUT --transducer fst/
 
@@ -292,10 +292,8 @@ def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
         )
     elif encoding.to == "relational":
         model = conversions.convert_checkpoint(vanilla, out, "relational", actual=actual)
-        alone = f", and with {actual} only," if actual else ""
-        proved = (
-            f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
-        )
+        inputs = f"without symbols, and with {actual} only," if actual else "without symbols"
+        proved = f"{inputs} all states are identical to the vanilla model's. {TRAIN_ON}"
     elif encoding.to == "dual_part":
         model = conversions.convert_checkpoint(vanilla, out, "dual_part")
         proved = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import own_test_rows, say, test_data
+from hf_alpha.cli.common import say, test_data, user_test_rows
 from hf_alpha.cli.options import (
     Beams,
     ModelsTask,
@@ -57,7 +57,7 @@ class Problems:
 
     def folder(self, models: list[str], recipe: "Recipe") -> Path:
         """Return the folder of a report without --out; its name has the choices of given data."""
-        is_drawn = self.data is None and not _has_own_pairs(recipe)
+        is_drawn = self.data is None and not _has_user_pairs(recipe)
         return report_folder(
             models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
         )
@@ -76,12 +76,12 @@ class Problems:
         from hf_alpha.data.rows import described, load
         from hf_alpha.evaluation.compare import choose_rows, draw_problems
 
-        task = recipe.solved
+        task = recipe.configured_task
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
-        if _has_own_pairs(recipe):
-            rows = own_test_rows(recipe, self.data, self.split)
+        if _has_user_pairs(recipe):
+            rows = user_test_rows(recipe, self.data, self.split)
         elif self.data is not None:
             rows = load(self.data, self.split, preferred_split="test")
             rows = described(task, rows, self.data)
@@ -233,8 +233,9 @@ def _evaluate_answers(
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
     table, (*of_models, chance) = compare(
-        answerers, recipe.solved, rows, folder, region=region, covariance=answers.covariance,
-        warnings={name: look.warnings for name, look in looks.items()}, progress=progress,
+        answerers, recipe.configured_task, rows, folder, region=region,
+        warnings={name: look.warnings for name, look in looks.items()},
+        covariance=answers.covariance, progress=progress,
     )  # fmt: skip
     for model, report in zip(models if card.card else (), of_models, strict=card.card):
         write_card(Path(model), report, chance, region=region, **card.facts)
@@ -266,10 +267,10 @@ def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> 
     from hf_alpha.recipe import recipe_for, recipe_of
 
     if with_symbols:
-        told = [model for model in with_symbols if recipe_of(model) is not None]
-        return recipe_for([*told, *with_symbols][0], task)
+        with_recipe = [model for model in with_symbols if recipe_of(model) is not None]
+        return recipe_for([*with_recipe, *with_symbols][0], task)
     recipe = recipe_of(models[0])
-    if recipe is None or not recipe.has_own_data:
+    if recipe is None or not recipe.has_user_data:
         raise ValueError(
             f"{models[0]} has no symbols, and no recipe says what its problems are: name a "
             "converted model beside it (hf-alpha convert), or ask it by prompts with "
@@ -307,10 +308,10 @@ def _evaluate_objective(
     say(f"{table}\nmetrics and predictions are in {folder}")
 
 
-def _has_own_pairs(recipe: "Recipe") -> bool:
+def _has_user_pairs(recipe: "Recipe") -> bool:
     from hf_alpha.tasks import DrawnTask
 
-    return recipe.has_own_data and not isinstance(recipe.solved, DrawnTask)
+    return recipe.has_user_data and not isinstance(recipe.configured_task, DrawnTask)
 
 
 def report_folder(models: list[str], data: str | None, *choices: object) -> Path:

@@ -176,7 +176,6 @@ def by_class(text: str) -> dict[str, str]:
 
 
 __all__ = [
-    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed",
-    "TrustRemoteCode", "by_class", "grouped", "integers", "may_trust", "names_of",
-    "refuse",
+    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed", "TrustRemoteCode", "by_class",
+    "grouped", "integers", "may_trust", "names_of", "refuse",
 ]  # fmt: skip

@@ -151,11 +151,11 @@ def solve(
         recipe = recipe_for(model, task)
     stream = stream_inputs(formulas, file, "formula", _reader(recipe, file))
     first = next(stream)
-    solved_task = settings.task_of(first) if recipe is None else recipe.solved
-    settings = replace(settings, task=solved_task)
+    chosen_task = settings.task_of(first) if recipe is None else recipe.configured_task
+    settings = replace(settings, task=chosen_task)
     texts: Iterator[str] = chain([first], stream)
     if names:
-        texts = iter(_with_names(list(texts), names, solved_task))
+        texts = iter(_with_names(list(texts), names, chosen_task))
     if output.out is not None:
         statuses = _write(texts, settings, output.out, output.resume)
     else:
@@ -167,8 +167,8 @@ def solve(
             if output.json_lines:
                 say(json.dumps(solution.record()))
             else:
-                _show(solved_task, solution, explain, says_who=method != "model")
-    fine = {"solved", "unsatisfiable"} | (set() if solved_task.has_check else {"answered"})
+                _show(chosen_task, solution, explain, says_who=method != "model")
+    fine = {"solved", "unsatisfiable"} | (set() if chosen_task.has_check else {"answered"})
     if not statuses.keys() <= fine:
         raise typer.Exit(1)
 
@@ -232,8 +232,8 @@ def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, A
     def read(row: dict[str, Any], number: int) -> str:
         from hf_alpha.data.rows import problem_of
 
-        column = recipe.data.source if recipe and recipe.has_own_data else PROBLEM
-        finder = getattr(recipe and recipe.solved, "finder", None)
+        column = recipe.data.source if recipe and recipe.has_user_data else PROBLEM
+        finder = getattr(recipe and recipe.configured_task, "finder", None)
         return problem_of(row, column, finder, str(file), number)
 
     return read

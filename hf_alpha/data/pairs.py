@@ -77,7 +77,7 @@ def evaluation_rows(
     return described(task, ({"problem": problem, "answer": answer} for problem, answer in pairs))
 
 
-class OwnPairs:
+class UserPairs:
     """Training and validation pairs, held out up to renaming.
 
     Args:
@@ -260,7 +260,7 @@ def look_first(
     finding = {
         name: pair for name, pair in tokenizers.items() if isinstance(pair[1], TextTokenizer)
     }
-    finder = getattr(recipe.solved, "finder", None)
+    finder = getattr(recipe.configured_task, "finder", None)
     if not finding or finder is None:
         return {}
     train, renamed = training_pairs(recipe.data, finder), None
@@ -394,8 +394,8 @@ def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> in
 
 __all__ = [
     "FEW",
-    "OwnPairs",
     "PairTexts",
+    "UserPairs",
     "drop_bad",
     "evaluation_rows",
     "hold_out",

@@ -306,7 +306,7 @@ def described(
         ValueError: a row is none, or has no `problem` and no `source`.
     """
     check_list("dataset", rows, "rows")
-    found, columns = [], ("num_symbols", "size", *task.facts)
+    described_rows, columns = [], ("num_symbols", "size", *task.facts)
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise ValueError(
@@ -323,8 +323,8 @@ def described(
                 what = f"{place}, row {index}" if place else f"problem {index}"
                 raise FormulaError(f"{what}: {error}", error.position) from None
         answer = row.get("answer", row.get("target"))
-        found.append({"problem": problem, "answer": answer, **facts})
-    return found
+        described_rows.append({"problem": problem, "answer": answer, **facts})
+    return described_rows
 
 
 @lru_cache(maxsize=2**16)  # compared models meet the same problems, and facts may take a search

@@ -124,7 +124,7 @@ def page_choices(
         name = place.rstrip("/").rsplit("/", 1)[-1]
         if name in choices:
             raise ValueError(f"two models are called {name!r}: rename a folder")
-        choices[name] = Choice(name, recipe_for(place, task).solved, place, device)
+        choices[name] = Choice(name, recipe_for(place, task).configured_task, place, device)
         assert choices[name].loaded  # what is wrong with a model is said before the page opens
     for solved in {choice.task.name: choice.task for choice in choices.values()}.values():
         if solved.decides:

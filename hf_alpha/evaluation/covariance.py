@@ -308,9 +308,9 @@ class _Renamings:
         ordered, counts = [], []
         for names in classes:
             members = set(names)
-            own_names = dict.fromkeys(item for item in items if item in members)
-            ordered.append([*own_names, *(name for name in names if name not in own_names)])
-            counts.append(len(own_names))
+            present_names = dict.fromkeys(item for item in items if item in members)
+            ordered.append([*present_names, *(name for name in names if name not in present_names)])
+            counts.append(len(present_names))
         possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
         if limit is None or possible <= limit:
             return cls(ordered, counts, possible, list(range(possible)))

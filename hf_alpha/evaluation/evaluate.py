@@ -187,8 +187,8 @@ class _RunFiles:
         if (folder / PROGRESS_FILE).is_file():
             check_settings(folder, read_json(folder / PROGRESS_FILE), self._settings, LATER)
             parts = sorted(folder.glob(PROGRESS_PARTS))
-            found = [Record.from_dict(row) for path in parts for row in Records(path)]
-            self.done = {record.index: record for record in found}
+            records = [Record.from_dict(row) for path in parts for row in Records(path)]
+            self.done = {record.index: record for record in records}
         elif foreign := next(folder.glob(PROGRESS_PARTS), None):
             raise ValueError(
                 f"{foreign} belongs to no evaluation, for which {PROGRESS_FILE} would be there: "

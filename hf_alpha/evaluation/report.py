@@ -509,6 +509,6 @@ def _json(data: Any) -> str:
 
 
 __all__ = [
-    "EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Bins", "Rates", "Record", "Report",
-    "lengths_table", "names_bins", "table", "warning_lines",
+    "EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Bins", "Rates", "Record", "Report", "lengths_table",
+    "names_bins", "table", "warning_lines",
 ]  # fmt: skip

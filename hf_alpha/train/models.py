@@ -73,7 +73,7 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
-    if not recipe.has_own_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
+    if not recipe.has_user_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
         return recipe
     answers = recipe.aim.answers
     _, tokenizer = load_parts(recipe.checkpoint, answers=answers)

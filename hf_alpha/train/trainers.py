@@ -337,9 +337,9 @@ class StopOnInterrupt(TrainerCallback):
         self.interrupted = False
 
     @contextmanager
-    def listening(self, alone: bool) -> Iterator[None]:
+    def listening(self, single_process: bool) -> Iterator[None]:
         """Catch the signal, if this process trains alone and this thread may."""
-        if not alone or threading.current_thread() is not threading.main_thread():
+        if not single_process or threading.current_thread() is not threading.main_thread():
             yield
             return
         before = signal.signal(signal.SIGINT, self._note)
@@ -367,6 +367,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError",
-    "ObjectiveTrainer", "RunTrainer", "StopOnInterrupt", "bucket_keys",
+    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError", "ObjectiveTrainer",
+    "RunTrainer", "StopOnInterrupt", "bucket_keys",
 ]  # fmt: skip
