@@ -151,8 +151,8 @@ OF_OBJECTIVES = {"data", "split"}
 """Options of problems that are for models that do not answer with text too."""
 
 
-@may_trust("models")
 @grouped
+@may_trust("models")
 def evaluate(
     command: typer.Context,
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],

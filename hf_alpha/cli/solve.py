@@ -65,8 +65,8 @@ class Output:
     ] = False
 
 
-@may_trust("model")
 @grouped
+@may_trust("model")
 def solve(
     command: typer.Context,
     formulas: Annotated[

@@ -310,7 +310,7 @@ def _reasons(
 ) -> list[str | None]:
     pairs = zip(problems(batch), batch["answer"], strict=True)
     faults = (fault(mark(*pair, finder), finder, new_names) for pair in pairs)
-    return [None if found is None else found[0] for found in faults]
+    return [None if one is None else one[0] for one in faults]
 
 
 def hold_out(

@@ -98,10 +98,10 @@ class RunTrainer(Trainer):
         self._first_counted = 0  # the first step whose loss the mean over the run has
         # Without an accelerator, PyTorch would warn in every run.
         self.args.dataloader_pin_memory &= torch.accelerator.is_available()
-        self.add_callback(_KeepInStep(self))
         for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
             if self.pop_callback(kind) is not None:
                 self.add_callback(TrainingProgress())
+        self.add_callback(_KeepInStep(self))
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Train on a batch as the base class does, and keep the loss for the end of the step."""
