@@ -128,7 +128,7 @@ def problems_of(model: str, point: Point, task: Any, args: argparse.Namespace) -
 @cache
 def keys_of_training(model: str) -> frozenset[bytes]:
     """What renaming leaves of the problems of training."""
-    task: Any = read_recipe(CARDS / model / RECIPE_FILE).solved
+    task: Any = read_recipe(CARDS / model / RECIPE_FILE).configured_task
     return frozenset(pair_key(row["source"], task.finder) for row in SOURCES[model][0]())
 
 
@@ -177,7 +177,7 @@ def answered(name: str, point: Point, args: argparse.Namespace) -> Row:
     """How many problems of a point a model, and where there is one a random answer, has right."""
     search = Search(batch_size=args.batch)
     model = load_answerer(name, str(CARDS / name), torch.device("cpu"), search)
-    task = read_recipe(CARDS / name / RECIPE_FILE).solved
+    task = read_recipe(CARDS / name / RECIPE_FILE).configured_task
     rows = problems_of(name, point, task, args)
     model.extend(task, [row["problem"] for row in rows])
     folder = args.runs / f"{name}-{point.axis}-{point.value}"

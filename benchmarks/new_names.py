@@ -179,7 +179,7 @@ def test(task: str, name: str, part: str, model: Path, args: argparse.Namespace)
 def judged(task: str, rows: Sequence[Row], folder: Path) -> list[bool]:
     """Whether each answer of a model is right."""
     model, tokenizer = load_checkpoint(folder)
-    solved = read_recipe(f"text/{task}").solved
+    solved = read_recipe(f"text/{task}").configured_task
     pairs = [(row["source"], row["target"]) for row in rows]
     answers = generate_answers(
         model,

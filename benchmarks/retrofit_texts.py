@@ -161,7 +161,7 @@ class Data:
     @property
     def task(self) -> Task:
         """The task as it is for models with symbols."""
-        return self.recipe.solved
+        return self.recipe.configured_task
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The problems of a set, their names marked."""
@@ -170,7 +170,7 @@ class Data:
 
 def read_rows(recipe: Recipe, file: Path) -> list[dict[str, Any]]:
     """Pairs of a file as evaluation takes them, their names marked."""
-    task: Any = recipe.solved
+    task: Any = recipe.configured_task
     rows = evaluation_rows(read_pairs(recipe.data, str(file), task.finder, "test"), task)
     for row in rows:
         row["problem"] = MarkedText(row["problem"], task.finder.find(row["problem"]))
@@ -306,7 +306,7 @@ def test(data: Data, name: str, folder: Path, args: argparse.Namespace) -> Repor
     is_plain = dict(tokenizer.symbol_classes) == PLAIN
     task, rows = data.task, data.rows(name)
     if is_plain:
-        task = recipe_for(data, is_plain).solved
+        task = recipe_for(data, is_plain).configured_task
         rows = [{**row, "problem": str(row["problem"])} for row in rows]
     out = folder / f"test-{name}"
     report = evaluate(

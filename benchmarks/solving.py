@@ -23,7 +23,7 @@ import torch
 
 import measure
 from hf_alpha import solve
-from hf_alpha.generation import generate_answers, own_limit
+from hf_alpha.generation import configured_limit, generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.solving import Settings, Solution, ask
 from hf_alpha.tasks import Problem, get_task
@@ -128,7 +128,7 @@ def cell(times: Sequence[tuple[float, bool]]) -> str:
 def throughput(model: tuple[Any, Any], count: int) -> dict[str, float]:
     """Seconds of a formula over many: in batches with checks, by `solve`, and one at a time."""
     problems = list(islice(drawn(7, 35, 5), count))
-    search = {"num_beams": TASK.num_beams, "max_new_tokens": own_limit(model[0])}
+    search = {"num_beams": TASK.num_beams, "max_new_tokens": configured_limit(model[0])}
     loaded: Any = {"task": TASK, "model": model, "method": "model"}
 
     def batched() -> None:

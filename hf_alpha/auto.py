@@ -105,22 +105,22 @@ def _import_missing(modules: Iterable[str]) -> None:
 def _register(module: str) -> None:
     """Register the classes of one of our modules."""
     auto_module = import_module(f"{AUTO}.{module.split('_')[0]}_auto")
-    for name, own_module in TOKENIZERS.items():
-        if own_module == module:  # a folder's tokenizer_config.json names it
-            auto_module.REGISTERED_TOKENIZER_CLASSES[name] = _class(own_module, name)
+    for name, defined_in in TOKENIZERS.items():
+        if defined_in == module:  # a folder's tokenizer_config.json names it
+            auto_module.REGISTERED_TOKENIZER_CLASSES[name] = _class(defined_in, name)
     for model_type, classes in MODELS.items():
-        for auto_name, (own_module, name) in classes.items():
-            if own_module == module:
-                own_class, auto = _class(own_module, name), getattr(auto_module, auto_name)
+        for auto_name, (defined_in, name) in classes.items():
+            if defined_in == module:
+                our_class, auto = _class(defined_in, name), getattr(auto_module, auto_name)
                 # For users of the package: no trust_remote_code.
                 if auto_name == "AutoConfig":
-                    auto.register(model_type, own_class, exist_ok=True)
+                    auto.register(model_type, our_class, exist_ok=True)
                 else:
                     key = "slow_tokenizer_class" if auto_name == "AutoTokenizer" else "model_class"
                     config_class = _class(*classes["AutoConfig"])
-                    auto.register(config_class, exist_ok=True, **{key: own_class})
+                    auto.register(config_class, exist_ok=True, **{key: our_class})
                 # For users of a checkpoint: saving writes the code beside the weights.
-                own_class.register_for_auto_class(auto_name)
+                our_class.register_for_auto_class(auto_name)
 
 
 def _class(module: str, name: str) -> Any:

@@ -94,7 +94,7 @@ def write_card(
         results=_results(task, report),
         config=config,
         auto=auto_class(config).__name__,
-        own_code=True,
+        custom_code=True,
         facts=[
             ("symbol encoding", f"`{config.symbol_encoding}`"),
             ("parameters", f"{model.num_parameters():,}"),
@@ -177,7 +177,7 @@ def write_score_card(
         pipeline=objective.pipeline,
         config=config,
         auto=objective.auto_name,
-        own_code=hasattr(config, "auto_map"),
+        custom_code=hasattr(config, "auto_map"),
         facts=facts,
         layers=getattr(config, "decoder_config", config).num_hidden_layers,
         objective=objective.name,

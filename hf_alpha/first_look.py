@@ -167,8 +167,8 @@ class FirstLook:
             names = [name for name, of in classes.items() if of == kind]
             self.counts[kind][len(names)] += 1
             _count(self.names[kind], names)
-        if (found := fault(pair, self.finder, self._new_names)) is not None:
-            reason, name = found
+        if (bad := fault(pair, self.finder, self._new_names)) is not None:
+            reason, name = bad
             self.bad_rows[reason] += 1
             if self.bad_rows[reason] <= 5:
                 self.bad.setdefault(reason, []).append(f"row {self.rows} ({name})")
@@ -249,15 +249,15 @@ class FirstLook:
     @property
     def warnings(self) -> list[str]:
         """Why answers may be wrong for another reason than the model."""
-        found = [*self._rare(), *self._beyond_training()]
+        doubts = [*self._rare(), *self._beyond_training()]
         if self.unknown_tokens:
             tokens = sum(map(_sum, self.lengths.values()))
             words = listed([word for word, _ in self.unknown.most_common()])
             text = f"{self.unknown_tokens:,} of {tokens:,} tokens are unknown to the model"
-            found.append(f"{text}: {words}" if words else text)
+            doubts.append(f"{text}: {words}" if words else text)
         if self.renamed:
-            found.append(f"{self.renamed:,} of {self.rows:,} rows are renamings of training's")
-        return found
+            doubts.append(f"{self.renamed:,} of {self.rows:,} rows are renamings of training's")
+        return doubts
 
     def _rare(self) -> Iterator[str]:
         for name, counts in self.counts.items():
@@ -294,8 +294,8 @@ class FirstLook:
                 class matches nothing, patterns match everything, or pairs are bad; the message
                 names the first ones.
         """
-        if (found := next(self._faults(), None)) is not None:
-            raise ValueError(found)
+        if (first := next(self._faults(), None)) is not None:
+            raise ValueError(first)
 
     def _faults(self) -> Iterator[str]:
         if not self.rows:
@@ -382,7 +382,7 @@ def unknown_words(tokenizer: Any, texts: Sequence[str]) -> list[list[str]]:
     if unknown is None or not tokenizer.is_fast or not texts:
         return [[] for _ in texts]
     encoding = tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
-    found = []
+    rows = []
     for text, ids, spans in zip(
         texts, encoding["input_ids"], encoding["offset_mapping"], strict=True
     ):
@@ -394,8 +394,8 @@ def unknown_words(tokenizer: Any, texts: Sequence[str]) -> list[list[str]]:
             for match in (WORD.finditer(text) if places else ())
             if not places.isdisjoint(range(*match.span()))
         ]
-        found.append([word for word in words if not word.isspace()] or words)
-    return found
+        rows.append([word for word in words if not word.isspace()] or words)
+    return rows
 
 
 def listed(words: Sequence[str]) -> str:

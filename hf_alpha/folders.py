@@ -85,7 +85,7 @@ os.register_at_fork(after_in_child=_leave_locks)
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes that write out of a folder, which is made if it is absent.
 
     What this process does meanwhile may ask for the same folder again.
@@ -111,15 +111,15 @@ def alone(folder: Path) -> Iterator[None]:
             _claimed.discard(place)
 
 
-def alone_in(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function to keep others out of the folder that an argument names; see `alone`."""
+def locks_folder(argument: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function to lock the folder that an argument names; see `lock_folder`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         bind = signature(function).bind
 
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            with alone(Path(bind(*args, **kwargs).arguments[argument])):
+            with lock_folder(Path(bind(*args, **kwargs).arguments[argument])):
                 return function(*args, **kwargs)
 
         return run
@@ -145,7 +145,7 @@ def replacing(path: Path) -> Iterator[Path]:
         FileNotFoundError, IsADirectoryError: see `check_folder_of`.
     """
     check_folder_of(path)
-    temporary = _temporary(path)
+    temporary = temporary_name(path)
     try:
         yield temporary
         os.replace(temporary, path)
@@ -198,15 +198,15 @@ def scratch_folder(path: Path) -> Iterator[Path]:
     remove_leftovers(path.parent, path.name)
     if any(place.is_dir() for place in _unfinished(path.parent, path.name)):
         raise ValueError(f"another process writes {path}: wait until it has ended")
-    unfinished = _temporary(path)
-    with alone(unfinished):
+    unfinished = temporary_name(path)
+    with lock_folder(unfinished):
         try:
             yield unfinished
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _temporary(path: Path) -> Path:
+def temporary_name(path: Path) -> Path:
     """Name a file beside another one; processes on different machines may have the same number."""
     return path.with_name(f".{path.name}.{uuid4().hex}")
 
@@ -458,9 +458,8 @@ class Records:
 
 
 __all__ = [
-    "ADAPTER", "DEEPEST", "OutsideError", "Records", "alone", "alone_in",
-    "check_folder_of", "check_settings",
-    "checkpoint_place", "inside", "locked", "may_be_on_hub", "new_folder", "parse_json",
-    "read_json", "refuse_adapter", "remove_leftovers", "replacing", "scratch_folder",
-    "similar_names", "write_text",
+    "ADAPTER", "DEEPEST", "OutsideError", "Records", "check_folder_of", "check_settings",
+    "checkpoint_place", "inside", "lock_folder", "locked", "locks_folder", "may_be_on_hub",
+    "new_folder", "parse_json", "read_json", "refuse_adapter", "remove_leftovers", "replacing",
+    "scratch_folder", "similar_names", "temporary_name", "write_text",
 ]  # fmt: skip

@@ -278,7 +278,7 @@ def room_for(longest: int) -> int:
     return longest + longest // 2 + 8 if longest else MAX_NEW_TOKENS
 
 
-def own_limit(model: Any) -> int:
+def configured_limit(model: Any) -> int:
     """Return how many tokens an answer may have by a model's own settings of generation.
 
     `MAX_NEW_TOKENS` where they do not say it.
@@ -297,7 +297,7 @@ def raise_limit(model: Any, least: int = 0) -> None:
     A limit of its own that is larger stays. Where it has none, Transformers would end answers after
     20 tokens: there, `MAX_NEW_TOKENS` is the least. A model with fewer positions gets those.
     """
-    room = answer_room(model.config, 1, max(least, own_limit(model)))
+    room = answer_room(model.config, 1, max(least, configured_limit(model)))
     assert room is not None
     config = model.generation_config
     if model.config.is_encoder_decoder and config.max_new_tokens is None:
@@ -540,6 +540,7 @@ __all__ = [
     "answer_room",
     "beam_search",
     "check_text",
+    "configured_limit",
     "encode_problem",
     "encode_problems",
     "equal_batches",
@@ -549,7 +550,6 @@ __all__ = [
     "generate_answers",
     "generate_ids",
     "generate_rows",
-    "own_limit",
     "plan_batches",
     "raise_limit",
     "room_for",

@@ -96,11 +96,11 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
     if not taken:
         return {"conversion": f"no: {'; '.join(reasons)}"}
     best = "relational" if "relational" in taken else taken[0]
-    said = {
+    facts = {
         "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {best}, then "
         "train it on your pairs (checkpoint: OUT in a recipe)"
     }
-    return said | ({"not": "; ".join(reasons)} if reasons else {})
+    return facts | ({"not": "; ".join(reasons)} if reasons else {})
 
 
 def _kind(config: PreTrainedConfig) -> str:

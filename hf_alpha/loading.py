@@ -28,10 +28,10 @@ from hf_alpha.folders import (
     read_json,
     refuse_adapter,
 )
+from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.host_attention import PREFIX
 from hf_alpha.modeling.symbol_vocabulary import has_tokens
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
-from hf_alpha.own_code import import_functions
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
 WEIGHTS = "model.safetensors"
@@ -233,11 +233,11 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
             if "trust_remote_code" not in str(error):
                 raise
             result = None
-        own_classes = _own_classes(place, auto, result)
-        if result is not None and not own_classes:
+        custom_classes = _custom_classes(place, auto, result)
+        if result is not None and not custom_classes:
             return result
         if not is_trusted(place):
-            raise UntrustedCodeError(place, own_classes)
+            raise UntrustedCodeError(place, custom_classes)
         return auto.from_pretrained(place, trust_remote_code=True, **arguments)
 
 
@@ -278,7 +278,7 @@ def _read_json_of(place: str, name: str) -> dict[str, Any]:
     return {} if file is None else read_json(file)
 
 
-def _own_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
+def _custom_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     """Return the classes that a folder or repository names as its own for a part: key -> name.
 
     Args:
@@ -532,12 +532,12 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
     Raises:
         ValueError: naming the labels of both.
     """
-    known, found = (getattr(part, "segment_labels", []) for part in (config, tokenizer))
-    if hasattr(config, "segment_labels") and list(known) != list(found):
+    of_model, of_tokenizer = (getattr(part, "segment_labels", []) for part in (config, tokenizer))
+    if hasattr(config, "segment_labels") and list(of_model) != list(of_tokenizer):
         raise _disagreement(
             place,
-            f"the labels of segments are {', '.join(known)} in the model, in the tokenizer "
-            f"{', '.join(found) or 'none'}",
+            f"the labels of segments are {', '.join(of_model)} in the model, in the tokenizer "
+            f"{', '.join(of_tokenizer) or 'none'}",
         )
 
 
@@ -559,8 +559,7 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
 
 
 __all__ = [
-    "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments",
-    "file_of", "load_checkpoint", "load_config", "load_for", "load_host", "load_parts",
-    "load_tokenizer",
+    "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments", "file_of",
+    "load_checkpoint", "load_config", "load_for", "load_host", "load_parts", "load_tokenizer",
     "spells_names",
 ]  # fmt: skip

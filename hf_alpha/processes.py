@@ -8,7 +8,7 @@ import torch
 
 Item = TypeVar("Item")
 
-ALONE = (
+NOT_CONNECTED = (
     "several processes were asked for, but this one does not know of any other: on CPUs start them "
     "with `torchrun --nproc-per-node N` (`accelerate launch --cpu` starts one only), on several "
     "GPUs with `accelerate launch` or torchrun"
@@ -26,13 +26,13 @@ def process_state() -> Any | None:
     if not running and not _several_asked_for():
         return None
     if not running and not {"RANK", "LOCAL_RANK"} <= os.environ.keys():
-        raise ValueError(ALONE)
+        raise ValueError(NOT_CONNECTED)
     from accelerate import PartialState  # type: ignore[import-untyped]
 
     # Without `cpu`, accelerate connects no processes on a machine without accelerators.
     state = PartialState() if torch.accelerator.is_available() else PartialState(cpu=True)
     if not running and state.num_processes == 1:
-        raise ValueError(ALONE)
+        raise ValueError(NOT_CONNECTED)
     return state if state.num_processes > 1 else None
 
 

@@ -14,7 +14,7 @@ from transformers.utils import logging
 from hf_alpha.data.keys import pair_key
 from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation.report import Rates, Report
-from hf_alpha.folders import alone_in, write_text
+from hf_alpha.folders import locks_folder, write_text
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.resources import resource_path
 from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
@@ -38,7 +38,7 @@ CAPTION = (
 )
 
 
-@alone_in("output")
+@locks_folder("output")
 def quickstart(
     output: Path,
     steps: int = STEPS,
@@ -98,7 +98,7 @@ def _make_data(
 ) -> list[dict[str, Any]]:
     """Write training and test pairs; return the test as evaluation takes it."""
     _write_pairs(output / "train.jsonl", _training_pairs(count, seed))
-    finder = recipe.solved.finder  # type: ignore[attr-defined]
+    finder = recipe.configured_task.finder  # type: ignore[attr-defined]
     training_keys = {pair_key(pair["source"], finder) for pair in _training_pairs(count, seed)}
     tests: list[Mapping[str, str]] = []
     for names in NAMES:
@@ -110,7 +110,7 @@ def _make_data(
         tests += islice(new, samples)
     _write_pairs(output / "test.jsonl", tests)
     return evaluation_rows(
-        read_pairs(recipe.data, str(output / "test.jsonl"), finder, "test"), recipe.solved
+        read_pairs(recipe.data, str(output / "test.jsonl"), finder, "test"), recipe.configured_task
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hf_alpha.code_links import link_code
 from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import inside, new_folder, parse_json, read_json, scratch_folder
-from hf_alpha.generation import own_limit, raise_limit
+from hf_alpha.generation import configured_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, check_shareable
 from hf_alpha.train import TRAINER_STATE
@@ -83,7 +83,7 @@ def _write(source: Path, out: Path) -> None:
     model, tokenizer = load_checkpoint(source, answers=False)
     if model.can_generate() and not hasattr(model.config, "backbone_config"):  # which has its own
         # This version's defaults, whatever version trained it.
-        trained = own_limit(model)
+        trained = configured_limit(model)
         model.generation_config = type(model)(model.config).generation_config
         raise_limit(model, trained)  # the user's own answers may be longer
     model.save_pretrained(out)

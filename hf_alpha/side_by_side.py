@@ -18,7 +18,7 @@ from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
 from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
-from hf_alpha.folders import alone_in, read_json, write_text
+from hf_alpha.folders import locks_folder, read_json, write_text
 from hf_alpha.modeling.choices import check_known, check_unique
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
@@ -75,7 +75,7 @@ class Run:
         ]  # fmt: skip
 
 
-@alone_in("out")
+@locks_folder("out")
 def compare_encodings(
     recipe: Recipe,
     encodings: Sequence[str],
@@ -143,24 +143,24 @@ def compare_encodings(
     warnings = {folder.name: look.warnings for folder in folders}
     models = [load_answerer(folder.name, str(folder), choose_device()) for folder in folders]
     _, (*tests, baseline) = compare(
-        models, recipe.solved, rows, out / "evaluation", warnings=warnings, covariance=covariance,
-        progress=progress, **settings,
+        models, recipe.configured_task, rows, out / "evaluation", warnings=warnings,
+        covariance=covariance, progress=progress, **settings,
     )  # fmt: skip
-    held_out = evaluation_rows(examples.validation, recipe.solved, HELD_OUT_ROWS)
+    held_out = evaluation_rows(examples.validation, recipe.configured_task, HELD_OUT_ROWS)
     runs = []
     for (name, one), model, test in zip(recipes, models, tests, strict=True):
-        model.extend(recipe.solved, [row["problem"] for row in held_out])
+        model.extend(recipe.configured_task, [row["problem"] for row in held_out])
         folder = out / "evaluation" / "held-out" / model.name
-        answers = run(model, recipe.solved, held_out, folder, progress=progress)
+        answers = run(model, recipe.configured_task, held_out, folder, progress=progress)
         runs.append(Run(name, one, test, answers))
     reports = [
         *(pooled(name, [r.test for r in same]) for name, same in by_encoding(runs)),
         baseline,
     ]
-    text = describe(runs, reports, recipe.solved.measure)
+    text = describe(runs, reports, recipe.configured_task.measure)
     write_text(out / TABLE_FILE, text + "\n")
     draw_curves(
-        reports[:-1], out / CURVES_FILE, metric=recipe.solved.measure, trained=trained,
+        reports[:-1], out / CURVES_FILE, metric=recipe.configured_task.measure, trained=trained,
         baseline=baseline, title=title, caption=caption,
         spread={name: [run.test for run in same] for name, same in by_encoding(runs)},
         most_points=MOST_COLUMNS,

@@ -212,7 +212,7 @@ class Settings(Search):
             from hf_alpha.recipe import recipe_for
 
             if not isinstance(self.task, Task):
-                return recipe_for(str(self.model), self.task).solved
+                return recipe_for(str(self.model), self.task).configured_task
         return get_task(self.task or _task_that_reads(problem, self.notation))
 
     def chain(self, task: Task) -> Chain:
@@ -222,15 +222,12 @@ class Settings(Search):
             ValueError: the task has no solver, or no model, and that is what was asked for.
         """
         has_model = self.model is not None or task.released_model is not None
-        name = name_of(task)
-        refuse(
-            self.method == "solver" and not task.decides,
-            f"task {name!r} has no solver: name a model",
-        )
-        refuse(
-            not has_model and (self.method == "model" or not task.decides),
-            f"no model of task {name!r} is released: name one with --model",
-        )
+        if self.method == "solver" and not task.decides:
+            raise ValueError(f"task {name_of(task)!r} has no solver: name a model")
+        if not has_model and (self.method == "model" or not task.decides):
+            raise ValueError(
+                f"no model of task {name_of(task)!r} is released: name one with --model"
+            )
         model, solver = cache(lambda: self._loaded(task)), lambda: Solver(self.timeout)
         links: list[Callable[[], Answerer]]
         if self.method == "model" or not task.decides:

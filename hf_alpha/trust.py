@@ -4,7 +4,7 @@ Recipes, rules for names and configurations can name code, as `module:function` 
 The user's own word is obeyed: a recipe given on the command line, an option, Python. A folder or
 the Hub is a stranger's, whose names of code are refused, unless
 
-- they are checks that the package itself brings (`is_own_check`); or
+- they are checks that the package itself brings (`is_package_check`); or
 - the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
 - this user's `train` wrote it on this machine, or `release` copied it from there, and it lies there
   unchanged: [`remember_recipe`] keeps a digest of its recipe in the user's cache. Nothing in the
@@ -29,7 +29,7 @@ TRUST_OPTION = "--trust-remote-code"
 CACHE = "HF_ALPHA_CACHE"
 """Environment variable with the folder of what is remembered; by default in `~/.cache`."""
 
-OWN_CHECK = re.compile(r"hf_alpha\.tasks\.text\.\w+:check")
+PACKAGE_CHECK = re.compile(r"hf_alpha\.tasks\.text\.\w+:check")
 """The checks that the package brings."""
 
 logger = logging.getLogger(__name__)
@@ -74,9 +74,9 @@ def is_trusted(place: str | Path) -> bool:
     return _key(place) in _trusted.get()
 
 
-def is_own_check(name: str) -> bool:
+def is_package_check(name: str) -> bool:
     """Return whether a name of code is a check of the package: these judge, and do nothing else."""
-    return OWN_CHECK.fullmatch(name) is not None
+    return PACKAGE_CHECK.fullmatch(name) is not None
 
 
 def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
@@ -92,7 +92,7 @@ def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     return {
         key: name
         for key, name in names.items()
-        if name not in remembered and not is_own_check(name)
+        if name not in remembered and not is_package_check(name)
     }
 
 
@@ -121,11 +121,11 @@ def remember_copy(file: Path, folder: Path) -> None:
         file: the copy.
         folder: the run, or a checkpoint of it.
     """
-    if is_own(folder):
+    if was_trained_here(folder):
         remember_recipe(file, _remembered(folder))
 
 
-def is_own(folder: Path) -> bool:
+def was_trained_here(folder: Path) -> bool:
     """Return whether this user's training wrote the recipe of a run, or of a checkpoint's run."""
     return _recorded(folder) is not None
 
@@ -159,6 +159,6 @@ def _key(place: str | Path) -> str:
 
 
 __all__ = [
-    "TRUST_OPTION", "UntrustedCodeError", "is_own", "is_own_check", "is_trusted",
-    "refused_code", "remember_copy", "remember_recipe", "trusting",
+    "TRUST_OPTION", "UntrustedCodeError", "is_package_check", "is_trusted", "refused_code",
+    "remember_copy", "remember_recipe", "trusting", "was_trained_here",
 ]  # fmt: skip

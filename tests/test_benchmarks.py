@@ -730,8 +730,10 @@ def test_beyond_asks_problems_that_are_not_in_training(tmp_path, monkeypatch, ca
     assert list(beyond.training_pairs(anf.FILES)) == train
     point = beyond.Point("operations", "2", [(2, 2), (3, 2)])
     args = beyond.parse(["--only=anf-relational", "--samples=20", f"--runs={tmp_path / 'runs'}"])
-    finder = read_recipe("text/anf").solved.finder
-    rows = beyond.problems_of("anf-relational", point, read_recipe("text/anf").solved, args)
+    finder = read_recipe("text/anf").configured_task.finder
+    rows = beyond.problems_of(
+        "anf-relational", point, read_recipe("text/anf").configured_task, args
+    )
     keys = [{beyond.pair_key(text, finder) for text in texts} for texts in (
         [row["problem"] for row in rows], [row["source"] for row in train],
     )]  # fmt: skip

@@ -38,7 +38,7 @@ def rows_of(file):
 def names_in(task, folder):
     """Read the test as a user's recipe does: how many names each source has."""
     recipe = read_recipe(f"text/{task}")
-    solved = recipe.solved
+    solved = recipe.configured_task
     dataset = read_pairs(recipe.data, str(folder / "test.jsonl"), solved.finder, "test")
     return [row["num_symbols"] for row in evaluation_rows(dataset, solved)]
 
@@ -56,7 +56,7 @@ def test_inlined_functions_compute_the_same(run, tmp_path):
         pairs = zip(computed(source, values), computed(row["target"], values), strict=True)
         assert all(before in (None, after) for before, after in pairs)  # None: it divides by zero
     assert names_in("inline", tmp_path) == sorted(list(range(4, 10)) * 60)
-    data, finder = (found := read_recipe("text/inline")).data, found.solved.finder
+    data, finder = (found := read_recipe("text/inline")).data, found.configured_task.finder
     places = {name: str(tmp_path / f"{name}.jsonl") for name in ("train", "test")}
     train, test = (read_pairs(data, place, finder, name) for name, place in places.items())
     assert renamings(train, test["problem"], finder) == 0

@@ -10,9 +10,9 @@ import pytest
 
 from hf_alpha.folders import (
     OutsideError,
-    alone,
     checkpoint_place,
     inside,
+    lock_folder,
     locked,
     may_be_on_hub,
     new_folder,
@@ -79,18 +79,18 @@ def test_a_child_that_outlives_a_killed_run_keeps_nobody_out(tmp_path):
 
 
 def test_one_process_writes_a_folder_and_may_say_so_twice(tmp_path):
-    with alone(tmp_path / "out"), alone(tmp_path / "out" / ".." / "out"):
+    with lock_folder(tmp_path / "out"), lock_folder(tmp_path / "out" / ".." / "out"):
         assert (tmp_path / "out").is_dir()
     process, mine = holder(tmp_path / "out")
     assert mine
     with (
         pytest.raises(ValueError, match=r"another process writes .*/out: wait until it has ended"),
-        alone(tmp_path / "out"),
+        lock_folder(tmp_path / "out"),
     ):
         pass
     process.kill()
     process.wait()
-    with alone(tmp_path / "out"):
+    with lock_folder(tmp_path / "out"):
         pass
 
 
@@ -98,7 +98,7 @@ def test_one_process_makes_a_folder(tmp_path):
     with scratch_folder(tmp_path / "out"):
         with pytest.raises(ValueError, match="another process"), new_folder(tmp_path / "out"):
             pass
-        with new_folder(tmp_path / "outer") as folder, alone(folder):
+        with new_folder(tmp_path / "outer") as folder, lock_folder(folder):
             pass
     with new_folder(tmp_path / "out") as folder:
         (folder / "file").write_text("")

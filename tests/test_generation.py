@@ -15,10 +15,10 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import alpha_covariance, evaluate
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import (
+    configured_limit,
     encode_problem,
     encode_problems,
     generate_answers,
-    own_limit,
     plan_batches,
     raise_limit,
 )
@@ -191,7 +191,7 @@ def test_limits_of_answers_are_raised(host, own, wanted, limit):
     model = make_host(host)
     model.generation_config.update(**own)
     raise_limit(model, wanted)
-    assert own_limit(model) == limit
+    assert configured_limit(model) == limit
 
 
 @pytest.mark.parametrize("kind", ["alpha", "retrofit"])

@@ -134,7 +134,7 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(folders, count
             problems = [{"text": one, "text_pair": two} for one, two in texts]
             answers = [line.strip().partition(" (right: ")[0] for line in lines[2::3]]
         else:
-            task = read_recipe(folder / RECIPE_FILE).solved
+            task = read_recipe(folder / RECIPE_FILE).configured_task
             beams = int(re.search(r"num_beams=(\d+)", card)[1])
             found = ANSWERED.findall(shown)
             problems = [problem.rstrip("\n") for problem, _ in found]
@@ -205,7 +205,7 @@ def test_ascii_names_are_those_of_training(folder):
     """Rules took letters of ASCII alone when the models were trained."""
     _, tokenizer = load_checkpoint(folder, answers=False)
     (rule,) = tokenizer.finder.rules.values()
-    assert tokenizer.finder.rules == read_recipe(folder / RECIPE_FILE).solved.finder.rules
+    assert tokenizer.finder.rules == read_recipe(folder / RECIPE_FILE).configured_task.finder.rules
     trained = r"[A-Z][A-Za-z0-9_]*" if folder in TELLING else r"[A-Za-z_][A-Za-z0-9_]*"
     ascii_texts = [chr(i) + chr(j) for i in range(128) for j in range(128)]
     for text in [*map(chr, range(128)), *ascii_texts]:

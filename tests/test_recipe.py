@@ -325,7 +325,7 @@ def test_recipes_of_own_pairs(tmp_path, change, message):
     file = tmp_path / "own.yaml"
     file.write_text(OWN)
     recipe = read_recipe(file)
-    assert recipe.solved.symbols_of("x 1") == ["x"]
+    assert recipe.configured_task.symbols_of("x 1") == ["x"]
     write_recipe(recipe, tmp_path / "again.yaml")
     assert read_recipe(tmp_path / "again.yaml") == recipe
     with pytest.raises(RecipeError, match=message):
@@ -341,7 +341,7 @@ def test_a_model_that_is_left_out_is_checked_too():
 def test_a_task_that_draws_reads_no_pairs(tmp_path):
     said = {"training": {"output_dir": "out"}, "data": {"train": "rows.jsonl"}}
     with pytest.raises(RecipeError, match="'ltl' draws its problems and reads no pairs of yours"):
-        _ = parse_recipe({"task": "ltl", **said}).solved
+        _ = parse_recipe({"task": "ltl", **said}).configured_task
 
 
 def test_what_is_trained_makes_the_kind_of_a_recipe(tmp_path):
@@ -398,7 +398,7 @@ def test_texts_like_numbers_stay_texts(text):
 def test_what_is_said_of_a_text_reaches_its_task(tmp_path):
     file = tmp_path / "own.yaml"
     file.write_text(OWN)
-    task = read_recipe(file, ["check=own:check", "ignore_whitespace=true"]).solved
+    task = read_recipe(file, ["check=own:check", "ignore_whitespace=true"]).configured_task
     assert (task.check_path, task.ignore_whitespace) == ("own:check", True)
     for change, message in [
         ("check=nowhere", "write package.module:function"),
@@ -406,13 +406,13 @@ def test_what_is_said_of_a_text_reaches_its_task(tmp_path):
         ("task=copying", "task 'copying' has no settings symbols"),
     ]:
         with pytest.raises(RecipeError, match=message):
-            _ = read_recipe(file, [change]).solved
+            _ = read_recipe(file, [change]).configured_task
 
 
 @pytest.mark.parametrize("name", PINNED)
 def test_shipped_recipes_say_in_full_what_they_always_said(name):
     recipe = read_recipe(name)
-    assert not recipe.has_own_data
+    assert not recipe.has_user_data
     said = recipe.settings()
     # Later keys, which none of them uses.
     later = said["data"].pop("validation"), said.pop("objective"), said.pop("optimizer")

@@ -86,8 +86,8 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
 
 def own(recipe) -> list[dict]:
     """The test rows of a recipe."""
-    pairs = read_pairs(recipe.data, recipe.data.test, recipe.solved.finder, "test")
-    return evaluation_rows(pairs, recipe.solved)
+    pairs = read_pairs(recipe.data, recipe.data.test, recipe.configured_task.finder, "test")
+    return evaluation_rows(pairs, recipe.configured_task)
 
 
 def test_rates_are_tuned_and_seeds_pooled(tmp_path: Path, changes):

@@ -107,7 +107,7 @@ def test_every_recipe_builds_its_model_and_arguments(path, tmp_path):
     assert recipe == read_recipe(path, [f"training.output_dir={tmp_path}"])
     assert path.parent.name == recipe.task or recipe.kind == "rows"
     prepare_arguments(recipe)
-    if recipe.checkpoint is not None or recipe.has_own_data:  # needs a model, or data
+    if recipe.checkpoint is not None or recipe.has_user_data:  # needs a model, or data
         return
     with torch.device("meta"):
         model, tokenizer = prepare_model(recipe)
@@ -288,7 +288,7 @@ def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
     train(read_recipe("recipe.yaml"), say=said.append)
     assert "do not come back" not in "\n".join(said)
     model, tokenizer = load_checkpoint("out")
-    task = read_recipe("recipe.yaml").solved
+    task = read_recipe("recipe.yaml").configured_task
     covariance = alpha_covariance(model, tokenizer, ["a1 b2"], max_renamings=12, progress=False)
     assert covariance.mean == 1 and covariance.samples[0].raw > 1
     answers = solve(["x7 y8", "t1 q9"], task=task, model=(model, tokenizer))
@@ -381,7 +381,7 @@ def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     logged = [row for row in trainer.state.log_history if "eval_correct" in row]
     assert [row["step"] for row in logged] == [2, 4]
     model, tokenizer = load_checkpoint("out")
-    (solution,) = solve(["SWAP a b : F a b"], task=recipe.solved, model=(model, tokenizer))
+    (solution,) = solve(["SWAP a b : F a b"], task=recipe.configured_task, model=(model, tokenizer))
     assert solution.error is None and solution.answers
     assert {*tokenizer.symbol_names.values()} >= {*"FGH"}  # each has learned a vector
     texts = ["SWAP a b : F a b", "SWAP a b : F G a b a b"]
@@ -399,7 +399,7 @@ def test_names_that_a_function_finds_reach_every_tool(own_task):
     changes = ["symbols={variable: {function: 'own_names:find'}}", "training.output_dir=found"]
     train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
     model, tokenizer = load_checkpoint("found")
-    task = read_recipe("own.yaml", changes).solved
+    task = read_recipe("own.yaml", changes).configured_task
     (solution,) = solve(["SWAP a b : F a b"], task=task, model=(model, tokenizer))
     assert solution.error is None and solution.answers
 
@@ -430,7 +430,9 @@ def test_a_converted_model_finds_names_by_the_recipe(own_task):
     assert tokenizer.finder.rules["variable"].pattern == "[a-z]"
     assert_same(model.state_dict(), trainer.model.state_dict())
     text = "SWAP a b : F x G a b"
-    (solution,) = solve([text], task=read_recipe("own.yaml", more).solved, model=(model, tokenizer))
+    (solution,) = solve(
+        [text], task=read_recipe("own.yaml", more).configured_task, model=(model, tokenizer)
+    )
     assert solution.error is None
     longer = [*more, "training.max_steps=4"]
     assert train(read_recipe("own.yaml", longer), True, True, lambda _: 0).state.global_step == 4

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli import run_alone
+from hf_alpha.cli import run_command
 from hf_alpha.cli.common import say
 from hf_alpha.cli.options import integers, refuse
 from hf_alpha.modeling.choices import check_known
@@ -65,7 +65,7 @@ def studies(
 
 def main() -> None:
     """Entry point."""
-    run_alone(studies, "python -m benchmarks.studies")
+    run_command(studies, "python -m benchmarks.studies")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ import typer
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from hf_alpha.cli import run_alone
-from hf_alpha.cli.common import check_places, say
+from hf_alpha.cli import run_command
+from hf_alpha.cli.common import say
 from hf_alpha.cli.convert import TRAIN_ON
 from hf_alpha.cli.options import may_trust
 from hf_alpha.convert.shared import (
@@ -29,7 +29,7 @@ from hf_alpha.convert.shared import (
     new_model,
     probe,
 )
-from hf_alpha.folders import new_folder
+from hf_alpha.folders import checkpoint_place, new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 
@@ -200,7 +200,7 @@ def grow(
 
     New layers begin as copies of the last one, new units without effect.
     """
-    check_places(model)
+    checkpoint_place(model)
     grown = grow_checkpoint(model, out, encoder_layers, decoder_layers, ffn_dim)
     say(
         f"{out}: {grown.num_parameters():,} parameters. Proved on random inputs: the layers "
@@ -210,7 +210,7 @@ def grow(
 
 def main() -> None:
     """Entry point."""
-    run_alone(grow, "python -m benchmarks.studies.grow")
+    run_command(grow, "python -m benchmarks.studies.grow")
 
 
 __all__ = [

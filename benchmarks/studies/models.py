@@ -12,7 +12,7 @@ from hf_alpha.convert import convert_checkpoint
 from hf_alpha.data.dataset_folder import SETTINGS
 from hf_alpha.data.generate import generate
 from hf_alpha.data.keys import SPLITS
-from hf_alpha.folders import alone, read_json, write_text
+from hf_alpha.folders import lock_folder, read_json, write_text
 from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train
 
@@ -122,7 +122,7 @@ class Model:
                 from or of its data was made with other settings.
         """
         recipe, out = self.recipe_at(size, seed, runs), self.folder(seed, runs)
-        with alone(out):
+        with lock_folder(out):
             _check_settings(out, recipe)
             self._convert(size, seed, runs, say)
             if not self.is_trained(seed, runs):

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers.utils import SAFE_WEIGHTS_NAME
 
-from hf_alpha.folders import alone
+from hf_alpha.folders import lock_folder
 
 from .models import Model, training_of
 from .results import Results, conditions
@@ -44,7 +44,7 @@ def reproduce(
     """
     results, folder = Results.of(out, table.name, size.name), runs / size.name
     todo = missing(table, size, seeds, only, results)
-    with alone(folder / "tables" / table.name):
+    with lock_folder(folder / "tables" / table.name):
         for number, (row, seed) in enumerate(todo, start=1):
             say(f"{table.name}, {number} of {len(todo)}: {row.name}, seed {seed}")
             results.put(row.name, seed, _measured(table, row, seed, size, folder, say))

@@ -16,10 +16,11 @@ import torch
 import typer
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 
-from hf_alpha.cli import run_alone
+from hf_alpha.cli import run_command
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import Device, may_trust, row_names
-from hf_alpha.folders import alone
+from hf_alpha.cli.evaluate import row_names
+from hf_alpha.cli.options import Device, may_trust
+from hf_alpha.folders import lock_folder
 from hf_alpha.loading import load_for
 from hf_alpha.objectives.base import Record, num_positions
 from hf_alpha.objectives.evaluate import ALL, Scores, table
@@ -442,7 +443,7 @@ def zero_shot(
         words=label_words(words) if words else None,
         most=samples,
     )
-    with nullcontext() if out is None else alone(out):
+    with nullcontext() if out is None else lock_folder(out):
         scores = solve_task(model, prompt, rows, max_length, batch_size, choose_device(device))
         if out is not None:
             scores.save(out)
@@ -451,7 +452,7 @@ def zero_shot(
 
 def main() -> None:
     """Entry point."""
-    run_alone(zero_shot, "python -m benchmarks.studies.zero_shot")
+    run_command(zero_shot, "python -m benchmarks.studies.zero_shot")
 
 
 __all__ = [

@@ -247,12 +247,12 @@ class Chain(Answerer):
         if reply.unsatisfiable:
             return replace(before, unsatisfiable=True, core=reply.core)
         if reply.verdicts:
-            found = [*zip(reply.answers, reply.verdicts, strict=True)]
-            found += zip(before.answers, before.verdicts, strict=True)
-            found = found[: self.top_n]
+            checked = [*zip(reply.answers, reply.verdicts, strict=True)]
+            checked += zip(before.answers, before.verdicts, strict=True)
+            checked = checked[: self.top_n]
         else:
-            found = [(each, check_answer(task, problem, each)) for each in reply.answers]
-        answers, verdicts = zip(*found, strict=True)
+            checked = [(each, check_answer(task, problem, each)) for each in reply.answers]
+        answers, verdicts = zip(*checked, strict=True)
         notes = (*before.notes, *answerer.notes(task, problem))
         return replace(before, answers=answers, verdicts=verdicts, notes=notes)
 

@@ -19,12 +19,12 @@ from hf_alpha.generation import (
     answer_batches,
     answer_room,
     beam_search,
+    configured_limit,
     encode_problem,
     encode_problems,
     equal_batches,
     extend_vocabulary,
     generate_rows,
-    own_limit,
     plan_batches,
     room_for,
     warn_of_unknown,
@@ -115,7 +115,7 @@ class Model(Answerer):
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer in batches of problems of like length; first say which ones it cannot take."""
         model, tokenizer = self.model, self.tokenizer
-        search = self.search.arguments(task, own_limit(model))
+        search = self.search.arguments(task, configured_limit(model))
         if self.search.grammar:
             search["logits_processor"] = [self._by_grammar(task)]
         refused: dict[int, Reply] = {}
@@ -126,7 +126,8 @@ class Model(Answerer):
                 refused[index] = taken
             else:
                 encodings[index] = taken
-        yield refused
+        if refused:
+            yield refused
         indices, rows = list(encodings), list(encodings.values())
         batches = plan_batches(rows, self.search.batch_size)
         answer = beam_search(model, tokenizer, rows, search)
@@ -210,7 +211,7 @@ class Host(Answerer):
 
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer texts of one length together, which need no padding, the longest first."""
-        search = self.search.arguments(task, own_limit(self.model))
+        search = self.search.arguments(task, configured_limit(self.model))
         rows = {index: self._encode(str(problem)) for index, problem in problems.items()}
         batches = equal_batches(rows, lambda index: len(rows[index]), self.search.batch_size)
 

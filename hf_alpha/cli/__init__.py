@@ -97,17 +97,17 @@ def main() -> None:
     _run(app, "hf-alpha")
 
 
-def run_alone(command: Callable[..., None], name: str) -> None:
+def run_command(command: Callable[..., None], name: str) -> None:
     """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner.
 
     Args:
         command: what to run, with typer's arguments and options.
         name: how it is called, in its help.
     """
-    alone = typer.Typer(add_completion=False, **STYLE)
-    alone.command(cls=OnceCommand)(command)
+    program = typer.Typer(add_completion=False, **STYLE)
+    program.command(cls=OnceCommand)(command)
     quiet_bars()
-    _run(alone, name)
+    _run(program, name)
 
 
 def _run(command_line: typer.Typer, name: str) -> None:
@@ -139,4 +139,4 @@ def _what_to_mend(error: Exception) -> str | None:
     return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
 
 
-__all__ = ["app", "main", "run_alone"]
+__all__ = ["app", "main", "run_command"]

@@ -36,14 +36,6 @@ def quiet_bars() -> None:
     logging.disable_progress_bar()
 
 
-def check_places(*models: str) -> None:
-    """Refuse a mistyped folder before torch is loaded, which takes seconds."""
-    from hf_alpha.folders import checkpoint_place
-
-    for model in models:
-        checkpoint_place(model)
-
-
 def read_inputs(arguments: list[str] | None, file: Path | None, name: str) -> list[str]:
     """Return all that `stream_inputs` gives; a line that cannot be read is an error.
 
@@ -149,14 +141,14 @@ def _no_unicode(text: str) -> str | None:
     return None
 
 
-def own_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
+def user_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
     """Return rows of the user's own pairs: those of `data`, or else the recipe's test."""
     from hf_alpha.data.pairs import evaluation_rows, read_pairs
 
     place = test_data(recipe, data)
-    solved = recipe.solved
-    finder = solved.finder  # type: ignore[attr-defined]
-    return evaluation_rows(read_pairs(recipe.data, place, finder, "test", split=split), solved)
+    task = recipe.configured_task
+    finder = task.finder  # type: ignore[attr-defined]
+    return evaluation_rows(read_pairs(recipe.data, place, finder, "test", split=split), task)
 
 
 def test_data(recipe: "Recipe", data: str | None) -> Any:
@@ -180,6 +172,5 @@ def test_data(recipe: "Recipe", data: str | None) -> Any:
 
 
 __all__ = [
-    "check_places", "own_test_rows", "quiet_bars", "read_inputs", "say", "stream_inputs",
-    "test_data",
+    "quiet_bars", "read_inputs", "say", "stream_inputs", "test_data", "user_test_rows",
 ]  # fmt: skip

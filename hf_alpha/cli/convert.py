@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, say
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import by_class, grouped, may_trust, names_of, refuse
+from hf_alpha.folders import checkpoint_place
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -170,7 +171,7 @@ def convert(
 
     A vanilla model of this package: of use at once with --to streams, else after training.
 
-    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and kin.
+    An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and others.
 
     hf-alpha convert google-bert/bert-base-uncased OUT --transducer fst/
 
@@ -186,7 +187,7 @@ def convert(
         say(_convert_original(Path(model), out, original))
         return
     refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
-    check_places(model)
+    checkpoint_place(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
     if segments.transducer is not None:
@@ -291,10 +292,8 @@ def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
         )
     elif encoding.to == "relational":
         model = conversions.convert_checkpoint(vanilla, out, "relational", actual=actual)
-        alone = f", and with {actual} only," if actual else ""
-        proved = (
-            f"without symbols{alone} all states are identical to the vanilla model's. {TRAIN_ON}"
-        )
+        inputs = f"without symbols, and with {actual} only," if actual else "without symbols"
+        proved = f"{inputs} all states are identical to the vanilla model's. {TRAIN_ON}"
     elif encoding.to == "dual_part":
         model = conversions.convert_checkpoint(vanilla, out, "dual_part")
         proved = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, own_test_rows, say, test_data
+from hf_alpha.cli.common import say, test_data, user_test_rows
 from hf_alpha.cli.options import (
     Beams,
     ModelsTask,
@@ -18,8 +18,8 @@ from hf_alpha.cli.options import (
     may_trust,
     names_of,
     refuse,
-    row_names,
 )
+from hf_alpha.folders import checkpoint_place
 
 if TYPE_CHECKING:
     import torch
@@ -57,7 +57,7 @@ class Problems:
 
     def folder(self, models: list[str], recipe: "Recipe") -> Path:
         """Return the folder of a report without --out; its name has the choices of given data."""
-        is_drawn = self.data is None and not _has_own_pairs(recipe)
+        is_drawn = self.data is None and not _has_user_pairs(recipe)
         return report_folder(
             models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
         )
@@ -76,19 +76,20 @@ class Problems:
         from hf_alpha.data.rows import described, load
         from hf_alpha.evaluation.compare import choose_rows, draw_problems
 
+        task = recipe.configured_task
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
-        if _has_own_pairs(recipe):
-            rows = own_test_rows(recipe, self.data, self.split)
+        if _has_user_pairs(recipe):
+            rows = user_test_rows(recipe, self.data, self.split)
         elif self.data is not None:
             rows = load(self.data, self.split, preferred_split="test")
-            rows = described(recipe.solved, rows, self.data)
+            rows = described(task, rows, self.data)
         elif self.split is not None:
             raise ValueError("--split is for --data, and formulas are drawn: leave it out")
         else:
             return draw_problems(
-                recipe.solved, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
+                task, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
                 self.samples or 100, progress=progress,
             )  # fmt: skip
         return choose_rows(rows, numbers, sizes, self.samples)
@@ -150,8 +151,8 @@ OF_OBJECTIVES = {"data", "split"}
 """Options of problems that are for models that do not answer with text too."""
 
 
-@may_trust("models")
 @grouped
+@may_trust("models")
 def evaluate(
     command: typer.Context,
     models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
@@ -179,7 +180,8 @@ def evaluate(
 
     Of models that do not answer with text: the metrics of their recipe's objective.
     """
-    check_places(*models)
+    for place in models:
+        checkpoint_place(place)
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import writes_answers
 
@@ -216,27 +218,41 @@ def _evaluate_answers(
     from hf_alpha.evaluation.compare import compare, trained_region
     from hf_alpha.loading import load_config, spells_names
 
+    by_name = dict(zip(row_names(models), models, strict=True))
     with_symbols = [model for model in models if hasattr(load_config(model), "symbol_classes")]
     named = [model for model in models if model in with_symbols or spells_names(model)]
     recipe = _recipe_of(models, named, answers.task)
     if card.card and len(with_symbols) < len(models):
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)
-    by_name = dict(zip(row_names(models), models, strict=True))
     answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
     rows = problems.rows(recipe, folder, progress)
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
-    looks, region = look_first(recipe, rows, tokenizers), trained_region(recipe)
+    region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers)
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
     table, (*of_models, chance) = compare(
-        answerers, recipe.solved, rows, folder, region=region, covariance=answers.covariance,
-        warnings={name: look.warnings for name, look in looks.items()}, progress=progress,
+        answerers, recipe.configured_task, rows, folder, region=region,
+        warnings={name: look.warnings for name, look in looks.items()},
+        covariance=answers.covariance, progress=progress,
     )  # fmt: skip
     for model, report in zip(models if card.card else (), of_models, strict=card.card):
         write_card(Path(model), report, chance, region=region, **card.facts)
     say(f"{table}\nreport and pictures are in {folder}")
+
+
+def row_names(models: list[str]) -> list[str]:
+    """Call each model by the last part of its name, or by all of it where that says too little.
+
+    Raises:
+        ValueError: a model is given twice.
+    """
+    from hf_alpha.modeling.choices import check_unique
+
+    check_unique("models", models)
+    names = [Path(model).expanduser().resolve().name for model in models]
+    return names if len(set(names)) == len(names) else models
 
 
 def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> "Recipe":
@@ -251,10 +267,10 @@ def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> 
     from hf_alpha.recipe import recipe_for, recipe_of
 
     if with_symbols:
-        told = [model for model in with_symbols if recipe_of(model) is not None]
-        return recipe_for([*told, *with_symbols][0], task)
+        with_recipe = [model for model in with_symbols if recipe_of(model) is not None]
+        return recipe_for([*with_recipe, *with_symbols][0], task)
     recipe = recipe_of(models[0])
-    if recipe is None or not recipe.has_own_data:
+    if recipe is None or not recipe.has_user_data:
         raise ValueError(
             f"{models[0]} has no symbols, and no recipe says what its problems are: name a "
             "converted model beside it (hf-alpha convert), or ask it by prompts with "
@@ -292,10 +308,10 @@ def _evaluate_objective(
     say(f"{table}\nmetrics and predictions are in {folder}")
 
 
-def _has_own_pairs(recipe: "Recipe") -> bool:
+def _has_user_pairs(recipe: "Recipe") -> bool:
     from hf_alpha.tasks import DrawnTask
 
-    return recipe.has_own_data and not isinstance(recipe.solved, DrawnTask)
+    return recipe.has_user_data and not isinstance(recipe.configured_task, DrawnTask)
 
 
 def report_folder(models: list[str], data: str | None, *choices: object) -> Path:
@@ -318,4 +334,4 @@ def report_folder(models: list[str], data: str | None, *choices: object) -> Path
     return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
 
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "row_names"]

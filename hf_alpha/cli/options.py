@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -158,19 +157,6 @@ def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
             raise ValueError(f"{option_names[name]} {why}: leave it out")
 
 
-def row_names(models: list[str]) -> list[str]:
-    """Call each model by the last part of its name, or by all of it where that says too little.
-
-    Raises:
-        ValueError: a model is given twice.
-    """
-    from hf_alpha.modeling.choices import check_unique
-
-    check_unique("models", models)
-    names = [Path(model).expanduser().resolve().name for model in models]
-    return names if len(set(names)) == len(names) else models
-
-
 def by_class(text: str) -> dict[str, str]:
     """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''.
 
@@ -190,7 +176,6 @@ def by_class(text: str) -> dict[str, str]:
 
 
 __all__ = [
-    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed",
-    "TrustRemoteCode", "by_class", "grouped", "integers", "may_trust", "names_of",
-    "refuse", "row_names",
+    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed", "TrustRemoteCode", "by_class",
+    "grouped", "integers", "may_trust", "names_of", "refuse",
 ]  # fmt: skip

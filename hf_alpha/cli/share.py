@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import check_places, quiet_bars, say
+from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.cli.options import may_trust
+from hf_alpha.folders import checkpoint_place
 
 
 @may_trust("run")
@@ -47,7 +48,8 @@ def info(
 
         say(describe_environment())
         return
-    check_places(*models)
+    for place in models:
+        checkpoint_place(place)
     quiet_bars()
     from hf_alpha.info import describe_model
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hf_alpha.cli.common import check_places, quiet_bars, say, stream_inputs
+from hf_alpha.cli.common import quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import (
     TASKS,
     Device,
@@ -21,7 +21,7 @@ from hf_alpha.cli.options import (
     may_trust,
     refuse,
 )
-from hf_alpha.folders import Records
+from hf_alpha.folders import Records, checkpoint_place
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -47,14 +47,6 @@ class ModelAnswers:
         typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
     ] = False
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What of [`Settings`] they say."""
-        return {
-            "top_n": self.top or 1,
-            "grammar": self.grammar,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
@@ -73,8 +65,8 @@ class Output:
     ] = False
 
 
-@may_trust("model")
 @grouped
+@may_trust("model")
 def solve(
     command: typer.Context,
     formulas: Annotated[
@@ -146,19 +138,24 @@ def solve(
     if output.json_lines or output.out is not None:
         refuse(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
-        check_places(model)
+        checkpoint_place(model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
-        **answers.settings,
+        top_n=answers.top or 1, grammar=answers.grammar,
     )  # fmt: skip
-    recipe = None if model is None else _recipe_of(model, task)
+    recipe = None
+    if model is not None:
+        quiet_bars()
+        from hf_alpha.recipe import recipe_for
+
+        recipe = recipe_for(model, task)
     stream = stream_inputs(formulas, file, "formula", _reader(recipe, file))
     first = next(stream)
-    solved_task = settings.task_of(first) if recipe is None else recipe.solved
-    settings = replace(settings, task=solved_task)
+    chosen_task = settings.task_of(first) if recipe is None else recipe.configured_task
+    settings = replace(settings, task=chosen_task)
     texts: Iterator[str] = chain([first], stream)
     if names:
-        texts = iter(_with_names(list(texts), names, solved_task))
+        texts = iter(_with_names(list(texts), names, chosen_task))
     if output.out is not None:
         statuses = _write(texts, settings, output.out, output.resume)
     else:
@@ -170,8 +167,8 @@ def solve(
             if output.json_lines:
                 say(json.dumps(solution.record()))
             else:
-                _show(solved_task, solution, explain, says_who=method != "model")
-    fine = {"solved", "unsatisfiable"} | (set() if solved_task.has_check else {"answered"})
+                _show(chosen_task, solution, explain, says_who=method != "model")
+    fine = {"solved", "unsatisfiable"} | (set() if chosen_task.has_check else {"answered"})
     if not statuses.keys() <= fine:
         raise typer.Exit(1)
 
@@ -229,21 +226,14 @@ def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) 
     return texts
 
 
-def _recipe_of(model: str, task: str | None) -> "Recipe":
-    quiet_bars()
-    from hf_alpha.recipe import recipe_for
-
-    return recipe_for(model, task)
-
-
 def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, Any], int], str]:
     """Return what gives the problem of a row, with the names that its columns list."""
 
     def read(row: dict[str, Any], number: int) -> str:
         from hf_alpha.data.rows import problem_of
 
-        column = recipe.data.source if recipe and recipe.has_own_data else PROBLEM
-        finder = getattr(recipe and recipe.solved, "finder", None)
+        column = recipe.data.source if recipe and recipe.has_user_data else PROBLEM
+        finder = getattr(recipe and recipe.configured_task, "finder", None)
         return problem_of(row, column, finder, str(file), number)
 
     return read
@@ -328,7 +318,8 @@ def demo(
 
     pip install -e '.\[demo]'
     """
-    check_places(*model or ())
+    for place in model or ():
+        checkpoint_place(place)
     if not model:
         refuse(command, ["task"], "says what a model of yours solves, and no --model is named")
     from hf_alpha.demo.choices import page_choices

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.cli.common import own_test_rows, say
+from hf_alpha.cli.common import say, user_test_rows
 from hf_alpha.cli.options import Quiet, Seed, TrustRemoteCode
 from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.trust import trusting
@@ -130,7 +130,7 @@ def compare(
     table, _ = compare_encodings(
         settings,
         names,
-        own_test_rows(settings, data, split),
+        user_test_rows(settings, data, split),
         out,
         seeds=seeds,
         tuning_steps=tune,

@@ -34,7 +34,7 @@ from hf_alpha.convert.shared import (
     refuse,
 )
 from hf_alpha.folders import new_folder
-from hf_alpha.generation import fit_tokenizer, own_limit, raise_limit
+from hf_alpha.generation import configured_limit, fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.choices import check_choice
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
@@ -369,7 +369,7 @@ def _converted_model(
         for name in missing:
             if DRAWS not in name and is_silent(name):
                 converted.get_parameter(name).zero_()
-    raise_limit(converted, own_limit(vanilla))
+    raise_limit(converted, configured_limit(vanilla))
     return converted.train(vanilla.training)
 
 

@@ -7,12 +7,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from hf_alpha.folders import check_settings, read_json, remove_leftovers, write_text
+from hf_alpha.folders import check_settings, read_json, remove_leftovers, temporary_name, write_text
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.tasks import DrawnTask
 
@@ -83,7 +82,7 @@ def _start(folder: Path, settings: dict[str, Any], first: Sequence[Chunk]) -> No
         if folder.exists() and any(PARTS not in path.name for path in folder.iterdir()):
             raise ValueError(f"{folder} is not empty and holds no generated data: choose another")
         try_one(first)
-        own = _temporary(parts)
+        own = temporary_name(parts)
         own.mkdir(parents=True)
         write_text(own / SETTINGS, json.dumps(settings, indent=2) + "\n")
         with suppress(OSError):  # another process was first: what it wrote is not empty
@@ -126,13 +125,9 @@ def _clean(folder: Path) -> None:
     The parts lose their name first: other processes are then told that there are none.
     """
     with suppress(FileNotFoundError):
-        (folder / PARTS).rename(_temporary(folder / PARTS))
+        (folder / PARTS).rename(temporary_name(folder / PARTS))
     for place in (folder, folder / "data"):
         remove_leftovers(place)
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex}")
 
 
 def _write_records(

@@ -5,13 +5,14 @@ import csv
 import errno
 import gzip
 import io
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from datasets import (
     Dataset,
@@ -33,6 +34,8 @@ from hf_alpha.plain_yaml import read_yaml
 
 from .dataset_folder import SETTINGS
 
+AnyDataset: TypeAlias = Dataset | IterableDataset
+
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
@@ -48,27 +51,40 @@ FILES = {
 }  # fmt: skip
 
 
+class TextFiles(NamedTuple):
+    """How plain text, which has no columns, is read."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Sequence[Path]], DatasetDict]
+
+
 def read_files(
     path: Path,
-    files: Sequence[Path],
     columns: Mapping[str, str],
     streaming: bool = False,
     encoding: str | None = None,
+    texts: TextFiles | None = None,
 ) -> DatasetDict | IterableDatasetDict:
-    """Read all splits of files of one kind.
+    """Read all splits of files of one kind of `FILES`, or else of plain text.
 
     Args:
         path: the file, or the folder that they lie in.
-        files: of one of the kinds of `FILES`.
         columns: those that are read of *.csv and *.tsv files, whose cells are texts; with the key
             of a recipe that names each, as for `check_columns`.
         streaming: read rows when they are asked for.
         encoding: of text files, by default UTF-8.
+        texts: how plain text is read; without it, it is an error.
 
     Raises:
         ValueError: a file cannot be read, or is empty; the message names the file and the line.
     """
-    kind = kind_of(files[0])
+    below = [path] if path.is_file() else _files_below(path)
+    files = [file for file in below if _kind_of(file) is not None]
+    text_files = [file for file in below if texts is not None and file.suffix in texts.suffixes]
+    if texts is not None and text_files and not files:
+        return texts.read(text_files)
+    _check_kinds(path, files, texts)
+    kind = _kind_of(files[0])
     options = {**_options(kind, columns, encoding), "streaming": streaming}
     try:
         if kind in ("csv", "tsv"):
@@ -91,6 +107,57 @@ def read_files(
         raise
 
 
+def _files_below(path: Path) -> list[Path]:
+    """Return the files of a folder but hidden ones, which `datasets` never reads."""
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file()
+        and not any(part.startswith((".", "__")) for part in file.relative_to(path).parts)
+    )
+
+
+def _kind_of(path: Path) -> str | None:
+    """Return the kind of a file of rows; None for any other file."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
+    return None if kind == "parquet" and path.suffix == ".gz" else kind
+
+
+def _check_kinds(path: Path, files: Sequence[Path], texts: TextFiles | None) -> None:
+    """Refuse a file of no kind that is read, and a folder with no such file or several kinds."""
+    kinds = sorted({kind for file in files if (kind := _kind_of(file)) is not None})
+    if len(kinds) == 1:
+        return
+    if kinds:
+        fault = f"holds files of several kinds ({', '.join(kinds)})"
+    else:
+        fault = "is of no kind" if path.is_file() else "holds no file"
+    suffixes = [*FILES, *filter(None, texts.suffixes if texts else ())]
+    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
+    raise ValueError(
+        f"{path} {fault} that rows are read from: give one of {', '.join(suffixes)}{advice}"
+    )
+
+
+def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> dict[str, Any]:
+    """Return the options of the builder of a kind of files."""
+    options: dict[str, Any] = {}
+    if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values
+        options = {"features": Features(dict.fromkeys(columns, Value("string")))}
+        options |= {"keep_default_na": False, "index_col": False}
+        options |= {"sep": "\t"} if kind == "tsv" else {}
+    if encoding is not None and kind != "parquet":
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            raise ValueError(
+                f"there is no encoding {encoding!r}: give one such as latin-1, cp1252 or utf-16"
+            ) from None
+        options["encoding"] = encoding
+    return options
+
+
 def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
     """Call a reader of `datasets`, which raises ValueError with the path of a damaged file."""
     try:
@@ -102,16 +169,6 @@ def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any
         cause = error.__cause__ or error
         reason = " ".join(str(cause).split()) or "it is empty"
         raise ValueError(f"{path} cannot be read: {reason}") from error
-
-
-def files_below(path: Path) -> list[Path]:
-    """Return the files of a folder but hidden ones, which `datasets` never reads."""
-    return sorted(
-        file
-        for file in path.rglob("*")
-        if file.is_file()
-        and not any(part.startswith((".", "__")) for part in file.relative_to(path).parts)
-    )
 
 
 def splits_of_folder(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]:
@@ -211,7 +268,7 @@ def _rows(
     """Yield the rows of files: of tables these columns, of JSON all that there is."""
     for path in files:
         try:
-            if kind_of(path) == "json":
+            if _kind_of(path) == "json":
                 yield from _rows_of_json(path, encoding)
             else:
                 yield from _rows_of_table(path, columns, encoding)
@@ -224,7 +281,7 @@ def _rows_of_table(
     path: Path, columns: tuple[str, ...], encoding: str | None
 ) -> Iterator[dict[str, str]]:
     """Yield rows as `datasets` reads them."""
-    options = _options(kind_of(path), columns, encoding)
+    options = _options(_kind_of(path), columns, encoding)
     dtype = {name: feature.dtype for name, feature in options.pop("features").items()}
     with read_csv(path, dtype=dtype, chunksize=BLOCK_ROWS, **options) as blocks:
         for block in blocks:
@@ -280,35 +337,10 @@ def _look_through(path: Path, encoding: str | None) -> bool:
     return has_date
 
 
-def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> dict[str, Any]:
-    """Return the options of the builder of a kind of files."""
-    options: dict[str, Any] = {}
-    if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values
-        options = {"features": Features(dict.fromkeys(columns, Value("string")))}
-        options |= {"keep_default_na": False, "index_col": False}
-        options |= {"sep": "\t"} if kind == "tsv" else {}
-    if encoding is not None and kind != "parquet":
-        try:
-            codecs.lookup(encoding)
-        except LookupError:
-            raise ValueError(
-                f"there is no encoding {encoding!r}: give one such as latin-1, cp1252 or utf-16"
-            ) from None
-        options["encoding"] = encoding
-    return options
-
-
-def kind_of(path: Path) -> str | None:
-    """Return the kind of a file of rows; None for any other file."""
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
-    return None if kind == "parquet" and path.suffix == ".gz" else kind
-
-
 def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="")
-        rows = csv.reader(text, delimiter="\t" if kind_of(path) == "tsv" else ",")
+        rows = csv.reader(text, delimiter="\t" if _kind_of(path) == "tsv" else ",")
         header, first = read_named(lambda: (next(rows, []), next(rows, [])), path)
     check_columns(path, header, columns)
     if len(first) > len(header):  # pandas would leave out the rest without a word
@@ -331,7 +363,7 @@ def _fault(path: Path, encoding: str | None) -> str | None:
 
 
 def _faulty_line(path: Path, encoding: str | None) -> str | None:
-    json_lines = kind_of(path) == "json"
+    json_lines = _kind_of(path) == "json"
     filled, offset = 0, 0
     with _opened(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -355,9 +387,24 @@ def _faulty_line(path: Path, encoding: str | None) -> str | None:
                     return f"{error}: give an object in each line"
             filled += bool(text.strip())
             offset += len(line)
-    if filled <= (kind_of(path) in ("csv", "tsv")):  # there, the first line is the header
+    if filled <= (_kind_of(path) in ("csv", "tsv")):  # there, the first line is the header
         return f"{path} holds no row: it is empty"
     return None
+
+
+def check_rows(rows: AnyDataset, path: str | os.PathLike[str], columns: Mapping[str, str]) -> None:
+    """Refuse a dataset without rows, or without some columns; see `check_columns`."""
+    names = column_names(rows)
+    if names:
+        check_columns(path, names, columns)
+    if not names or (isinstance(rows, Dataset) and not len(rows)):
+        raise ValueError(f"{path} holds no row")
+
+
+def column_names(rows: AnyDataset) -> list[str]:
+    """Return a dataset's columns; a stream's are those of its first row, none if it is empty."""
+    names = rows.column_names
+    return list(next(iter(rows.take(1)), ())) if names is None else list(names)
 
 
 def check_columns(place: object, present: Sequence[str], columns: Mapping[str, str]) -> None:
@@ -441,14 +488,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 __all__ = [
     "CARDS",
-    "FILES",
+    "AnyDataset",
     "CacheFullError",
+    "TextFiles",
     "check_card",
     "check_columns",
+    "check_rows",
     "check_text",
-    "files_below",
+    "column_names",
     "filling_cache",
-    "kind_of",
     "read_files",
     "read_named",
 ]

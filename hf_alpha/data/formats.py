@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.folders import parse_json
-from hf_alpha.own_code import own_object
+from hf_alpha.imported_code import import_object
 
 Row = dict[str, Any]
 Format = Callable[[Path], Iterator[Row]]
@@ -89,7 +89,7 @@ def read_format(name: str, path: str) -> list[Row]:
                 "Formats of a single benchmark are in a checkout of the repository, such as "
                 "benchmarks.studies.formats:clutrr"
             )
-        reader = own_object(name, "the format", "package.module:function")
+        reader = import_object(name, "the format", "package.module:function")
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"no file {file} to read as {name!r}")

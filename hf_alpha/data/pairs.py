@@ -79,7 +79,7 @@ def evaluation_rows(
     return described(task, ({"problem": problem, "answer": answer} for problem, answer in pairs))
 
 
-class OwnPairs:
+class UserPairs:
     """Training and validation pairs, held out up to renaming.
 
     Args:
@@ -262,7 +262,7 @@ def look_first(
     finding = {
         name: pair for name, pair in tokenizers.items() if isinstance(pair[1], TextTokenizer)
     }
-    finder = getattr(recipe.solved, "finder", None)
+    finder = getattr(recipe.configured_task, "finder", None)
     if not finding or finder is None:
         return {}
     train, renamed = training_pairs(recipe.data, finder), None
@@ -312,7 +312,7 @@ def _reasons(
 ) -> list[str | None]:
     pairs = zip(problems(batch), batch["answer"], strict=True)
     faults = (fault(mark(*pair, finder), finder, new_names) for pair in pairs)
-    return [None if found is None else found[0] for found in faults]
+    return [None if one is None else one[0] for one in faults]
 
 
 def hold_out(
@@ -396,8 +396,8 @@ def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> in
 
 __all__ = [
     "FEW",
-    "OwnPairs",
     "PairTexts",
+    "UserPairs",
     "drop_bad",
     "evaluation_rows",
     "hold_out",

@@ -11,13 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from datasets import (
     Dataset,
     DatasetDict,
     Features,
-    IterableDataset,
     List,
     Value,
     load_dataset,
@@ -37,19 +36,19 @@ from hf_alpha.tasks import Task
 from .dataset_folder import PARTS, SETTINGS
 from .files import (
     CARDS,
-    FILES,
+    AnyDataset,
     CacheFullError,
+    TextFiles,
     check_card,
     check_columns,
+    check_rows,
     check_text,
-    files_below,
+    column_names,
     filling_cache,
-    kind_of,
     read_files,
     read_named,
 )
 
-AnyDataset: TypeAlias = Dataset | IterableDataset
 Where: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and `split`."""
 
@@ -58,13 +57,6 @@ BATCH = 1000
 _TEXT = Value("string")
 _NAMES = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT})
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
-
-
-class TextFiles(NamedTuple):
-    """How plain text, which has no columns, is read."""
-
-    suffixes: tuple[str, ...]
-    read: Callable[[Sequence[Path]], DatasetDict]
 
 
 @filling_cache()
@@ -113,7 +105,7 @@ def load_splits(path: str | os.PathLike[str]) -> DatasetDict:
     data = read_splits(path, reader.columns, texts=TWO_LINES)
     splits = data if isinstance(data, DatasetDict) else {"train": data}
     for rows in splits.values():
-        _check_rows(rows, path, reader.columns)
+        check_rows(rows, path, reader.columns)
     return DatasetDict({name: reader.read(rows) for name, rows in splits.items()})
 
 
@@ -314,7 +306,7 @@ def described(
         ValueError: a row is none, or has no `problem` and no `source`.
     """
     check_list("dataset", rows, "rows")
-    found, columns = [], ("num_symbols", "size", *task.facts)
+    described_rows, columns = [], ("num_symbols", "size", *task.facts)
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise ValueError(
@@ -331,8 +323,8 @@ def described(
                 what = f"{place}, row {index}" if place else f"problem {index}"
                 raise FormulaError(f"{what}: {error}", error.position) from None
         answer = row.get("answer", row.get("target"))
-        found.append({"problem": problem, "answer": answer, **facts})
-    return found
+        described_rows.append({"problem": problem, "answer": answer, **facts})
+    return described_rows
 
 
 @lru_cache(maxsize=2**16)  # compared models meet the same problems, and facts may take a search
@@ -376,7 +368,7 @@ def read_dataset(
             problem = "choose a split of" if split is None else f"no split {split!r} in"
             raise ValueError(f"{problem} {path}: it has {', '.join(data)}")
         rows = data[split]
-    _check_rows(rows, path, columns)
+    check_rows(rows, path, columns)
     return rows
 
 
@@ -428,13 +420,7 @@ def read_splits(
         if not isinstance(data, dict):
             return data.to_iterable_dataset()
         return {name: rows.to_iterable_dataset() for name, rows in data.items()}
-    files = [path] if path.is_file() else files_below(path)
-    tables = [file for file in files if kind_of(file) is not None]
-    text_files = [file for file in files if texts is not None and file.suffix in texts.suffixes]
-    if texts is not None and text_files and not tables:
-        return texts.read(text_files)
-    _check_kinds(path, tables, texts)
-    return read_files(path, tables, columns, streaming, encoding)
+    return read_files(path, columns, streaming, encoding, texts)
 
 
 def path_of(place: Where) -> str:
@@ -442,23 +428,8 @@ def path_of(place: Where) -> str:
     return str(_parts(place)["path"])
 
 
-def column_names(rows: AnyDataset) -> list[str]:
-    """Return a dataset's columns; a stream's are those of its first row, none if it is empty."""
-    names = rows.column_names
-    return list(next(iter(rows.take(1)), ())) if names is None else list(names)
-
-
 def _parts(place: Where) -> Mapping[str, Any]:
     return {"path": place} if isinstance(place, str | os.PathLike) else place
-
-
-def _check_rows(rows: AnyDataset, path: str | os.PathLike[str], columns: Mapping[str, str]) -> None:
-    """Refuse a dataset without rows, or without some columns; see `check_columns`."""
-    names = column_names(rows)
-    if names:
-        check_columns(path, names, columns)
-    if not names or (isinstance(rows, Dataset) and not len(rows)):
-        raise ValueError(f"{path} holds no row")
 
 
 def _check_saved(path: Path) -> None:
@@ -473,22 +444,6 @@ def _check_saved(path: Path) -> None:
         if (state := part / "state.json").is_file():
             for file in read_json(state, "_data_files")["_data_files"]:
                 inside(part, file["filename"], path)
-
-
-def _check_kinds(path: Path, files: Sequence[Path], texts: TextFiles | None) -> None:
-    """Refuse a file of no kind that is read, and a folder with no such file or several kinds."""
-    kinds = sorted({kind for file in files if (kind := kind_of(file)) is not None})
-    if len(kinds) == 1:
-        return
-    if kinds:
-        fault = f"holds files of several kinds ({', '.join(kinds)})"
-    else:
-        fault = "is of no kind" if path.is_file() else "holds no file"
-    suffixes = [*FILES, *filter(None, texts.suffixes if texts else ())]
-    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
-    raise ValueError(
-        f"{path} {fault} that rows are read from: give one of {', '.join(suffixes)}{advice}"
-    )
 
 
 def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:

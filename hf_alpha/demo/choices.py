@@ -124,11 +124,11 @@ def page_choices(
         name = place.rstrip("/").rsplit("/", 1)[-1]
         if name in choices:
             raise ValueError(f"two models are called {name!r}: rename a folder")
-        choices[name] = Choice(name, recipe_for(place, task).solved, place, device)
+        choices[name] = Choice(name, recipe_for(place, task).configured_task, place, device)
         assert choices[name].loaded  # what is wrong with a model is said before the page opens
-    for solved in {choice.task.name: choice.task for choice in choices.values()}.values():
-        if solved.decides:
-            choices[f"{solved.name}-solver"] = Choice(f"{solved.name}-solver", solved)
+    for decided in {choice.task.name: choice.task for choice in choices.values()}.values():
+        if decided.decides:
+            choices[f"{decided.name}-solver"] = Choice(f"{decided.name}-solver", decided)
     return choices
 
 

@@ -19,7 +19,7 @@ from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import Report, table, warning_lines
-from hf_alpha.folders import alone_in, write_text
+from hf_alpha.folders import locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
 from hf_alpha.objectives import make_objective
 from hf_alpha.objectives.evaluate import Scores, evaluate_checkpoint
@@ -75,11 +75,11 @@ def trained_region(recipe: Recipe) -> Region | None:
     data = recipe.data.generate
     if {"num_symbols", "sizes"} <= data.keys():
         return (0, max(data["num_symbols"], data.get("up_to_symbols", 0))), (1, data["sizes"][1])
-    finder = getattr(recipe.solved, "finder", None)
+    finder = getattr(recipe.configured_task, "finder", None)
     pairs = None if finder is None else training_pairs(recipe.data, finder)
     if pairs is None:
         return None
-    rows = evaluation_rows(pairs, recipe.solved, FEW)
+    rows = evaluation_rows(pairs, recipe.configured_task, FEW)
     symbols, sizes = ([row[key] for row in rows] for key in ("num_symbols", "size"))
     return (min(symbols), max(symbols)), (min(sizes), max(sizes))
 
@@ -119,7 +119,7 @@ def choose_rows(
     return [row for _, row in sorted(numbered_rows, key=itemgetter(0))]
 
 
-@alone_in("out")
+@locks_folder("out")
 def compare(
     models: Sequence[Model | Host],
     task: Task,
@@ -196,8 +196,9 @@ def _is_measured(
     """Whether a report, of an earlier start perhaps, has this alpha-covariance."""
     if covariance is None:
         return False
-    found = (covariance.used + len(covariance.skipped), covariance.max_renamings, covariance.seed)
-    return found == (len(probes), max_renamings, seed)
+    count = covariance.used + len(covariance.skipped)
+    wanted = (len(probes), max_renamings, seed)
+    return (count, covariance.max_renamings, covariance.seed) == wanted
 
 
 def _covariance(
@@ -278,7 +279,7 @@ def rows_recipe(models: Sequence[str]) -> Recipe:
     return recipe
 
 
-@alone_in("out")
+@locks_folder("out")
 def evaluate_objective(
     models: Mapping[str, str],
     recipe: Recipe,

@@ -308,9 +308,9 @@ class _Renamings:
         ordered, counts = [], []
         for names in classes:
             members = set(names)
-            own_names = dict.fromkeys(item for item in items if item in members)
-            ordered.append([*own_names, *(name for name in names if name not in own_names)])
-            counts.append(len(own_names))
+            present_names = dict.fromkeys(item for item in items if item in members)
+            ordered.append([*present_names, *(name for name in names if name not in present_names)])
+            counts.append(len(present_names))
         possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
         if limit is None or possible <= limit:
             return cls(ordered, counts, possible, list(range(possible)))
@@ -425,4 +425,43 @@ def _predict(
     return answers_to
 
 
-__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance"]
+def covariance_notes(measured: Sequence[tuple[str, AlphaCovariance]]) -> list[str]:
+    """Say on how many problems and renamings it was measured: a line for each way.
+
+    Args:
+        measured: models, each with its alpha-covariance.
+    """
+    by_limits: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
+    for model, covariance in measured:
+        limits = (covariance.max_renamings, covariance.seed)
+        by_limits.setdefault(limits, []).append((model, covariance))
+    notes = []
+    for (limit, seed), of_models in by_limits.items():
+        names = f" of {', '.join(model for model, _ in of_models)}" if len(by_limits) > 1 else ""
+        notes.append(f"alpha-covariance{names}: {_measured_on(limit, seed, of_models)}")
+    caveats = [
+        f"{model} {covariance.caveat}" for model, covariance in measured if covariance.caveat
+    ]
+    return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
+
+
+def _measured_on(
+    limit: int | None, seed: int, of_models: Sequence[tuple[str, AlphaCovariance]]
+) -> str:
+    """Say how many problems and renamings there were, and which models skipped some problems."""
+    counts = [count for _, of_model in of_models for count in of_model.counts.values()] or [0]
+    fewest, most = min(counts), max(counts)
+    number = f"{most}" if fewest == most else f"{fewest} to {most}"
+    renamings = f"at most {limit} renamings each (seed {seed})"
+    skips = [
+        f"; {model} skipped {len(of_model.skipped)} of {of_model.used + len(of_model.skipped)}"
+        for model, of_model in of_models
+        if of_model.skipped
+    ]
+    return (
+        f"{number} problem{'s' * (most != 1)} a column, "
+        f"{'all renamings of each' if limit is None else renamings}{''.join(skips)}"
+    )
+
+
+__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance", "covariance_notes"]

@@ -102,12 +102,12 @@ def run(
     answerer = answerer.ready(task, pairs)
     settings = {
         "task": name_of(task),
+        **task.settings,
         "model": answerer.name,
         "data": digest(pairs),
         "num_samples": len(rows),
         "solver": solver,
         "timeout": timeout,
-        **task.settings,
         **answerer.settings(task),
     }
     files = _RunFiles(folder, settings)
@@ -174,34 +174,34 @@ class _RunFiles:
         self._folder = None if folder is None else Path(folder)
         self._is_main = self.state is None or self.state.is_main_process
         self._records: Records | None = None
+        self._settings = settings
         if self._folder is not None:
-            self._open(self._folder, settings)
+            self._read(self._folder)
 
-    def _open(self, folder: Path, settings: dict[str, Any]) -> None:
+    def _read(self, folder: Path) -> None:
         # A report that came without its records, from a repository say, is made again.
         if (folder / REPORT_FILE).is_file() and (folder / RECORDS_FILE).is_file():
             self.finished = Report.load(folder)
-            check_settings(folder, self.finished.settings, settings, LATER)
+            check_settings(folder, self.finished.settings, self._settings, LATER)
             return
         if (folder / PROGRESS_FILE).is_file():
-            check_settings(folder, read_json(folder / PROGRESS_FILE), settings, LATER)
+            check_settings(folder, read_json(folder / PROGRESS_FILE), self._settings, LATER)
             parts = sorted(folder.glob(PROGRESS_PARTS))
-            found = [Record.from_dict(row) for path in parts for row in Records(path)]
-            self.done = {record.index: record for record in found}
+            records = [Record.from_dict(row) for path in parts for row in Records(path)]
+            self.done = {record.index: record for record in records}
         elif foreign := next(folder.glob(PROGRESS_PARTS), None):
             raise ValueError(
                 f"{foreign} belongs to no evaluation, for which {PROGRESS_FILE} would be there: "
                 "choose another folder"
             )
-        if self.state is not None:
-            self.state.wait_for_everyone()
-        if self._is_main:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_text(folder / PROGRESS_FILE, json.dumps(settings))
 
     def __enter__(self) -> "_RunFiles":
         if self._folder is not None:
+            if self.state is not None:
+                self.state.wait_for_everyone()  # all have read what is there
             self._folder.mkdir(parents=True, exist_ok=True)
+            if self._is_main:
+                write_text(self._folder / PROGRESS_FILE, json.dumps(self._settings))
             rank = 0 if self.state is None else self.state.process_index
             self._records = Records(self._folder / PROGRESS_PARTS.replace("*", str(rank)))
             self._records.__enter__().mend()

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
-from hf_alpha.evaluation.covariance import AlphaCovariance
+from hf_alpha.evaluation.covariance import AlphaCovariance, covariance_notes
 from hf_alpha.folders import parse_json, read_json, write_text
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.plain_text import aligned
@@ -353,7 +353,8 @@ def table(
         blocks.append(
             _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), pool=POOL)
         )
-    notes = _covariance_notes(reports) if COVARIANCE in metrics else []
+    measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
+    notes = covariance_notes(measured) if COVARIANCE in metrics else []
     notes += filter(None, map(_reasons_note, reports))
     if EDIT_DISTANCE in metrics:
         notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
@@ -401,42 +402,6 @@ def _block(
     samples = [_most(rates[c].count for rates in groups if c in rates) for c in columns]
     rows.append(["samples", "", *samples, _most(report.overall.count for report in reports)])
     return aligned(rows)
-
-
-def _covariance_notes(reports: Sequence[Report]) -> list[str]:
-    """Say on how many problems and renamings alpha-covariance was measured: a line for each way."""
-    covariances = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
-    by_limits: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
-    for model, covariance in covariances:
-        limits = (covariance.max_renamings, covariance.seed)
-        by_limits.setdefault(limits, []).append((model, covariance))
-    notes = []
-    for (limit, seed), of_models in by_limits.items():
-        names = f" of {', '.join(model for model, _ in of_models)}" if len(by_limits) > 1 else ""
-        notes.append(f"alpha-covariance{names}: {_measured_on(limit, seed, of_models)}")
-    caveats = [
-        f"{model} {covariance.caveat}" for model, covariance in covariances if covariance.caveat
-    ]
-    return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
-
-
-def _measured_on(
-    limit: int | None, seed: int, of_models: Sequence[tuple[str, AlphaCovariance]]
-) -> str:
-    """Say how many problems and renamings there were, and which models skipped some problems."""
-    counts = [count for _, of_model in of_models for count in of_model.counts.values()] or [0]
-    fewest, most = min(counts), max(counts)
-    number = f"{most}" if fewest == most else f"{fewest} to {most}"
-    renamings = f"at most {limit} renamings each (seed {seed})"
-    skips = [
-        f"; {model} skipped {len(of_model.skipped)} of {of_model.used + len(of_model.skipped)}"
-        for model, of_model in of_models
-        if of_model.skipped
-    ]
-    return (
-        f"{number} problem{'s' * (most != 1)} a column, "
-        f"{'all renamings of each' if limit is None else renamings}{''.join(skips)}"
-    )
 
 
 def _reasons_note(report: Report) -> str:
@@ -544,6 +509,6 @@ def _json(data: Any) -> str:
 
 
 __all__ = [
-    "EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Bins", "Rates", "Record", "Report",
-    "lengths_table", "names_bins", "table", "warning_lines",
+    "EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Bins", "Rates", "Record", "Report", "lengths_table",
+    "names_bins", "table", "warning_lines",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
 from .cpu import BlockLinear, prefers_products
-from .masks import own_part
+from .masks import self_attention_part
 from .positions import rotate
 from .relations import Relations, add_relations, add_relations_
 
@@ -234,7 +234,7 @@ class AlphaAttention(nn.Module):
             return key.flatten(0, 1), value.flatten(0, 1)
         if self.cross:
             cache.is_updated[self.slot] = True
-        part = cache.cross_attention_cache if self.cross else own_part(cache)
+        part = cache.cross_attention_cache if self.cross else self_attention_part(cache)
         key, value = part.update(key.flatten(1, 2), value.flatten(1, 2), self.slot)
         return self._by_stream(key), self._by_stream(value)
 

@@ -15,7 +15,7 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .checks import IGNORE, check_dimensions, check_label_rows
-from .masks import full_mask, is_by_token, own_part
+from .masks import full_mask, is_by_token, self_attention_part
 from .streams import Streams
 from .symbol_model import SymbolHead
 from .symbols import first_occurrence
@@ -96,7 +96,7 @@ class CausalHead(SymbolHead, GenerationMixin):
         mask_BT = mask[:, -ids_BT.shape[1] :] if is_by_token(mask) else None
         symbols = self.symbol_layer
         streams = symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
-        own_cache = own_part(cache)
+        own_cache = self_attention_part(cache)
         if symbols.encoding.opens_streams and own_cache is not None:
             self._check_streams(own_cache, streams.ids)
         return symbols.go_on(streams, ids_BT, full_mask(mask), own_cache, self.first_free_slot)

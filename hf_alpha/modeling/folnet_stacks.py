@@ -29,7 +29,7 @@ from .configuration_folnet import FolnetConfig
 from .folnet_layers import FolnetEmbeddings, FolnetLayer, for_streams, layer_norm
 from .folnet_outputs import FolnetOutput, completed
 from .logic_operators import SLOTS, Scope
-from .masks import additive, own_part
+from .masks import additive, self_attention_part
 from .positions import clipped_ids, distance_ids, token_positions
 from .premises import HISTORY, Columns, Source, use_premise_layers
 from .segment_relations import Segments, distances_and_names
@@ -333,7 +333,7 @@ class FolnetDecoder(FolnetStack):
         name = "decoder_input_ids" if self.config.is_encoder_decoder else "input_ids"
         check_dimensions(input_ids, 2, name)
         cache = self._cache(past_key_values, use_cache)
-        past = 0 if cache is None else own_part(cache).get_seq_length()
+        past = 0 if cache is None else self_attention_part(cache).get_seq_length()
         check_mask(attention_mask, input_ids.shape[0], past + input_ids.shape[1])
         streams, source = self._streams(input_ids, attention_mask, encoder_outputs, cache)
         unary, binary, visible, scope = self._base_atoms(
@@ -369,7 +369,7 @@ class FolnetDecoder(FolnetStack):
             check_cache(cache)
         if not cache.get_seq_length():
             slots = 1 + len(SLOTS) * len(self.layers)
-            use_premise_layers(own_part(cache), slots)
+            use_premise_layers(self_attention_part(cache), slots)
             if has_source:
                 use_premise_layers(cache.cross_attention_cache, slots)
                 cache.is_updated = dict.fromkeys(range(slots), False)
@@ -383,7 +383,7 @@ class FolnetDecoder(FolnetStack):
         cache: Cache | None,
     ) -> tuple[Streams, Source | None]:
         """Returns the streams over the tokens, and the encoder's atoms for each row of them."""
-        own = own_part(cache)
+        own = self_attention_part(cache)
         if encoder_outputs is None:
             check_ids(self.config, ids_BT)
             streams = self.symbols.open(ids_BT, None, None, self.training)
@@ -423,7 +423,7 @@ class FolnetDecoder(FolnetStack):
             positions = token_positions(mask, ids_BT)
         else:
             # The cache counts the present tokens already: `_streams` has noted them.
-            total = length if cache is None else own_part(cache).get_seq_length()
+            total = length if cache is None else self_attention_part(cache).get_seq_length()
             positions = torch.arange(total, device=ids_BT.device)[None]
         visible = seen(positions.shape[1], length, mask, prefix_mask, ids_BT.device)
         distances = distance_ids(positions[:, -length:], positions, self.config.max_distance)
@@ -463,7 +463,9 @@ class FolnetDecoder(FolnetStack):
         return [
             replace(
                 scope,
-                columns=Columns(1 + len(SLOTS) * index, streams, source, own_part(cache), across),
+                columns=Columns(
+                    1 + len(SLOTS) * index, streams, source, self_attention_part(cache), across
+                ),
             )
             for index in range(len(self.layers))
         ]

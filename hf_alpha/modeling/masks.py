@@ -46,7 +46,7 @@ def causal_mask(
         return additive(visible | visible_in_prefix(prefix_mask, position_T, keys), dtype)
     length = keys = ids_BT.shape[1]
     past = 0
-    if (cache := own_part(past_key_values)) is not None:
+    if (cache := self_attention_part(past_key_values)) is not None:
         past = cache.get_seq_length()
         keys, _ = cache.get_mask_sizes(length, 0)
         if mask is None and length == 1 and not cache.is_compileable:
@@ -107,7 +107,7 @@ def full_mask(mask: Any) -> Any:
     return mask["full_attention"] if isinstance(mask, dict) else mask
 
 
-def own_part(cache: Any) -> Any:
+def self_attention_part(cache: Any) -> Any:
     """Returns the part of a cache that is for the decoder's own tokens; None for no cache."""
     return cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
 
@@ -173,8 +173,8 @@ __all__ = [
     "first_states",
     "full_mask",
     "is_by_token",
-    "own_part",
     "padding_mask",
+    "self_attention_part",
     "shown_tokens",
     "split_prefix",
     "visible_in_prefix",

@@ -48,7 +48,7 @@ from .host_calls import (
 from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
 from .host_relations import DecoderRelations, silent
-from .masks import causal_mask, full_mask, own_part, padding_mask
+from .masks import causal_mask, full_mask, padding_mask, self_attention_part
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
@@ -309,9 +309,9 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
         In training, layers may be left out at random.
         """
-        for told in relations.values() if not self.training else ():
-            if told.unreached:
-                raise UnreachedError(self.config.host_config.model_type, told.unreached[0])
+        for relation in relations.values() if not self.training else ():
+            if relation.unreached:
+                raise UnreachedError(self.config.host_config.model_type, relation.unreached[0])
 
     @contextmanager
     def _passing(self, head: HeadCall) -> Iterator[None]:
@@ -382,7 +382,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
     def _reorder_cache(self, past_key_values: Any, beam_idx: torch.Tensor) -> Any:
         """Let rows go on from other beams of their samples, with all their streams."""
-        for layer in own_part(past_key_values).layers:
+        for layer in self_attention_part(past_key_values).layers:
             if layer.get_seq_length():
                 number = layer.keys.shape[0] // beam_idx.shape[0]
                 streams = torch.arange(number, device=beam_idx.device)

@@ -38,7 +38,7 @@ def pieces_of(
     text: str,
     spans: Sequence[Span],
     symbols: Mapping[str, str],
-    own_tokens: Sequence[tuple[int, int, bool]] = (),
+    given_tokens: Sequence[tuple[int, int, bool]] = (),
     begins_parts: tuple[str, bool] | None = None,
 ) -> list[Piece]:
     """Cut a text into pieces.
@@ -48,19 +48,19 @@ def pieces_of(
         text: the text.
         spans: its names.
         symbols: name -> token of its symbol.
-        own_tokens: start and stop of tokens that the text has itself, and whether they are
+        given_tokens: start and stop of tokens that the text has itself, and whether they are
             special: then they are no words, and nothing joins what stands beside them to them.
         begins_parts: what is written where a part begins behind one of them, and whether it is
             before a space too.
     """
     if spacing == "words":
-        return _words(text, spans, symbols, own_tokens)
+        return _words(text, spans, symbols, given_tokens)
     pieces: list[Piece] = []
     at, plain, implies = 0, str(text), spacing == "before"
     begin, begun = "", list[int]()
     if begins_parts is not None:
         begin, before_space = begins_parts
-        edges = {stop for _, stop, _ in own_tokens} - {start for start, *_ in own_tokens}
+        edges = {stop for _, stop, _ in given_tokens} - {start for start, *_ in given_tokens}
         begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
     for start, stop, _ in spans:
         end, joined = start, False
@@ -98,22 +98,22 @@ def _words(
     text: str,
     spans: Sequence[Span],
     symbols: Mapping[str, str],
-    own_tokens: Sequence[tuple[int, int, bool]],
+    given_tokens: Sequence[tuple[int, int, bool]],
 ) -> list[Piece]:
     """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
     plain, at = str(text), 0
     pieces: list[Piece] = []
     wholes = [(start, stop, symbols[plain[start:stop]]) for start, stop, _ in spans]
-    if own_tokens:
+    if given_tokens:
         wholes = sorted(
-            [*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in own_tokens)]
+            [*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in given_tokens)]
         )
     for start, stop, written in wholes:
         pieces += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:start])]
         pieces.append((written, start, stop, False))
         at = stop
     pieces += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:])]
-    return _joined(pieces, {start for start, _, special in own_tokens if special})
+    return _joined(pieces, {start for start, _, special in given_tokens if special})
 
 
 def _joined(unjoined: Sequence[Piece], specials: set[int]) -> list[Piece]:

@@ -6,16 +6,16 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow.compute as pc
 from datasets import Dataset, IterableDataset, concatenate_datasets
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
-from hf_alpha.data.pairs import OwnPairs, evaluation_rows
+from hf_alpha.data.pairs import UserPairs, evaluation_rows
 from hf_alpha.data.rows import load
 from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
-from hf_alpha.loading import auto_class, load_checkpoint, load_parts
+from hf_alpha.loading import load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.settings import section
@@ -43,9 +43,6 @@ class AnswerObjective(Objective):
     def check_training(self, training: Mapping[str, Any]) -> None:
         if training.get("label_smoothing_factor"):
             raise ValueError(LABEL_SMOOTHING)
-
-    def auto_of(self, config: PreTrainedConfig) -> Any:
-        return auto_class(config)
 
     def load(
         self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
@@ -76,22 +73,22 @@ class AnswerProblems(AnswerObjective):
     def datasets(
         self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
     ) -> dict[str, Any]:
-        raise_limit(model)
         train, validation = prepare_data(recipe, tokenizer)
         return {"train_dataset": train, "eval_dataset": validation}
 
     def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
         super().fit(recipe, model, tokenizer, say)
-        recipe.solved.prepare(tokenizer)
+        raise_limit(model)
+        recipe.configured_task.prepare(tokenizer)
 
 
 class AnswerPairs(AnswerObjective):
     """The objective of models that answer the user's own texts."""
 
-    def examples(self, recipe: Any, say: Say) -> OwnPairs:
-        task = recipe.solved
+    def examples(self, recipe: Any, say: Say) -> UserPairs:
+        task = recipe.configured_task
         with section("data"):
-            pairs = OwnPairs(
+            pairs = UserPairs(
                 recipe.data,
                 task.finder,
                 recipe.seed,
@@ -123,7 +120,7 @@ class AnswerPairs(AnswerObjective):
     def datasets(
         self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
     ) -> dict[str, Any]:
-        data, task, rows = recipe.data, recipe.solved, examples.train
+        data, task, rows = recipe.data, recipe.configured_task, examples.train
         with section("data"):
             examples.look(tokenizer)
             if isinstance(rows, IterableDataset):
@@ -189,7 +186,7 @@ def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -
     That returns at once where the same data has been made, and refuses where other data has.
     """
     if generation:
-        generate(recipe.solved, path, num_workers=recipe.data.num_workers, **generation)
+        generate(recipe.configured_task, path, num_workers=recipe.data.num_workers, **generation)
     return load(path, split)
 
 
@@ -219,7 +216,7 @@ def _longest_answer(dataset: Any) -> int:
     return pc.max(lengths).as_py() or 0
 
 
-def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
+def _try_check(task: Any, pairs: UserPairs, say: Say) -> None:
     """Ask the user's own check, if there is one, about targets: before hours of training."""
     if not task.has_check:
         return
@@ -234,7 +231,7 @@ def _try_check(task: Any, pairs: OwnPairs, say: Say) -> None:
             say(f"check: {place}: {verdict}")
 
 
-def _try_measures(task: Any, pairs: OwnPairs) -> None:
+def _try_measures(task: Any, pairs: UserPairs) -> None:
     """Ask the user's own measures, if there are some, about targets: before hours of training."""
     if not task.measure_paths:
         return
@@ -242,7 +239,7 @@ def _try_measures(task: Any, pairs: OwnPairs) -> None:
     task.measured(targets, targets)
 
 
-def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: OwnPairs, say: Say) -> None:
+def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: UserPairs, say: Say) -> None:
     """Have a checkpoint find names by the recipe's rules, with symbols for all of a row.
 
     Raises:

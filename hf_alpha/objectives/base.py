@@ -129,9 +129,6 @@ class RowsObjective(Objective):
 
     # -- what a run calls -------------------------------------------------------------------------
 
-    def auto_of(self, config: PreTrainedConfig) -> Any:
-        return self.auto
-
     def check_training(self, training: Mapping[str, Any]) -> None:
         if training.get("label_smoothing_factor"):
             raise ValueError(

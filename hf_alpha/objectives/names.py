@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row
-from hf_alpha.own_code import import_functions
 
 from .rows import check_cell
 

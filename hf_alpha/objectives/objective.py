@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.settings import meaning
@@ -53,6 +53,11 @@ class Objective(ABC):
     name: ClassVar[str]
     answers: ClassVar[bool] = False
 
+    @property
+    def auto(self) -> Any:
+        """The Auto class of the models; None where a model's configuration says it."""
+        return None
+
     @abstractmethod
     def check_training(self, training: Mapping[str, Any]) -> None:
         """Refuse settings of the Trainer that would do something else than they say.
@@ -76,10 +81,6 @@ class Objective(ABC):
     @abstractmethod
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> Any:
         """Make the tokenizer of a new model; `start` is a checkpoint at which its run goes on."""
-
-    @abstractmethod
-    def auto_of(self, config: PreTrainedConfig) -> Any:
-        """Return the Auto class that makes a new model."""
 
     @abstractmethod
     def load(

@@ -137,8 +137,8 @@ class Spans(RowsObjective):
             text if len(spans) <= limit else cut_out(text, 0, spans[limit - 1][1])
             for text, spans in zip(questions, encoding["offset_mapping"], strict=True)
         ]
-        again = encoded(batch.tokenizer, short, place=batch.name, **options)
-        return short, max(map(len, again["input_ids"]))
+        recoded = encoded(batch.tokenizer, short, place=batch.name, **options)
+        return short, max(map(len, recoded["input_ids"]))
 
     def padding(self, tokenizer: Any) -> Any:
         """Return a collator to one length: the scores of all batches can then be put together."""

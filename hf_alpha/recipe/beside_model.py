@@ -7,13 +7,13 @@ from typing import Any
 from transformers.utils.hub import cached_file
 
 from hf_alpha.folders import OutsideError, inside
+from hf_alpha.imported_code import import_object
 from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.own_code import own_object
 from hf_alpha.settings import RecipeError
 from hf_alpha.tasks import DrawnTask, get_task
 from hf_alpha.tasks.registry import built_in_tasks, task_names
-from hf_alpha.trust import UntrustedCodeError, is_own, is_trusted, refused_code
+from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, was_trained_here
 
 from .schema import Data, Recipe
 from .yaml import RECIPE_FILE, read_recipe
@@ -63,8 +63,9 @@ def recipe_beside(model: str) -> Recipe | None:
         file = Path(place) if place is not None else file
     if not file.is_file():
         return None
+    by_others = not was_trained_here(file.parent)
     recipe = read_recipe(file, within=file.parent)
-    return recipe if is_own(file.parent) else _confined(recipe, file.parent.absolute())
+    return _confined(recipe, file.parent.absolute()) if by_others else recipe
 
 
 def _confined(recipe: Recipe, folder: Path) -> Recipe:
@@ -76,7 +77,7 @@ def _confined(recipe: Recipe, folder: Path) -> Recipe:
     """
     keys = ("path", "more", "train", "validation", "test")
     places = {key: _within(folder, getattr(recipe.data, key)) for key in keys}
-    if recipe.has_own_data and places["train"] is None:
+    if recipe.has_user_data and places["train"] is None:
         places["train"] = SOMEWHERE
     return recipe.model_copy(
         update={"checkpoint": None, "data": recipe.data.model_copy(update=places)}
@@ -117,7 +118,7 @@ def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
         raise UntrustedCodeError(file, untrusted)
     if is_trusted(model):
         for key, name in names.items():
-            own_object(name, key, "package.module:name", here=False)
+            import_object(name, key, "package.module:name", here=False)
 
 
 def recipe_for(model: str, task: str | None = None) -> Recipe:
@@ -138,13 +139,13 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
     recipe = recipe_of(model) or _recipe_by_tokenizer(model, task)
     if task in (None, recipe.task):
         return recipe
-    solved, grammar = get_task(str(task)), recipe.solved.grammar
-    if grammar != solved.grammar:
+    named_task, grammar = get_task(str(task)), recipe.configured_task.grammar
+    if grammar != named_task.grammar:
         raise RecipeError(
             f"{model} is for the task {recipe.task!r}, not for {task!r}: leave out --task, or name "
             "another model"
         )
-    if isinstance(solved, DrawnTask):
+    if isinstance(named_task, DrawnTask):
         return Recipe.model_construct(task=str(task), data=Data())
     return recipe.model_copy(update={"task": str(task)})
 
@@ -153,9 +154,11 @@ def _recipe_by_tokenizer(model: str, task: str | None) -> Recipe:
     """Return a recipe for a model without one; it does not say where training data is."""
     _, tokenizer = load_parts(model)
     if isinstance(tokenizer, TextTokenizer):
-        own_task = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
+        pairs_task = next(n for n in built_in_tasks() if not isinstance(get_task(n), DrawnTask))
         data = Data.model_construct(train=SOMEWHERE)
-        return Recipe.model_construct(task=own_task, data=data, symbols=rules_of(tokenizer, model))
+        return Recipe.model_construct(
+            task=pairs_task, data=data, symbols=rules_of(tokenizer, model)
+        )
     if tokenizer.grammar is not None:
         tasks = ((name, get_task(name)) for name in built_in_tasks())
         fitting = (

@@ -38,7 +38,7 @@ FROM_RECIPE = ("task", "out_dir", "num_workers", "progress", "tokenizer", "split
 """Arguments of what makes data that other keys say."""
 
 Kind = Literal["generated", "drawn", "pairs", "rows"]
-OWN: tuple[Kind, ...] = ("pairs", "rows")
+USER_KINDS: tuple[Kind, ...] = ("pairs", "rows")
 """Kinds whose data is the user's own."""
 USES: dict[str, tuple[str, str]] = {
     "problems of a task: how many names your own pairs have, a 'count' in 'symbols' says": (
@@ -233,9 +233,9 @@ class Recipe(Keys, use_attribute_docstrings=True):
         return kind_of(self.objective, vars(self.data))
 
     @property
-    def has_own_data(self) -> bool:
+    def has_user_data(self) -> bool:
         """Whether the data is the user's own, not problems of a task."""
-        return self.kind in OWN
+        return self.kind in USER_KINDS
 
     @property
     def aim(self) -> Objective:
@@ -245,19 +245,20 @@ class Recipe(Keys, use_attribute_docstrings=True):
         return AnswerPairs() if self.kind == "pairs" else AnswerProblems()
 
     @property
-    def solved(self) -> Task:
+    def configured_task(self) -> Task:
         """The task, with what the recipe says of it.
 
         Raises:
             RecipeError: there is no such task, or it has no such settings.
         """
+        reads_pairs = self.kind == "pairs"
         keys = ("symbols", "check", "measures", "ignore_whitespace")
         settings = {key: getattr(self, key) for key in keys if getattr(self, key)}
         try:
             task: Task = get_task(self.task).configured(**settings)
         except ValueError as error:
             raise RecipeError(f"{error}") from error
-        if self.kind == "pairs" and not hasattr(task, "finder"):
+        if reads_pairs and not hasattr(task, "finder"):
             raise RecipeError(
                 f"task {self.task!r} draws its problems and reads no pairs of yours: leave out "
                 "'data.train', or write task: text"
@@ -305,13 +306,13 @@ class Recipe(Keys, use_attribute_docstrings=True):
     @classmethod
     def _check_data(cls, data: Data, info: ValidationInfo) -> Data:
         """Check that there is some, and that data for validation is named as that for training."""
-        is_own = kind_of(info.data.get("objective"), vars(data)) in OWN
-        needed, held = "train" if is_own else "path", data.validation
+        from_user = kind_of(info.data.get("objective"), vars(data)) in USER_KINDS
+        needed, held = "train" if from_user else "path", data.validation
         if not (data.draw or getattr(data, needed)):
             raise Data.missing(needed)
         if held and isinstance(held, dict):
-            (Place if is_own else Folder).read(held, "validation")
-        elif held not in (None, {}) and not is_own:
+            (Place if from_user else Folder).read(held, "validation")
+        elif held not in (None, {}) and not from_user:
             raise ValueError(f"validation: write a mapping with 'path', not {held!r}")
         elif isinstance(held, float | int) and not 0 < held < 1:
             raise ValueError(f"validation: give a share between 0 and 1, or a file, not {held}")

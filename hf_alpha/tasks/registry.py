@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
-from hf_alpha.own_code import own_object
+from hf_alpha.imported_code import import_object
 
 from .base import DrawnTask, Task
 
@@ -115,7 +115,7 @@ def _offered_tasks() -> dict[str, str]:
 
 def _imported_task(path: str, called: str | None = None) -> type[Task]:
     """Import the class of a task, which its entry point, if any, gives the name `called`."""
-    task: type[Task] = own_object(path, "task", CLASS_PATH)
+    task: type[Task] = import_object(path, "task", CLASS_PATH)
     _check(task)
     if called not in (None, task.name):
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.loading import load_checkpoint, load_parts
+from hf_alpha.loading import auto_class, load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Examples
 from hf_alpha.recipe import DEFAULT_MODEL_TYPE, Recipe, RecipeError, rules_of
@@ -62,7 +62,7 @@ def _new_model(
         if "symbol_seed" in fields and getattr(tokenizer, "symbol_classes", None):
             settings = {"symbol_seed": recipe.seed, **settings}
         config = config_for(tokenizer, settings)
-        model = recipe.aim.auto_of(config).from_config(config)
+        model = (recipe.aim.auto or auto_class(config)).from_config(config)
     if isinstance(tokenizer, TextTokenizer) and getattr(config, "learns_names", True):
         tokenizer.name_symbols(examples.texts)
     return model, tokenizer
@@ -73,7 +73,7 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
-    if not recipe.has_own_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
+    if not recipe.has_user_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
         return recipe
     answers = recipe.aim.answers
     _, tokenizer = load_parts(recipe.checkpoint, answers=answers)

@@ -10,8 +10,8 @@ from transformers import Seq2SeqTrainingArguments, set_seed
 from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.pairs import OwnPairs
-from hf_alpha.folders import alone
+from hf_alpha.data.pairs import UserPairs
+from hf_alpha.folders import lock_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, named_code, write_recipe
@@ -75,7 +75,7 @@ def train(
     """
     arguments = prepare_arguments(recipe)
     out = Path(arguments.output_dir)  # which the first process claims for all of a run
-    with alone(out) if arguments.process_index == 0 else nullcontext():
+    with lock_folder(out) if arguments.process_index == 0 else nullcontext():
         return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
 
 
@@ -89,7 +89,7 @@ def _train(
     examples: Any,
 ) -> RunTrainer:
     """Train in a folder that is this run's."""
-    own_code = named_code(recipe).values()  # before a checkpoint adds to it
+    code_names = named_code(recipe).values()  # before a checkpoint adds to it
     tell = say if arguments.process_index == 0 else lambda _: None
     recipe = complete_rules(recipe, tell)
     out, start = Path(arguments.output_dir), starting_point(arguments, resume)
@@ -114,8 +114,8 @@ def _train(
     if trainer.is_world_process_zero() and not (finished and (out / RECIPE_FILE).is_file()):
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if trainer.is_world_process_zero():
-        remember_recipe(out / RECIPE_FILE, own_code)
-        if isinstance(examples, OwnPairs) and examples.first_look is not None:
+        remember_recipe(out / RECIPE_FILE, code_names)
+        if isinstance(examples, UserPairs) and examples.first_look is not None:
             examples.first_look.save(out)
     if start is not None and finished:
         trainer.state = state_of(start)
@@ -142,8 +142,8 @@ def _prepare(
     return {
         "model": model,
         "processing_class": tokenizer,
-        "data_collator": objective.collator(tokenizer, model, recipe.seed),
         **objective.datasets(recipe, examples, model, tokenizer, say),
+        "data_collator": objective.collator(tokenizer, model, recipe.seed),
     }
 
 
@@ -160,7 +160,7 @@ def _run(
         check_vocabulary(trainer.processing_class, saved_tokenizer, start)
         say(f"{out}: resuming from {start}, step {state_of(start).global_step}")
     try:
-        with stop.listening(alone=trainer.args.world_size == 1):
+        with stop.listening(single_process=trainer.args.world_size == 1):
             trainer.train(resume_from_checkpoint=None if start is None else str(start))
     except KeyError as error:
         if "metric_for_best_model" not in str(error):

@@ -98,10 +98,10 @@ class RunTrainer(Trainer):
         self._first_counted = 0  # the first step whose loss the mean over the run has
         # Without an accelerator, PyTorch would warn in every run.
         self.args.dataloader_pin_memory &= torch.accelerator.is_available()
-        self.add_callback(_KeepInStep(self))
         for kind in (ProgressCallback, PrinterCallback):  # a notebook has another one, which stays
             if self.pop_callback(kind) is not None:
                 self.add_callback(TrainingProgress())
+        self.add_callback(_KeepInStep(self))
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Train on a batch as the base class does, and keep the loss for the end of the step."""
@@ -337,9 +337,9 @@ class StopOnInterrupt(TrainerCallback):
         self.interrupted = False
 
     @contextmanager
-    def listening(self, alone: bool) -> Iterator[None]:
+    def listening(self, single_process: bool) -> Iterator[None]:
         """Catch the signal, if this process trains alone and this thread may."""
-        if not alone or threading.current_thread() is not threading.main_thread():
+        if not single_process or threading.current_thread() is not threading.main_thread():
             yield
             return
         before = signal.signal(signal.SIGINT, self._note)
@@ -367,6 +367,6 @@ class StopOnInterrupt(TrainerCallback):
 
 
 __all__ = [
-    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError",
-    "ObjectiveTrainer", "RunTrainer", "StopOnInterrupt", "bucket_keys",
+    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError", "ObjectiveTrainer",
+    "RunTrainer", "StopOnInterrupt", "bucket_keys",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import alone, read_json, replacing, write_text
+from hf_alpha.folders import lock_folder, read_json, replacing, write_text
 from hf_alpha.settings import model_of
 from hf_alpha.transduction.automaton import Cascade
 from hf_alpha.transduction.gamma import GammaSpace, Match, Segment, leftmost_longest
@@ -157,7 +157,7 @@ class Transducer:
         sha256 = hashlib.sha256(content).hexdigest()
         record = {**self.settings(), "labels": self.labels, "sha256": sha256}
         settings = f"{json.dumps(record, indent=1, ensure_ascii=False)}\n"
-        with alone(folder):
+        with lock_folder(folder):
             with replacing(folder / LEXICON_FILE) as file:
                 file.write_bytes(content)
             write_text(folder / SETTINGS_FILE, settings)

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 import pytest
 import typer
 
-from hf_alpha.cli.options import grouped, integers, names_of, row_names
+from hf_alpha.cli.evaluate import row_names
+from hf_alpha.cli.options import grouped, integers, names_of
 
 WIDTH = typer.Option(help="How wide.")
 

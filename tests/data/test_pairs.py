@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_alpha.data.keys import pair_key
 from hf_alpha.data.pairs import (
-    OwnPairs,
+    UserPairs,
     drop_bad,
     evaluation_rows,
     hold_out,
@@ -45,7 +45,7 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
     train = write(tmp_path / "train.jsonl", [*swapping_pairs(400)])
     lines: list[str] = []
     settings = data(train, validation=0.25)
-    pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lines.append)
+    pairs = UserPairs(settings, NameFinder(SYMBOLS), say=lines.append)
     task = TextTask(SYMBOLS)
     sides = [
         {task.canonical(p) for p in side["problem"]} for side in (pairs.train, pairs.validation)
@@ -59,7 +59,7 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
     again = write(tmp_path / "again.jsonl", [{"source": "swap a b : F a b", "target": "F b a"}] * 3)
     both = write(tmp_path / "both.jsonl", [{"source": "swap x y : G x y", "target": "G y x"}])
     lines.clear()
-    OwnPairs(data(both, validation=str(again)), NameFinder(SYMBOLS), say=lines.append).look(
+    UserPairs(data(both, validation=str(again)), NameFinder(SYMBOLS), say=lines.append).look(
         tokenizer
     )
     assert lines[1] == "validation: 3 of its pairs are renamings of training pairs"
@@ -68,12 +68,12 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
 def test_pairs_that_cannot_be_learned(tmp_path):
     rows = [*swapping_pairs(30), {"source": "swap x y : F x y", "target": "F y z"}]
     train = write(tmp_path / "train.jsonl", rows)
-    pairs = OwnPairs(data(train), NameFinder(SYMBOLS), say=lambda _: None)
+    pairs = UserPairs(data(train), NameFinder(SYMBOLS), say=lambda _: None)
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
     with pytest.raises(ValueError, match=r"1 of 31 pairs .* row 30 .*'z'.*data.drop_bad=true"):
         pairs.look(tokenizer)
     lines: list[str] = []
-    kept = OwnPairs(data(train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
+    kept = UserPairs(data(train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
     assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
 
 
@@ -105,7 +105,7 @@ def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_
     new = " ".join(f"v{i}" for i in range(12))
     rows = [{"source": "swap x y : F x y", "target": f"F y x {new}"}] * 3
     train, lines = write(tmp_path / "train.jsonl", rows), []
-    pairs = OwnPairs(data(train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
+    pairs = UserPairs(data(train), NameFinder(SYMBOLS), say=lines.append, new_names=True)
     rules = {name: {**rule, "count": None} for name, rule in SYMBOLS.items()}
     pairs.finder = NameFinder(rules)
     tokenizer = TextTokenizer.from_texts(pairs.texts, rules)
@@ -125,12 +125,12 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
     host = PreTrainedTokenizerFast(tokenizer_object=lower, unk_token="[UNK]")
     tokenizer = TextTokenizer.from_tokenizer(host, rules)
     lines: list[str] = []
-    OwnPairs(data(train), NameFinder(rules), say=lines.append).look(tokenizer)
+    UserPairs(data(train), NameFinder(rules), say=lines.append).look(tokenizer)
     assert lines[1].startswith(
         "6 of the first 12 targets do not come back from the tokenizer: 'F y'"
     )
     capital = write(tmp_path / "capital.jsonl", rows[:2])
-    pairs = OwnPairs(data(capital), NameFinder(rules), say=lines.append)
+    pairs = UserPairs(data(capital), NameFinder(rules), say=lines.append)
     with pytest.raises(ValueError, match="2 of the first 2 targets do not come back"):
         pairs.look(tokenizer)
 
@@ -138,7 +138,7 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
 def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     train = write(tmp_path / "train.jsonl", STORIES)
     finder = NameFinder(PEOPLE)
-    pairs = OwnPairs(data(train), finder, say=lambda _: None)
+    pairs = UserPairs(data(train), finder, say=lambda _: None)
     texts = list(pairs.texts)
     assert texts == list(pairs.texts)  # it is read more than once
     assert all(isinstance(text, MarkedText) for text in texts)
@@ -157,10 +157,10 @@ def test_names_of_a_column_are_names_in_targets_too(tmp_path):
 def test_streams_are_read_as_they_come(tmp_path):
     train = write(tmp_path / "train.jsonl", [*swapping_pairs(50)])
     settings = data(train, validation=0.3, streaming=True)
-    pairs = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
+    pairs = UserPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
     streamed = [row["problem"] for row in pairs.train], [row["problem"] for row in pairs.validation]
     settings = data(train, validation=0.3)
-    stored = OwnPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
+    stored = UserPairs(settings, NameFinder(SYMBOLS), say=lambda _: None)
     assert streamed == (list(stored.train["problem"]), list(stored.validation["problem"]))
 
 

@@ -11,9 +11,9 @@ from row_files import write
 from hf_alpha.data.generate import generate
 from hf_alpha.data.rows import described, load, load_splits, problems, training_problems
 from hf_alpha.folders import OutsideError
+from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.objectives.rows import read_rows
-from hf_alpha.own_code import import_functions
 from hf_alpha.recipe import Data
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl import LTLTask

@@ -50,9 +50,11 @@ def swapping_pairs(
     ]
     for _ in range(num_rows):
         v, f, size = rng.choice(shapes)
-        own_variables, own_functions = rng.sample(variables, v), rng.sample(functions, f)
-        term = _term(rng, _spread(rng, own_variables, size), _spread(rng, own_functions, size - 1))
-        pool = own_functions if f > 1 and rng.random() < 0.5 else own_variables
+        chosen_variables, chosen_functions = rng.sample(variables, v), rng.sample(functions, f)
+        term = _term(
+            rng, _spread(rng, chosen_variables, size), _spread(rng, chosen_functions, size - 1)
+        )
+        pool = chosen_functions if f > 1 and rng.random() < 0.5 else chosen_variables
         one, two = rng.sample(pool, 2)
         swapped = {one: two, two: one}
         yield {

@@ -10,9 +10,9 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
 
+from hf_alpha.imported_code import import_functions, import_object, module_source
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
 from hf_alpha.modeling.text_pieces import WORD
-from hf_alpha.own_code import import_functions, own_object, own_source
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
 from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.problem import Problem
@@ -99,7 +99,7 @@ class TextTask(Task):
         """
         numbers: dict[str, float] = {}
         for name, path in self.measure_paths.items():
-            function: Any = own_object(path, "measure", "package.module:function")
+            function: Any = import_object(path, "measure", "package.module:function")
             function = getattr(function, "compute", function)
             result = function(predictions=predictions, references=references)
             values = result if isinstance(result, Mapping) else {name: result}
@@ -117,7 +117,7 @@ class TextTask(Task):
     @property
     def settings(self) -> dict[str, Any]:
         """Settings that verdicts depend on: symbols, the check and its code, whitespace."""
-        code = own_source(self.check_path) if self.check_path is not None else ""
+        code = module_source(self.check_path) if self.check_path is not None else ""
         return {
             "symbols": self.finder.to_dict(),
             "check": self.check_path,

@@ -14,7 +14,7 @@ from typing import Any
 from hf_alpha.modeling.names_in_text import NameFinder
 
 
-def own_object(path: str, what: str, form: str, here: bool = True) -> Any:
+def import_object(path: str, what: str, form: str, here: bool = True) -> Any:
     """Import a class or function by `package.module:name`.
 
     Worker processes get Python's path with the current folder, if it is searched.
@@ -52,7 +52,7 @@ def own_object(path: str, what: str, form: str, here: bool = True) -> Any:
     return value
 
 
-def own_source(path: str) -> str:
+def module_source(path: str) -> str:
     """Return the code of the module of `package.module:name`; "" where it cannot be found."""
     module = path.partition(":")[0]
     _search_here(module)
@@ -68,7 +68,7 @@ def import_functions(finder: NameFinder, here: bool = True) -> None:
 
     Args:
         finder: with rules that the user wrote, or allowed.
-        here: see `own_object`.
+        here: see `import_object`.
 
     Raises:
         ValueError: there is no such function.
@@ -77,7 +77,7 @@ def import_functions(finder: NameFinder, here: bool = True) -> None:
     for name, rule in finder.rules.items():
         if rule.function is not None and name not in finder.functions:
             role = f"symbols: {name!r}: the function"
-            function = own_object(rule.function, role, "package.module:function", here)
+            function = import_object(rule.function, role, "package.module:function", here)
             if not callable(function):
                 raise ValueError(
                     f"{role} {rule.function!r} is {function!r}, which cannot be called"
@@ -91,4 +91,4 @@ def _search_here(module: str) -> None:
         sys.path.append(os.getcwd())
 
 
-__all__ = ["import_functions", "own_object", "own_source"]
+__all__ = ["import_functions", "import_object", "module_source"]
