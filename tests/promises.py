@@ -142,7 +142,7 @@ SEARCHES = ({}, {"num_beams": 3, "num_return_sequences": 3})
 class Renaming(Family):
     """1. A renamed input gives the same logits in renamed columns, and the renamed answers."""
 
-    renamings, generated_renamings, most_renamings = 10, 3, 2_000
+    renamings, generated_renamings, most_renamings = 6, 2, 2_000
 
     def check_renaming(
         self, seed: int, sizes: Sizes, variant: dict[str, Any], generate: bool
@@ -195,7 +195,7 @@ class Renaming(Family):
 class Extension(Family):
     """2. New symbols change no logit of an old one."""
 
-    extensions = 5
+    extensions = 3
     extension_atol = 1e-5
 
     def test_extension_changes_no_old_logit(self):
@@ -261,7 +261,7 @@ class NoExtension(Family):
 class Batching(Family):
     """3. A sample gives what it gives alone, whatever its neighbours and its padding."""
 
-    batches = 8
+    batches = 5
     padded: st.SearchStrategy[str] = sides
 
     def test_a_sample_does_not_depend_on_its_batch(self):
@@ -281,10 +281,10 @@ class Batching(Family):
         kinds = {"variant": self.variants, "side": self.padded}
         holds(self.batches, check, seed=seeds, sizes=batch_sizes, **kinds)
 
-    @pytest.mark.parametrize("sizes", list(itertools.product([1, 2], [0, 1])))
-    def test_shortest_inputs(self, sizes):
+    def test_shortest_inputs(self):
         model = self.make_model()
-        assert self.score(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
+        for sizes in itertools.product([1, 2], [0, 1]):
+            assert self.score(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
 
 
 class DecoderPrompts(Family):
@@ -312,14 +312,14 @@ class Caching(Family):
     attentions: Sequence[str] = ("sdpa", "eager")
     search: ClassVar[dict[str, Any]] = {}
     """Further arguments of `generate`."""
-    cached = 4
+    cached = 2
 
     def test_caches_change_nothing(self):
         def check(seed: int, sizes: Sizes, variant: dict[str, Any], attention: str) -> None:
             model = self.make_model(seed % 7, **variant)
             model.set_attn_implementation(attention)
             batch = self.prompt(self.make_batch(seed, model.config, sizes))
-            greedy = {"max_new_tokens": 6, "output_logits": True, "return_dict_in_generate": True}
+            greedy = {"max_new_tokens": 5, "output_logits": True, "return_dict_in_generate": True}
             greedy |= {"disable_compile": True, **self.search}
             beams = {**greedy, "num_beams": 3, "num_return_sequences": 3}
             one = model.generate(**batch, **greedy, use_cache=False)

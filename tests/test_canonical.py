@@ -73,7 +73,7 @@ def test_a_renamed_text_is_the_same_to_the_model_and_its_answer_is_renamed(make)
         for way in ("first_occurrence", "random")
     }
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=12)
     @given(
         templates,
         templates,

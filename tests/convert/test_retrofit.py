@@ -9,7 +9,7 @@ import own_process
 import pytest
 import torch
 from hosts import BART_SIZES, make_host
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 from small_tokenizers import byte_level, unigram, word_level
@@ -382,7 +382,6 @@ def test_language_tokens_stay_where_they_are(template):
     assert model(**made(["x and y"], return_tensors="pt"), labels=torch.tensor([labels])).loss > 0
 
 
-@settings(deadline=None)
 @given(text=st.text(max_size=12) | st.sampled_from(["a </s> b", "<extra_id_3>é", "<pad> "]))
 def test_byt5s_tokenizer_becomes_a_fast_one(text):
     slow = ByT5Tokenizer()
