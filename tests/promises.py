@@ -490,6 +490,19 @@ class Training(Family):
         ):
             torch.testing.assert_close(two.grad, one.grad, msg=name)
 
+    def test_gradient_checkpointing_changes_no_answer(self):
+        """Of a model in training; layers that are computed again keep no cache."""
+        if not self.writes:
+            return
+        model = self.make_model(**self.trained[0]).train()
+        batch = self.prompt(self.make_batch(2, model.config, [(6, 3), (4, 2)]))
+        search = {"max_new_tokens": 4, "return_dict_in_generate": True, "num_beams": 2}
+        expected = model.generate(**batch, **search)
+        model.activation_checkpointing_enable()
+        found = model.generate(**batch, **search)
+        assert found.sequences.equal(expected.sequences)
+        assert expected.past_key_values is not None and found.past_key_values is None
+
     def test_batches_without_labels_have_no_loss_and_no_nan(self):
         model = self.make_model().train()
         batch = self.labelled(2, model.config, [(6, 3), (4, 2)])

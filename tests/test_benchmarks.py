@@ -672,6 +672,7 @@ def test_glue_has_a_row_for_each_model_and_minute(capsys, tmp_path):
     assert "| most frequent |" in table and "cola, matthews" in table
 
 
+@pytest.mark.slow
 def test_pairs_for_real_models_differ_in_names_alone():
     """The four kinds of names are one text to canonical spelling; wider functions are inlined."""
     real_models = load("real_models")
@@ -740,6 +741,7 @@ def test_beyond_asks_problems_that_are_not_in_training(tmp_path, monkeypatch, ca
     assert "| anf-relational | operations | 2: 100.0 | 2 |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_inlining_is_tested_on_what_no_training_had(tmp_path):
     """Also where a first training had fewer names, as that of inline-t5."""
     import beyond
