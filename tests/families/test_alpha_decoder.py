@@ -86,23 +86,19 @@ class DecoderFamily(Family):
 
 class TestRelational(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "relational"}
-    elsewhere = 0  # TestNewSymbols shows it
 
 
 class TestStreams(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "streams"}
-    elsewhere = 0
 
 
 class TestDualPart(DecoderFamily, Extension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "dual_part"}
     answers_are_names_of_the_input = False
-    elsewhere = 0
 
 
 class TestLearned(DecoderFamily, NoExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "learned"}
-    elsewhere = 0
 
 
 NEW = {"symbol_encoding": "relational", "new_symbols": True}
@@ -118,7 +114,6 @@ class TestPrefix(DecoderFamily, Batching, Caching, RoundTrip, Training):
     """Prompts are read in both directions; labels begin where the prompt ends."""
 
     settings: ClassVar = {**NEW, "prefix_lm": True}
-    elsewhere = 0
 
     def labelled(self, seed, config, sizes):
         batch = super().labelled(seed, config, sizes)

@@ -20,7 +20,6 @@ class TestRelational(
 ):
     encoding = "relational"
     renamings, most_renamings = 10, 10_000
-    elsewhere = 0  # test_alpha_streams.py shows it
     conversion_atol = 1e-5
 
     def converted(self, seed, data):

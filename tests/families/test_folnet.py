@@ -155,7 +155,6 @@ class TestSaved(FolnetFamily, RoundTrip):
         *({"auto_class": f"AutoModelFor{head}"} for head in HEADS),
         {"auto_class": "AutoModel", "symbol_encoding": "streams"},
     )
-    elsewhere = 2
 
     def make_model(self, seed=0, auto_class="AutoModelForSeq2SeqLM", **settings):
         self.auto_class = auto_class
