@@ -84,6 +84,7 @@ def test_blocks_are_trained_around_a_frozen_backbone(host, tmp_path):
         assert weight.equal(before[name]) == name.startswith("backbone."), name
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("encoding", ["streams", "dual_part", "relational"])
 def test_gradients_accumulate(encoding, tmp_path):
     whole = make_retrofit("t5", **SETTINGS[encoding])
