@@ -11,6 +11,7 @@ The promises use what any Transformers model has: its configuration, `forward`, 
 """
 
 import copy
+import inspect
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -462,9 +463,12 @@ class Training(Family):
     """How a step's samples are cut into micro-batches, or recomputed, makes no difference."""
 
     def test_micro_batches_add_up(self):
-        """1 x 4 and 4 x 1 over two optimiser steps, told the number of items."""
+        """1 x 4 and 4 x 1 over two optimiser steps, told the number of items, as `Trainer` does."""
         for variant in self.trained:
             start = self.make_model(**variant).train()
+            taken = inspect.signature(start.forward).parameters.values()
+            assert any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
+            assert getattr(start, "accepts_loss_kwargs", True)
             sizes = [(5, 2), (7, 3)] * 2
             batches = [self.labelled(seed, start.config, sizes) for seed in (1, 2)]
             whole, *others = [train(copy.deepcopy(start), batches, size) for size in (4, 1)]
