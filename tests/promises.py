@@ -11,6 +11,7 @@ The promises use what any Transformers model has: its configuration, `forward`, 
 """
 
 import copy
+import inspect
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -142,7 +143,7 @@ SEARCHES = ({}, {"num_beams": 3, "num_return_sequences": 3})
 class Renaming(Family):
     """1. A renamed input gives the same logits in renamed columns, and the renamed answers."""
 
-    renamings, generated_renamings, most_renamings = 10, 3, 2_000
+    renamings, generated_renamings, most_renamings = 6, 2, 2_000
 
     def check_renaming(
         self, seed: int, sizes: Sizes, variant: dict[str, Any], generate: bool
@@ -195,7 +196,7 @@ class Renaming(Family):
 class Extension(Family):
     """2. New symbols change no logit of an old one."""
 
-    extensions = 5
+    extensions = 3
     extension_atol = 1e-5
 
     def test_extension_changes_no_old_logit(self):
@@ -261,7 +262,7 @@ class NoExtension(Family):
 class Batching(Family):
     """3. A sample gives what it gives alone, whatever its neighbours and its padding."""
 
-    batches = 8
+    batches = 5
     padded: st.SearchStrategy[str] = sides
 
     def test_a_sample_does_not_depend_on_its_batch(self):
@@ -281,10 +282,10 @@ class Batching(Family):
         kinds = {"variant": self.variants, "side": self.padded}
         holds(self.batches, check, seed=seeds, sizes=batch_sizes, **kinds)
 
-    @pytest.mark.parametrize("sizes", list(itertools.product([1, 2], [0, 1])))
-    def test_shortest_inputs(self, sizes):
+    def test_shortest_inputs(self):
         model = self.make_model()
-        assert self.score(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
+        for sizes in itertools.product([1, 2], [0, 1]):
+            assert self.score(model, self.make_batch(2, model.config, [sizes])).isfinite().all()
 
 
 class DecoderPrompts(Family):
@@ -312,14 +313,14 @@ class Caching(Family):
     attentions: Sequence[str] = ("sdpa", "eager")
     search: ClassVar[dict[str, Any]] = {}
     """Further arguments of `generate`."""
-    cached = 4
+    cached = 2
 
     def test_caches_change_nothing(self):
         def check(seed: int, sizes: Sizes, variant: dict[str, Any], attention: str) -> None:
             model = self.make_model(seed % 7, **variant)
             model.set_attn_implementation(attention)
             batch = self.prompt(self.make_batch(seed, model.config, sizes))
-            greedy = {"max_new_tokens": 6, "output_logits": True, "return_dict_in_generate": True}
+            greedy = {"max_new_tokens": 5, "output_logits": True, "return_dict_in_generate": True}
             greedy |= {"disable_compile": True, **self.search}
             beams = {**greedy, "num_beams": 3, "num_return_sequences": 3}
             one = model.generate(**batch, **greedy, use_cache=False)
@@ -410,19 +411,14 @@ class RoundTrip(Family):
 
     Attributes:
         quick: how many of `saved`, the first, a quick run saves and loads.
-        elsewhere: how many of these a process without the package loads, too.
     """
 
     quick = 4
-    elsewhere = 1
 
     def test_saved_and_loaded_models_are_identical(self, tmp_path):
-        folders = self.save_and_load(self.saved[: self.quick], tmp_path)
-        if self.elsewhere:
-            chosen = itertools.islice(folders.items(), self.elsewhere)
-            self.load_elsewhere(dict(chosen), tmp_path)
+        self.save_and_load(self.saved[: self.quick], tmp_path)
 
-    @pytest.mark.slow
+    @pytest.mark.slow  # test_model_cards.py loads one of each type in such a process
     def test_all_saved_models_are_loaded_without_the_package(self, tmp_path):
         self.load_elsewhere(self.save_and_load(self.saved, tmp_path), tmp_path)
 
@@ -467,9 +463,12 @@ class Training(Family):
     """How a step's samples are cut into micro-batches, or recomputed, makes no difference."""
 
     def test_micro_batches_add_up(self):
-        """1 x 4 and 4 x 1 over two optimiser steps, told the number of items."""
+        """1 x 4 and 4 x 1 over two optimiser steps, told the number of items, as `Trainer` does."""
         for variant in self.trained:
             start = self.make_model(**variant).train()
+            taken = inspect.signature(start.forward).parameters.values()
+            assert any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
+            assert getattr(start, "accepts_loss_kwargs", True)
             sizes = [(5, 2), (7, 3)] * 2
             batches = [self.labelled(seed, start.config, sizes) for seed in (1, 2)]
             whole, *others = [train(copy.deepcopy(start), batches, size) for size in (4, 1)]
@@ -489,6 +488,19 @@ class Training(Family):
             model.named_parameters(), checkpointed.parameters(), strict=True
         ):
             torch.testing.assert_close(two.grad, one.grad, msg=name)
+
+    def test_gradient_checkpointing_changes_no_answer(self):
+        """Of a model in training; layers that are computed again keep no cache."""
+        if not self.writes:
+            return
+        model = self.make_model(**self.trained[0]).train()
+        batch = self.prompt(self.make_batch(2, model.config, [(6, 3), (4, 2)]))
+        search = {"max_new_tokens": 4, "return_dict_in_generate": True, "num_beams": 2}
+        expected = model.generate(**batch, **search)
+        model.activation_checkpointing_enable()
+        found = model.generate(**batch, **search)
+        assert found.sequences.equal(expected.sequences)
+        assert expected.past_key_values is not None and found.past_key_values is None
 
     def test_batches_without_labels_have_no_loss_and_no_nan(self):
         model = self.make_model().train()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha import CanonicalNames
@@ -352,7 +352,6 @@ def test_ltl_checks_start_cold_and_translate_once():
             assert all(decided) if side == "three-valued" else answers == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(formulas=st.integers(0, 2**32), size=st.integers(1, 20), symbols=st.integers(1, 4))
 def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
     from peers.python_sat import Formula

@@ -63,6 +63,7 @@ def written(template, names):
     return " ".join(part if isinstance(part, str) else names[part] for part in template)
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("make", TOKENIZERS)
 def test_a_renamed_text_is_the_same_to_the_model_and_its_answer_is_renamed(make):
     """Answers to learn come back as they were; in others, names of their own stay apart."""
@@ -73,7 +74,7 @@ def test_a_renamed_text_is_the_same_to_the_model_and_its_answer_is_renamed(make)
         for way in ("first_occurrence", "random")
     }
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=12)
     @given(
         templates,
         templates,
@@ -400,6 +401,7 @@ def test_pipelines_and_streams_answer_in_the_names_of_the_prompt(folders, capsys
     assert TEXTS[0] + capsys.readouterr().out.removesuffix("\n") == one[0]
 
 
+@pytest.mark.quick_cases(1)
 def test_a_folder_is_trained_measured_asked_and_shown(folder, tmp_path, monkeypatch):
     """As any model with names; its alpha-covariance is 1, and its answers follow the names."""
     out, _ = folder

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import own_process
 import pytest
+from commands import hf_alpha
 from small_tokenizers import unigram, word_piece
 from transformers import (
     BertConfig,
@@ -54,7 +55,7 @@ def blocks_of(text: str, language: str) -> list[str]:
     return [code for found, code in BLOCK.findall(text) if found == language]
 
 
-def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
+def test_the_python_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
     """With a small T5 in the place of the Hub's."""
     (tmp_path / "model_cards").symlink_to(ROOT / "model_cards")
     tokenizer, sizes = unigram(end=True), {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1}
@@ -64,13 +65,13 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
     for saved in (model, tokenizer):
         saved.save_pretrained(tmp_path / "google-t5" / "t5-small")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    done = own_process.run("-c", "\n".join(blocks_of(text, "python")), cwd=tmp_path, timeout=300)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(blocks_of(text, "python")), {"__name__": "__main__"})
     (said,) = blocks_of(text, "")
-    assert done.stdout.startswith(f"{said}alpha-covariance ")
+    assert capsys.readouterr().out.startswith(f"{said}alpha-covariance ")
 
 
-def test_the_recipe_of_the_readme_is_trained_and_evaluated(tmp_path):
+def test_the_recipe_of_the_readme_is_trained_and_evaluated(tmp_path, monkeypatch):
     """By its own commands, with a few steps; the push needs a Hub."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (recipe,) = blocks_of(text, "yaml")
@@ -82,12 +83,13 @@ def test_the_recipe_of_the_readme_is_trained_and_evaluated(tmp_path):
     (commands,) = (code for code in blocks_of(text, "bash") if "my-task" in code)
     train, evaluate, push = commands.splitlines()
     assert push == "hf-alpha push runs/my-task me/my-task"
+    monkeypatch.chdir(tmp_path)
     for command in (f"{train} training.max_steps=4 training.eval_steps=4", evaluate):
         program, *arguments = shlex.split(command)
         assert program == "hf-alpha"
-        done = own_process.run("-m", "hf_alpha", *arguments, cwd=tmp_path, timeout=300)
-        assert done.returncode == 0, done.stderr
-    assert "correct" in done.stdout
+        done = hf_alpha(*arguments)
+        assert done.code == 0, done.err
+    assert "correct" in done.out
 
 
 def test_transduction(tmp_path):

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.tasks import extract_check, tseitin_check
@@ -117,7 +117,6 @@ literals = st.sampled_from(["a", "b", "c", "p", "q", "~ a", "~ b", "~ c", "~ p",
 answers = st.lists(st.lists(literals, min_size=1, max_size=3), min_size=1, max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(["a & ~ b", "a | ( b & c )", "~ ( a | a )", "a | ~ a", "a & ~ a", "b"]), answers
 )

@@ -92,7 +92,7 @@ def prepared(module, encoding):
     return module(model).eval(), small, large, shapes
 
 
-@pytest.mark.parametrize(("encoding", "module"), cases(("streams, tree", Logits)))
+@pytest.mark.parametrize(("encoding", "module"), cases(("learned", Logits)))
 def test_exported_programs_take_other_sizes(encoding, module):
     whole, small, large, shapes = prepared(module, encoding)
     with torch.no_grad():
@@ -147,16 +147,13 @@ class FolnetLogits(torch.nn.Module):
         return self.model(**batch).logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "settings"),
     [
         (FolnetForSequenceClassification, PEOPLE),
-        pytest.param(FolnetForCausalLM, {"is_decoder": True}, marks=pytest.mark.slow),
-        pytest.param(
-            FolnetForConditionalGeneration,
-            {"is_encoder_decoder": True, **PEOPLE},
-            marks=pytest.mark.slow,
-        ),
+        (FolnetForCausalLM, {"is_decoder": True}),
+        (FolnetForConditionalGeneration, {"is_encoder_decoder": True, **PEOPLE}),
     ],
 )
 def test_folnets_are_exported(head, settings):

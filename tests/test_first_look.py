@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -84,7 +84,6 @@ TWO = NameFinder({"variable": {"pattern": "[x-z]", "count": 2}, "function": "[fg
 
 
 @given(names, names)
-@settings(deadline=None)
 def test_a_pair_is_bad_just_if_it_cannot_be_learnt(problem, answer):
     pair = mark(" ".join(["(", *problem]), " ".join(["(", *answer]), TWO)
     is_within = len(set(problem) - {"f", "g"}) <= 2
@@ -199,7 +198,6 @@ def test_facts_lie_beside_the_model(tmp_path):
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdBCD"), max_size=6), min_size=1, max_size=6))
-@settings(max_examples=60)
 def test_a_text_is_noted_as_rows_are_counted(rows):
     """A note for more names is there exactly where the row counts in the warning."""
     texts = [" ".join(["swap", *names]) for names in rows]

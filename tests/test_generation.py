@@ -131,7 +131,8 @@ def prompt_of(tokenizer, problem):
     return batch.names, {name: batch[name] for name in ("input_ids", "attention_mask")}
 
 
-@pytest.mark.parametrize(("kind", "renaming"), [*product(DECODERS, RENAMINGS), ("folnet", "none")])
+@pytest.mark.quick_cases(4)
+@pytest.mark.parametrize(("kind", "renaming"), [("folnet", "none"), *product(DECODERS, RENAMINGS)])
 def test_a_decoder_answers_in_a_batch_as_alone(kind, renaming):
     """Shorter problems are padded on the left, and what is given back is the answer alone."""
     tokenizer, beams = make_tokenizer(), 3

@@ -1,7 +1,5 @@
 """Retrofits in training loops, with adapters, compiled and offloaded."""
 
-import copy
-
 import pytest
 import torch
 from accelerate import cpu_offload, disk_offload
@@ -82,18 +80,6 @@ def test_blocks_are_trained_around_a_frozen_backbone(host, tmp_path):
     assert losses[-1] < losses[0]
     for name, weight in model.named_parameters():
         assert weight.equal(before[name]) == name.startswith("backbone."), name
-
-
-@pytest.mark.parametrize("encoding", ["streams", "dual_part", "relational"])
-def test_gradients_accumulate(encoding, tmp_path):
-    whole = make_retrofit("t5", **SETTINGS[encoding])
-    halves, rows = copy.deepcopy(whole), samples(whole.config)
-    settings = {"max_steps": 3, "max_grad_norm": 0.0, "optim": "sgd"}
-    train(whole, rows, tmp_path / "whole", per_device_train_batch_size=8, **settings)
-    settings |= {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 4}
-    train(halves, rows, tmp_path / "halves", **settings)
-    for (name, one), two in zip(whole.named_parameters(), halves.parameters(), strict=True):
-        torch.testing.assert_close(two, one, atol=1e-5, rtol=1e-4, msg=name)
 
 
 # -- adapters -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from commands import hf_alpha
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizers import byte_level, unigram, word_level, word_piece
 from test_model_cards import EXAMPLES
@@ -45,7 +45,6 @@ WORDS = st.lists(st.sampled_from(["x", "y1", "alice", "and", "größe", "ß", "7
 
 @pytest.mark.parametrize("made", [word_level, word_piece, unigram, byte_level])
 @given(words=WORDS, between=st.sampled_from([" ", "\n", "  "]))
-@settings(deadline=None, max_examples=50)
 def test_there_are_some_just_where_a_token_is_unknown(made, words, between):
     tokenizer = TextTokenizer.from_tokenizer(made(), RULE)
     text = between.join(words)

@@ -83,7 +83,7 @@ def test_everything_that_states_the_number_of_tokens_agrees(name):
 
 
 @hosts
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=seeds, row=st.integers(VOCABULARY, NEW - 1), source=st.integers(4, VOCABULARY - 2))
 def test_a_filled_row_behaves_as_its_source(name, seed, row, source):
     host, batch = make_host(name), draw_ids(seed)

@@ -69,7 +69,7 @@ def with_symbols_replaced(batch, config, chosen):
     }
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     seed=seeds,
     positions=st.sampled_from(POSITIONS),
@@ -113,7 +113,7 @@ def assert_same(one, two, columns):
     torch.testing.assert_close(two.logits[..., columns], one.logits[..., columns], **CLOSE)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(
     seed=seeds,
     positions=st.sampled_from(POSITIONS),
@@ -152,7 +152,7 @@ def unit(rows):
     return torch.nn.functional.normalize(rows, dim=-1)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     seed=seeds,
     positions=st.sampled_from(POSITIONS),

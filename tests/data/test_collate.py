@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.build_tokenizer import build_tokenizer
@@ -21,7 +21,6 @@ def rows_of(pairs):
 
 
 @given(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=6), st.sampled_from(["left", "right"]))
-@settings(deadline=None)
 def test_a_batch_is_what_the_tokenizer_makes(pairs, side):
     tokenizer = build_tokenizer("propositional", 5)
     tokenizer.padding_side = side
@@ -187,7 +186,6 @@ def waste(keys: np.ndarray, order: list[int], size: int) -> tuple[float, float]:
 @given(
     st.integers(0, 300), st.integers(1, 20), st.integers(1, 8), st.integers(0, 9), st.integers(0, 3)
 )
-@settings(deadline=None)
 def test_every_sample_once_in_an_order_of_seed_and_epoch(count, size, window, seed, epoch):
     keys = random_keys(count)
     sampler = BucketSampler(keys, size, seed, window)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
@@ -22,7 +22,6 @@ def rows_of(data: DrawnProblems) -> list[dict[str, list[int]]]:
 
 
 @given(st.integers(0, 2**16), st.integers(1, 6), st.integers(1, 9), st.integers(0, 9))
-@settings(max_examples=50, deadline=None)
 def test_rows_are_tokenised_problems_with_their_keys(seed, num_symbols, smallest, more):
     sizes = (smallest, smallest + more)
     data = drawn(num_samples=40, sizes=sizes, num_symbols=num_symbols, seed=seed)

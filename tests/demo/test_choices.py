@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_alpha.demo.choices import (
@@ -128,7 +128,6 @@ FORMULAS = [get_task("ltl"), get_task("propositional")]
 
 
 @given(st.sampled_from(FORMULAS), st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 80))
-@settings(max_examples=100, deadline=None)
 def test_a_formula_with_other_names_is_the_same_formula(task, seed, size, count):
     rng, count = random.Random(seed), min(count, size)
     assume(task.is_feasible(size, count))

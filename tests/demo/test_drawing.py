@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.demo.choices import Choice, Renamed
@@ -46,7 +46,6 @@ def solved(text: str, verdict: Verdict = Verdict.correct, ended: bool = True) ->
 
 
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-@settings(deadline=None)
 def test_texts_of_others_are_never_markup(problem, answer, name, other):
     explanation = Explanation((other,), ("1",), (TableRow(name, (True,)),), 0)
     task = SimpleNamespace(has_check=True, empty_answer="", explain=lambda *_: explanation)

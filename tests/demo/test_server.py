@@ -151,6 +151,7 @@ def test_no_files_and_no_other_host(address):
     assert request(address, "GET", "/gradio_api/file=/etc/passwd")[0] in (403, 404)
 
 
+@pytest.mark.slow
 def test_many_requests_at_once_are_answered_or_refused(address):
     """None is lost: each has its own answer, or is told that too many wait."""
     problems = [f"n{i} & X n{i + 1}" for i in range(MAX_WAITING + 16)]

@@ -86,25 +86,19 @@ class DecoderFamily(Family):
 
 class TestRelational(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "relational"}
-    renamings, generated_renamings, extensions, batches, cached = 6, 2, 3, 4, 3
-    elsewhere = 0  # TestNewSymbols shows it
 
 
 class TestStreams(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "streams"}
-    renamings, generated_renamings, extensions, batches, cached = 6, 2, 3, 4, 2
-    elsewhere = 0
 
 
 class TestDualPart(DecoderFamily, Extension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "dual_part"}
     answers_are_names_of_the_input = False
-    extensions, batches, cached, elsewhere = 3, 4, 2, 0
 
 
 class TestLearned(DecoderFamily, NoExtension, Batching, Caching, RoundTrip, Training):
     settings: ClassVar = {"symbol_encoding": "learned"}
-    batches, cached, elsewhere = 4, 2, 0
 
 
 NEW = {"symbol_encoding": "relational", "new_symbols": True}
@@ -114,14 +108,12 @@ class TestNewSymbols(DecoderFamily, Extension, Batching, Caching, RoundTrip, Tra
     settings: ClassVar = NEW
     # When a text has all symbols of a class, the next one is a symbol that was added.
     answers_are_names_of_the_input = False
-    extensions, batches, cached = 3, 4, 3
 
 
 class TestPrefix(DecoderFamily, Batching, Caching, RoundTrip, Training):
     """Prompts are read in both directions; labels begin where the prompt ends."""
 
     settings: ClassVar = {**NEW, "prefix_lm": True}
-    batches, cached, elsewhere = 3, 4, 0
 
     def labelled(self, seed, config, sizes):
         batch = super().labelled(seed, config, sizes)
@@ -131,7 +123,6 @@ class TestPrefix(DecoderFamily, Batching, Caching, RoundTrip, Training):
 
 class TestNewSymbolsOfOthers(DecoderFamily, Batching, Caching, Training):
     settings: ClassVar = {"symbol_encoding": "dual_part", "new_symbols": True}
-    batches, cached = 3, 2
 
 
 def canonical(row):

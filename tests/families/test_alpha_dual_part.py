@@ -9,7 +9,6 @@ class TestDualPart(AlphaFamily, Extension, Batching, DecoderPrompts, Caching, Ro
     answers_are_names_of_the_input = False
     saved = (TWO_CLASSES, {"symbol_renaming": "first_occurrence"}, {"symbol_renaming": "random"})
     trained = (*AlphaFamily.trained, *RENAMED_AT_RANDOM)
-    elsewhere = 0  # test_alpha_streams.py shows it
 
 
 class TestDualPartByFirstOccurrence(AlphaFamily, Renaming, Extension, Batching, Caching, Training):

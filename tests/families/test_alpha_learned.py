@@ -8,7 +8,6 @@ class TestLearned(AlphaFamily, NoExtension, Batching, DecoderPrompts, Caching, R
     encoding = "learned"
     saved = (TWO_CLASSES, {"symbol_renaming": "first_occurrence"}, {"symbol_renaming": "random"})
     trained = (*AlphaFamily.trained, *RENAMED_AT_RANDOM)
-    elsewhere = 0  # test_alpha_streams.py shows it
 
 
 class TestLearnedByFirstOccurrence(AlphaFamily, Renaming, NoExtension, Batching, Caching, Training):

@@ -21,8 +21,7 @@ class TestStreams(
     AlphaFamily, ExactExtension, Batching, DecoderPrompts, Caching, Conversion, RoundTrip, Training
 ):
     encoding = "streams"
-    renamings, generated_renamings, most_renamings = 12, 3, 10_000
-    extensions, batches = 5, 8
+    renamings, most_renamings = 10, 10_000
 
     def converted(self, seed, data):
         positions = data.draw(st.sampled_from(POSITIONS), label="positions")

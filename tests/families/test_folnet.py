@@ -1,5 +1,6 @@
 """What FOLNet promises: the encoder-decoder, encoders with their heads, and decoders alone."""
 
+import pytest
 import torch
 from folnets import (
     DecoderFamily,
@@ -77,9 +78,10 @@ class TestMaskedLMDualPart(MaskedLM, Extension, Batching, Training):
 
 class Classification(PooledFamily):
     auto_class = "AutoModelForSequenceClassification"
-    renamings, extensions, batches = 6, 3, 4
+    batches = 3
 
 
+@pytest.mark.slow  # of heads beside that of masked models, the quick run has relational
 class TestClassificationStreams(Classification, ExactExtension, Batching):
     encoding = "streams"
 
@@ -95,9 +97,10 @@ class TestClassificationCanonical(Classification, Renaming, NoExtension, Batchin
 class TokenClassification(EncoderFamily):
     auto_class = "AutoModelForTokenClassification"
     scores_are_of_ids = False
-    renamings, extensions, batches = 5, 2, 3
+    renamings, extensions, batches = 4, 2, 3
 
 
+@pytest.mark.slow  # of heads beside that of masked models, the quick run has relational
 class TestTokenClassificationStreams(TokenClassification, ExactExtension, Batching):
     encoding = "streams"
 
@@ -109,12 +112,13 @@ class TestTokenClassificationRelational(TokenClassification, ExactExtension, Bat
 class QuestionAnswering(EncoderFamily):
     auto_class = "AutoModelForQuestionAnswering"
     scores_are_of_ids = False
-    renamings, extensions, batches = 5, 2, 3
+    renamings, extensions, batches = 4, 2, 3
 
     def scores(self, outputs):
         return torch.stack((outputs.start_logits, outputs.end_logits), dim=-1)
 
 
+@pytest.mark.slow  # of heads beside that of masked models, the quick run has relational
 class TestQuestionAnsweringStreams(QuestionAnswering, ExactExtension, Batching):
     encoding = "streams"
 
@@ -151,7 +155,6 @@ class TestSaved(FolnetFamily, RoundTrip):
         *({"auto_class": f"AutoModelFor{head}"} for head in HEADS),
         {"auto_class": "AutoModel", "symbol_encoding": "streams"},
     )
-    elsewhere = 2
 
     def make_model(self, seed=0, auto_class="AutoModelForSeq2SeqLM", **settings):
         self.auto_class = auto_class

@@ -32,18 +32,18 @@ CANONICAL = {**LEARNED, "symbol_renaming": "first_occurrence"}
 
 class Streams(RetrofitFamily, ExactExtension, Batching, Caching, Training):
     settings: ClassVar = STREAMS
-    renamings, generated_renamings, extensions, batches, cached = 6, 2, 2, 4, 1
+    generated_renamings, extensions, batches, cached = 1, 2, 3, 1
 
 
 class DualPart(RetrofitFamily, Extension, Batching, Caching, Training):
     settings: ClassVar = DUAL_PART
     answers_are_names_of_the_input = False
-    extensions, batches, cached = 3, 4, 2
+    batches, cached = 3, 1
 
 
 class Canonical(RetrofitFamily, Renaming, NoExtension, Batching, Caching, Training):
     settings: ClassVar = CANONICAL
-    renamings, generated_renamings, batches, cached = 6, 2, 4, 1
+    generated_renamings, batches, cached = 1, 3, 1
 
 
 class CountsPadding(RetrofitFamily):
@@ -56,6 +56,7 @@ class TestT5Streams(Streams, DecoderPrompts):
     host = "t5"
 
 
+@pytest.mark.slow  # each encoding is tested with T5, each host with one
 class TestT5Aggregated(Streams, DecoderPrompts):
     host = "t5"
     settings: ClassVar = AGGREGATED
@@ -74,6 +75,7 @@ class TestT5Canonical(Canonical, DecoderPrompts):
     host = "t5"
 
 
+@pytest.mark.slow  # each encoding is tested with T5, each host with one
 class TestBartStreams(CountsPadding, Streams):
     host = "bart"
 
@@ -83,6 +85,7 @@ class TestBartAggregated(CountsPadding, Streams):
     settings: ClassVar = AGGREGATED
 
 
+@pytest.mark.slow  # each encoding is tested with T5, each host with one
 class TestBartRelational(CountsPadding, Streams):
     host = "bart"
     settings: ClassVar = RELATIONAL
@@ -92,13 +95,14 @@ class TestBartDualPart(CountsPadding, DualPart):
     host = "bart"
 
 
+@pytest.mark.slow  # each encoding is tested with T5, each host with one
 class TestBartCanonical(CountsPadding, Canonical):
     host = "bart"
 
 
 class Other(RetrofitFamily, ExactExtension, Batching, Caching, Training):
     settings: ClassVar = AGGREGATED
-    renamings, generated_renamings, extensions, batches, cached = 3, 1, 1, 3, 1
+    renamings, generated_renamings, extensions, batches, cached = 3, 1, 1, 2, 1
     test_renaming_of_a_large_batch = None  # T5 and BART show it
 
 
@@ -119,6 +123,7 @@ class TestSwitchTransformers(Other):
     attentions = ("eager",)
 
 
+@pytest.mark.slow  # each encoding is tested with T5, each host with one
 class TestM2M100Relational(Other):
     host = "m2m_100"
     settings: ClassVar = RELATIONAL
@@ -155,22 +160,24 @@ class TestBert2Bert(CountsPadding, Other):
 
 class LearnedDecoder(DecoderFamily, NoExtension, Batching, Caching, Training):
     settings: ClassVar = LEARNED
-    batches, cached = 4, 1
+    batches, cached = 3, 1
 
 
 class CanonicalDecoder(DecoderFamily, Renaming, NoExtension, Batching, Caching, Training):
     settings: ClassVar = CANONICAL
-    renamings, generated_renamings, batches, cached = 6, 2, 4, 1
+    generated_renamings, batches, cached = 1, 3, 1
 
 
 class TestGpt2(LearnedDecoder):
     host = "gpt2"
 
 
+@pytest.mark.slow  # the other decoder has it in the quick run
 class TestLlama(LearnedDecoder):
     host = "llama"
 
 
+@pytest.mark.slow  # the other decoder has it in the quick run
 class TestGpt2Canonical(CanonicalDecoder):
     host = "gpt2"
 
@@ -182,26 +189,28 @@ class TestLlamaCanonical(CanonicalDecoder):
 class ExactDecoder(DecoderFamily, ExactExtension, Batching, Caching, Training):
     settings: ClassVar = RELATIONAL
     answers_are_names_of_the_input = True
-    renamings, generated_renamings, extensions, batches, cached = 6, 2, 2, 4, 1
+    generated_renamings, extensions, batches, cached = 1, 2, 3, 1
 
 
 class TestGpt2Relational(ExactDecoder):
     host = "gpt2"
 
 
+@pytest.mark.slow  # the other decoder has it in the quick run
 class TestLlamaRelational(ExactDecoder):
     host = "llama"
 
 
 class NewSymbolsDecoder(DecoderFamily, Extension, Batching, Caching, Training):
     settings: ClassVar = {**RELATIONAL, "new_symbols": True}
-    extensions, batches, cached = 2, 4, 2
+    extensions, batches, cached = 2, 3, 1
 
 
 class TestLlamaNewSymbols(NewSymbolsDecoder):
     host = "llama"
 
 
+@pytest.mark.slow  # the other decoder has it in the quick run
 class TestGpt2NewSymbols(NewSymbolsDecoder):
     host = "gpt2"
 
@@ -214,7 +223,7 @@ class TestLlamaStreams(ExactDecoder):
 class TestLlamaDualPart(DecoderFamily, Extension, Batching, Caching, Training):
     host = "llama"
     settings: ClassVar = DUAL_PART
-    extensions, batches, cached = 3, 4, 2
+    batches, cached = 3, 1
 
 
 class TestSavedDecoder(DecoderFamily, RoundTrip):

@@ -1,5 +1,5 @@
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import make_model, seeds
 
@@ -30,7 +30,6 @@ def written_out(block, hidden_BSTD, source_BSLD, scores):
     return out
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=seeds,
     batch=st.integers(1, 3),

@@ -6,7 +6,7 @@ from typing import get_args, get_origin
 
 import pytest
 from huggingface_hub.errors import StrictDataclassError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig
 
@@ -21,7 +21,6 @@ def ids(config: AlphaConfig, name: str) -> list[int]:
 
 
 @given(class_counts, st.integers(3, 20))
-@settings(deadline=None)
 def test_classes_follow_each_other_behind_the_base_tokens(classes, base):
     config = AlphaConfig(num_base_tokens=base, symbol_classes=classes)
     assert config.vocab_size == base + sum(classes.values())
@@ -33,7 +32,6 @@ def test_classes_follow_each_other_behind_the_base_tokens(classes, base):
 
 
 @given(class_counts, st.data())
-@settings(deadline=None)
 def test_extension_moves_no_id(classes, data):
     config = AlphaConfig(symbol_classes=dict(classes))
     for _ in range(data.draw(st.integers(0, 3))):

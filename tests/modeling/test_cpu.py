@@ -39,7 +39,7 @@ def test_blocks_make_up_all_rows(rows):
 
 
 @pytest.mark.parametrize("rows", [SMALLEST, 192, LARGEST, 1500])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from([(1, 24), (40, 24), (8, NARROW // 8), (96, 96)]), seeds, st.booleans())
 def test_block_equals_linear_with_gradients(rows, widths, seed, bias):
     torch.manual_seed(seed)

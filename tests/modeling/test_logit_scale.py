@@ -65,7 +65,6 @@ def scale_of(model) -> float:
     st.floats(2.0, 100.0),
     st.sampled_from([True, "mean", "sum"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_next_scale_is_the_formula(seed, sizes, pull, scale, adacos):
     """From random cosines, of which the labelled ones are pulled towards 1."""
     generator = torch.Generator().manual_seed(seed)
@@ -276,7 +275,7 @@ def test_half_precision_keeps_the_statistics():
 
 
 @given(seeds, st.sampled_from([0.0, 0.1, 0.5]), st.sampled_from([None, 5, 100]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_token_loss(seed, smoothing, num_items):
     generator = torch.Generator().manual_seed(seed)
     usable = torch.rand(3, 6, generator=generator) < 0.6

@@ -388,22 +388,6 @@ def test_rows_that_do_not_belong_together_are_refused():
         model.generate(**batch, decoder_input_ids=torch.tensor([[1, 4]]), num_beams=3)
 
 
-@listing
-def test_generation_while_training_with_checkpointing(encoding):
-    model = make_model(symbol_encoding=encoding, dropout=0.0)
-    batch = random_batch(2, model.config, [(6, 3), (4, 0)])
-    del batch["decoder_input_ids"]
-    settings = {"max_new_tokens": 5, "output_scores": True, "return_dict_in_generate": True}
-    expected = [model.generate(**batch, **settings, num_beams=beams) for beams in (1, 3)]
-    model.gradient_checkpointing_enable()
-    model.train()
-    for beams, wanted in zip((1, 3), expected, strict=True):
-        found = model.generate(**batch, **settings, num_beams=beams)
-        assert torch.equal(found.sequences, wanted.sequences)
-        for one, two in zip(found.scores, wanted.scores, strict=True):
-            torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
-
-
 # What is returned, loaded and said ---------------------------------------------------------------
 
 

@@ -110,17 +110,6 @@ def test_parameters_are_those_of_a_decoder():
     assert model.model.shared.weight.shape == (BASE + 2, 16)
 
 
-def test_recomputed_layers_generate_without_a_cache():
-    model = make_decoder(**NEW)
-    batch = DecoderFamily().make_batch(1, model.config, [(6, 3), (4, 2)])
-    search = {"max_new_tokens": 6, "return_dict_in_generate": True}
-    expected = model.generate(**batch, **search)
-    model.train().gradient_checkpointing_enable()
-    found = model.generate(**batch, **search)
-    assert found.sequences.equal(expected.sequences)
-    assert expected.past_key_values is not None and found.past_key_values is None
-
-
 def test_names_at_the_start_of_a_text_are_told_apart():
     model = make_decoder(**NEW)
     ids = torch.tensor([[BASE, BASE + 1, BASE + 2, 3]])

@@ -283,6 +283,7 @@ def generators(options):
     yield make_model(FolnetForConditionalGeneration, **options, **BOTH)
 
 
+@pytest.mark.quick_cases(2)  # in families, caches are tested with other options
 @pytest.mark.parametrize("options", OPTIONS, ids=range(len(OPTIONS)))
 def test_generation_with_a_cache_is_generation_without(options):
     """One token after the other gives the logits of all at once: greedy and beam search."""

@@ -456,18 +456,6 @@ def test_a_table_that_is_not_called_is_an_error():
         logits(model, random_batch(1, model.config, SIZES))
 
 
-@pytest.mark.parametrize("name", ["t5", "llama"])
-def test_training_with_recomputed_layers_generates_without_a_cache(name):
-    model = make_retrofit(name, **RELATIONAL)
-    batch = prompt(random_batch(1, model.config, SIZES, side="left"))
-    search = {"max_new_tokens": 6, "return_dict_in_generate": True}
-    expected = model.generate(**batch, **search)
-    model.train().gradient_checkpointing_enable()
-    found = model.generate(**batch, **search)
-    assert found.sequences.equal(expected.sequences)
-    assert expected.past_key_values is not None and found.past_key_values is None
-
-
 def test_reentrant_checkpointing_of_layers_that_share_a_trained_mask_is_refused():
     model = make_retrofit("bart", symbol_encoding="relational").train()
     for settings in ({"use_reentrant": True}, {"preserve_rng_state": True}):

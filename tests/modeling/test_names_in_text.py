@@ -3,7 +3,7 @@ import unicodedata
 from copy import deepcopy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.modeling import names_in_text
@@ -41,7 +41,6 @@ def is_word(character: str) -> bool:
 
 
 @given(rules, texts, st.dictionaries(names, st.sampled_from(["variable", "function", "other"])))
-@settings(deadline=None)
 def test_names_are_whole_words_in_order_and_apart(rules, text, known):
     finder = NameFinder(rules)
     known = {name: kind for name, kind in known.items() if kind in rules}
@@ -100,7 +99,6 @@ def test_a_pattern_that_takes_too_long_is_refused_and_named(monkeypatch):
 
 
 @given(rules, texts, st.lists(st.integers(0, 25), max_size=4))
-@settings(deadline=None)
 def test_names_lie_beside_what_is_kept(rules, text, cuts):
     """And are there wherever they do without it."""
     finder = NameFinder(rules)
@@ -176,7 +174,6 @@ def test_names_listed_wrongly_are_refused():
 
 
 @given(texts, rules)
-@settings(deadline=None)
 def test_marked_texts_are_texts_and_round_trip(text, rules):
     finder = NameFinder(rules)
     marked = MarkedText(text, finder.find(text))

@@ -37,7 +37,6 @@ def first_unused(text, kind):
     return next((i for i in CLASSES[kind] if i not in text), None)
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts, st.data())
 def test_what_a_text_has_against_loops(ids, data):
     past = data.draw(st.integers(0, len(ids) - 1))
@@ -63,7 +62,7 @@ def test_what_a_text_has_against_loops(ids, data):
         assert torch.equal(completed[0, t], expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(texts)
 def test_symbols_are_listed_by_first_occurrence(ids):
     listed = [i for i in dict.fromkeys(ids) if i in CLASSES["a"] + CLASSES["b"]]

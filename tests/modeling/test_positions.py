@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import seeds
 
@@ -37,7 +37,6 @@ def reference(path: list[int], width: int) -> list[float]:
 
 
 @given(st.lists(paths, min_size=1, max_size=4), st.integers(1, 140))
-@settings(deadline=None)
 def test_tree_is_the_path_by_recursion(rows, width):
     heap = torch.tensor([[number(path) for path in rows]])
     vectors = tree(heap, width, torch.float32)
@@ -59,7 +58,6 @@ def test_trees_deeper_than_a_number_keep_their_nearest_steps(width):
 
 
 @given(st.integers(0, 500), st.integers(1, 33))
-@settings(deadline=None)
 def test_sinusoidal_is_its_formula(position, width):
     vector = sinusoidal(torch.tensor([[position]]), width, torch.float32)[0, 0].tolist()
     half = (width + 1) // 2
@@ -69,7 +67,6 @@ def test_sinusoidal_is_its_formula(position, width):
 
 
 @given(seeds, st.integers(0, 300), st.integers(1, 8))
-@settings(deadline=None)
 def test_rotary_turns_pairs_by_their_angle(seed, position, half):
     x = torch.randn(1, 1, 1, 1, 2 * half, generator=torch.Generator().manual_seed(seed))
     turned = rotate(x, rotary(torch.tensor([[position]]), 2 * half, 100.0)).flatten().tolist()
@@ -83,7 +80,6 @@ def test_rotary_turns_pairs_by_their_angle(seed, position, half):
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=3),
        st.booleans())  # fmt: skip
-@settings(deadline=None)
 def test_positions_count_from_the_first_token(rows, left):
     width = max(pad + length for pad, length in rows)
     mask = []
@@ -100,7 +96,6 @@ def test_positions_count_from_the_first_token(rows, left):
 
 @given(st.integers(2, 4000), st.floats(1.0, 20.0))
 @example(65, 4.25)
-@settings(deadline=None)
 def test_scores_that_grow_with_length_keep_the_weight_of_the_largest(length, gap):
     """One key is ahead of all others by `gap` at 64 tokens: its weight is no less at any length."""
     scale = length_scale(torch.tensor([[63, length - 1]]), torch.float64)

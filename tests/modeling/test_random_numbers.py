@@ -28,7 +28,6 @@ def rows(vectors):
     return [tuple(row) for row in vectors.tolist()]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     method=st.sampled_from(FINITE),
     dims=st.integers(1, 40),
@@ -98,7 +97,7 @@ def test_normal_numbers_are_normal():
     assert numbers.isfinite().all() and numbers.abs().max() < 6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     method=st.sampled_from(RANDOM_METHODS),
     dims=st.integers(6, 40),

@@ -6,7 +6,7 @@ What `relational` promises as every encoding does is in tests/families.
 import pytest
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference.check import check_reference
 from reference.relational import RelationalReferenceModel
@@ -107,7 +107,6 @@ def test_means(rows):
             torch.testing.assert_close(means[symbol], expected)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=seeds,
     sources=st.integers(1, 3),

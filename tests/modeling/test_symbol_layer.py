@@ -373,7 +373,7 @@ def test_random_parts_of_dual_part_by_sample(renaming, vectors):
     assert all(len(sample.unique(dim=0)) == 5 for sample in parts), "names of a sample differ"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=seeds, sizes=batch_sizes, per_sample=st.booleans(), side=st.sampled_from(["left", "right"])
 )

@@ -1,5 +1,5 @@
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import renamings as reference
 from strategies import layouts, ranges_of, seeds
@@ -35,14 +35,12 @@ def streams_of(rows: list[list[int]], extra: int = 0) -> list[list[int]]:
 
 
 @given(id_rows)
-@settings(deadline=None)
 def test_first_occurrence(rows):
     ids = torch.tensor(rows)
     assert first_occurrence(ids, ids >= BASE).tolist() == streams_of(rows)
 
 
 @given(id_rows, st.data())
-@settings(deadline=None)
 def test_own_streams(rows, data):
     """Also of tokens that are in no stream, as a decoder may see them."""
     streams = streams_of(rows)
@@ -56,7 +54,6 @@ def test_own_streams(rows, data):
 
 
 @given(id_rows, st.integers(0, 2))
-@settings(deadline=None)
 def test_stream_weights(rows, extra):
     streams = torch.tensor(streams_of(rows, extra))
     weights = stream_weights(streams, torch.float64)
@@ -67,7 +64,6 @@ def test_stream_weights(rows, extra):
 
 
 @given(id_rows, st.integers(0, 2), seeds, st.sampled_from([(3,), (), (2, 3)]))
-@settings(deadline=None)
 def test_aggregate_and_mean(rows, extra, seed, features):
     ids, streams = torch.tensor(rows), torch.tensor(streams_of(rows, extra))
     b, length, s = *ids.shape, streams.shape[1]
@@ -96,7 +92,6 @@ def test_an_absent_stream_leaves_no_trace():
 
 
 @given(*[st.integers(1, 4)] * 4)
-@settings(deadline=None)
 def test_packing(b, s, length, d):
     hidden = torch.arange(b * s * length * d).view(b, s, length, d)
     packed = pack_streams(hidden)
@@ -107,7 +102,6 @@ def test_packing(b, s, length, d):
 
 
 @given(layouts.filter(any), seeds, st.booleans())
-@settings(deadline=None)
 def test_renamings_are_those_of_the_whole_vocabulary(layout, seed, canonical):
     """Ids, logits and gradients bit for bit, from as many columns as there are symbols."""
     generator = torch.Generator().manual_seed(seed)

@@ -287,7 +287,7 @@ ANY_TEXT = st.text(max_size=30) | st.text(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.sampled_from([TOKENIZER, TEMPORAL, WORDS, STRINGS]), ANY_TEXT, ANY_TEXT)
 def test_any_text_is_refused_or_comes_back(tokenizer: AlphaTokenizer, text: str, answer: str):
     try:
@@ -380,7 +380,6 @@ def test_common_interface() -> None:
     assert pickle.loads(pickle.dumps(TOKENIZER))("!a") == TOKENIZER("!a")
 
 
-@settings(max_examples=50)
 @given(problems(st.sampled_from("abcdefghij")))
 def test_encode_pair_is_the_call_without_its_comfort(row: tuple[list[str], list[str]]) -> None:
     formula, answer = "".join(row[0]), "".join(row[1])

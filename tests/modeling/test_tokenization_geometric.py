@@ -105,7 +105,6 @@ def segments(batch) -> list[list[tuple[int, int, int]]]:
 @pytest.mark.parametrize("transducer", [TRANSDUCER, CHARACTER_TRANSDUCER], ids=["words", "chars"])
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @given(st.data())
-@settings(deadline=None, max_examples=60)
 def test_segments_lie_over_the_tokens_of_their_characters(kind, transducer, data):
     """Pairs, padding and truncation on both sides; all else is the wrapped tokenizer's batch."""
     beneath = copy.deepcopy(TOKENIZERS[kind])
@@ -149,7 +148,7 @@ def test_segments_lie_over_the_tokens_of_their_characters(kind, transducer, data
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @given(st.lists(TEXT, min_size=1, max_size=4), st.sampled_from(["left", "right"]), st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_rows_padded_later_are_the_batch_made_at_once(kind, texts, side, tensors):
     tokenizer = GeometricTokenizer.from_tokenizer(TOKENIZERS[kind], TRANSDUCER)
     tokenizer.padding_side = side
@@ -171,7 +170,6 @@ def test_rows_padded_later_are_the_batch_made_at_once(kind, texts, side, tensors
 
 
 @given(st.lists(TEXT, min_size=1, max_size=3), st.integers(0, 2))
-@settings(deadline=None, max_examples=40)
 def test_windows_have_the_segments_that_are_in_them_whole(texts, stride):
     tokenizer = GeometricTokenizer.from_tokenizer(TOKENIZERS["wordpiece"], TRANSDUCER)
     options = {"max_length": 7, "truncation": True, "stride": stride}

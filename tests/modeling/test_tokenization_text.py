@@ -192,24 +192,24 @@ def back(tokenizer: TextTokenizer, text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", [*MADE, *KEEPING])
+@settings(max_examples=15)
 @given(pieces())
-@settings(max_examples=40, deadline=None)
 def test_text_comes_back_to_the_letter(kind: str, made: list[str]) -> None:
     text = "".join(made)
     assert back(ALL[kind], text) == text
 
 
 @pytest.mark.parametrize("kind", [name for name in HOSTS if name not in (*KEEPING, "bert")])
+@settings(max_examples=15)
 @given(pieces("one"))
-@settings(max_examples=40, deadline=None)
 def test_text_with_single_spaces_comes_back(kind: str, made: list[str]) -> None:
     """Such a host may take space at the start, at the end and in a row for one or none."""
     text = "".join(made)
     assert back(OVER[kind], text) == text
 
 
+@settings(max_examples=15)
 @given(pieces())
-@settings(max_examples=40, deadline=None)
 def test_bert_writes_what_it_writes_itself_and_names_as_they_are(made: list[str]) -> None:
     """Beside names that have no space before them, which stay where they are."""
     plain = "".join("quick" if part in NAMES else part for part in made)
@@ -229,8 +229,8 @@ GREEK = ["ζ1", "ζ", "αβ", "β_2"]
 
 
 @pytest.mark.parametrize("kind", ALL)
+@settings(max_examples=15)
 @given(st.data())
-@settings(max_examples=40, deadline=None)
 def test_what_is_decoded_has_each_name_as_a_word(kind: str, data: st.DataObject) -> None:
     """Whatever tokens a model writes: none beside a name, and no other name, is glued to it."""
     tokenizer = ALL[kind]
@@ -424,8 +424,8 @@ def with_tokens(draw: st.DrawFn, tokens: list[str]) -> tuple[list[str], set[int]
 
 @pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("kind", FOUND)
+@settings(max_examples=15)
 @given(st.data())
-@settings(max_examples=40, deadline=None)
 def test_special_and_added_tokens_in_texts_are_those_of_the_tokenizer_beneath(kind, data) -> None:
     """Names around them are symbols, and all is as with names that no token has in it."""
     tokenizer, host = FOUND[kind], WITH_TOKENS.get(kind)
@@ -532,8 +532,8 @@ def test_names_beside_added_tokens_are_whole_words() -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
+@settings(max_examples=15)
 @given(pieces(), st.permutations([*NAMES, "v7"]))
-@settings(max_examples=30, deadline=None)
 def test_renaming_moves_symbols_and_nothing_else(kind, made, order) -> None:
     tokenizer = ALL[kind]
     table = dict(zip(NAMES, order, strict=False))
@@ -549,8 +549,8 @@ def test_renaming_moves_symbols_and_nothing_else(kind, made, order) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
+@settings(max_examples=15)
 @given(pieces())
-@settings(max_examples=30, deadline=None)
 def test_offsets_of_symbols_are_the_names(kind: str, made: list[str]) -> None:
     tokenizer, text = ALL[kind], "".join(made)
     batch = tokenizer(text, return_offsets_mapping=True)
@@ -623,8 +623,8 @@ def answer_or_none(batch: BatchEncoding, name: str, row: int, number: int) -> ob
 
 
 @pytest.mark.parametrize("kind", ALL)
+@settings(max_examples=15)
 @given(pieces())
-@settings(max_examples=20, deadline=None)
 def test_characters_of_names_are_told(kind: str, made: list[str]) -> None:
     tokenizer, at = ALL[kind], 0
     batch = tokenizer(["", "".join(made)], padding=True)

@@ -70,7 +70,7 @@ def parts(row) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     return found
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.sampled_from(["nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
 def test_pairs_are_what_their_label_says(sentences, length, seed):
     """Half of NSP's second parts are of another document, half of SOP's pairs are swapped.
@@ -135,7 +135,7 @@ def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch
     assert {d for row in again for d, _ in parts(row)[0]} == set(range(40))
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.integers(0, 99), st.lists(st.integers(1, 3), min_size=40, max_size=40))
 def test_documents_of_lines_are_held_out_whole(tmp_path_factory, seed, gaps):
     """However many lines without text are between them, and wherever they stand."""
@@ -169,7 +169,7 @@ def places_of_phrases(tokens: list[str]) -> set[tuple[int, int, str]]:
     }
 
 
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(st.sampled_from(["none", "nsp", "sop"]), st.integers(8, 40), st.integers(0, 99))
 def test_segments_travel_with_their_tokens(sentences, length, seed):
     """Wherever a sentence is put and cut, its segments are those of the words that are left."""
@@ -187,7 +187,7 @@ def test_segments_travel_with_their_tokens(sentences, length, seed):
     assert found > 100
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.integers(0, 99), st.booleans(), st.sampled_from(["left", "right"]))
 def test_segments_over_masked_tokens_are_left_out(seed, keep, side):
     """What is left of a row's segments closes up; `keep` leaves all."""
@@ -213,7 +213,7 @@ GEOMETRIC = GeometricForMaskedLM(GeometricConfig.for_tokenizer(SEGMENTED, **SIZE
 MODEL = BertForPreTraining(BertConfig(**SIZES, vocab_size=len(TOKENIZER)))
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.integers(0, 1000), st.integers(0, 3))
 def test_masks_are_drawn_anew_in_each_epoch_but_not_in_validation(seed, epoch):
     rows = list(sequences(Masked(24)))[:8]
@@ -276,7 +276,7 @@ NAMED = named_tokenizer()
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.sampled_from(["none", "nsp", "sop"]),
     st.integers(20, 60),
@@ -311,7 +311,7 @@ def test_no_sentence_ends_within_a_name():
     assert len(sentences) == 5 * len(rows) and all(x.endswith(" one.") for x in sentences)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.integers(0, 999), st.permutations(NAMED.symbol_ids), st.sampled_from(["none", "nsp"]))
 def test_masked_names_are_found_by_those_that_are_shown(seed, ids, sentences):
     """Whatever symbols are called: base tokens become base tokens, names those of the sequence."""

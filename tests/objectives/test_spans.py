@@ -50,7 +50,7 @@ def answers(aim: Spans, rows: Dataset, made: Dataset, data: Data) -> list[dict]:
 ASKED = [question(0, 9, 3), question(1, 50, 47), question(2, 40, None), question(3, 30, 0)]
 
 
-@settings(deadline=None, max_examples=12, phases=AS_DRAWN)
+@settings(max_examples=12, phases=AS_DRAWN)
 @given(
     st.lists(
         st.integers(1, 40).flatmap(
@@ -130,7 +130,7 @@ def with_names(told, first: int, size: int, names: list[str]) -> dict:
 
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["words", "wordpiece:300", "bpe:300", "characters"])
-@settings(deadline=None, max_examples=12, phases=AS_DRAWN)
+@settings(max_examples=12, phases=AS_DRAWN)
 @given(TOLD, st.integers(0, 39), st.integers(1, 3), st.permutations(NAMES), st.integers(60, 70))
 def test_answers_are_written_with_the_names_of_their_row(kind, told, first, size, names, length):
     """In all windows; renaming changes nothing that is learned, and renames the answers."""

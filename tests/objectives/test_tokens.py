@@ -44,7 +44,6 @@ def test_spans_and_those_in_their_gaps():
     assert spans_of(["B-x", "I-x", "B-x", "I-y", "O"]) == {("x", (0, 1)), ("x", (2,)), ("y", (3,))}
 
 
-@settings(max_examples=200)
 @given(TEXTS)
 def test_spans_are_those_of_the_reference(tags):
     found = reference.spans(tags)
@@ -78,7 +77,7 @@ def test_the_first_token_of_a_word_is_the_first_that_has_a_character_of_it(kind,
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @given(st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     """Whatever is padded where and cut: a model that knows all tags says all that it sees."""
     rows = read_format("conll", WNUT)[: data.draw(st.integers(1, 30))]
@@ -145,7 +144,7 @@ def with_names(told, names: list[str]) -> dict:
 
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["words", "characters", "wordpiece:300", "bpe:300"])
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(NAMED_TEXTS, st.permutations(NAMES), st.sampled_from([5, 64]))
 def test_a_name_is_one_token_and_no_renaming_changes_features(kind, told, names, length):
     """A word that is a name has one token, with its tag, whatever the name and its neighbours."""

@@ -4,7 +4,7 @@ import random
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.tasks import get_task, sat, truth_table
@@ -30,7 +30,6 @@ def table_of(tokens, values=None):
 
 
 @given(FORMULAS, st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
 def test_formulas_hold_where_their_tables_say(tokens, seed):
     rng = random.Random(seed)
     table, full = table_of(tokens)
@@ -42,7 +41,6 @@ def test_formulas_hold_where_their_tables_say(tokens, seed):
 
 
 @given(FORMULAS)
-@settings(max_examples=150, deadline=None)
 def test_nothing_can_be_left_out_of_a_prime_implicant(tokens):
     symbols = TASK.symbols_in(tokens)
     implicant = sat.prime_implicant(tokens, symbols)

@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.propositional import value
 
@@ -23,7 +23,6 @@ def formulas(draw, max_size=30):
 
 
 @given(formulas())
-@settings(max_examples=150, deadline=None)
 def test_a_table_is_the_textbooks_function(tokens):
     symbols = [token for token in dict.fromkeys(tokens) if token not in "01!&|=^"]
     table = truth_table.table_of(tokens, symbols)
@@ -32,7 +31,6 @@ def test_a_table_is_the_textbooks_function(tokens):
 
 
 @given(st.integers(0, 4), st.data())
-@settings(max_examples=100, deadline=None)
 def test_minimal_cube_is_the_first_of_the_shortest(num_variables, data):
     table = data.draw(st.integers(0, truth_table.full_table(num_variables)))
     cubes = (

@@ -25,7 +25,7 @@ LABELS = st.sampled_from(["A", "<&>", "a very long label"])
 SEGMENTS = st.lists(st.tuples(st.integers(0, 4), LABELS, st.integers(0, 4)), max_size=9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(st.text(min_size=1, max_size=5), min_size=5, max_size=5), SEGMENTS)
 def test_drawing_shows_each_element_where_it_is(words, segments):
     """Boxes over their words, that do not overlap; any text makes a valid file."""

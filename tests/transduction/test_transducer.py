@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 import regex
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import transduction as plain
 
@@ -99,7 +99,6 @@ def cascades(draw):
     return phrases, rules, known
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     cascades(), st.lists(WORDS, max_size=9), st.sampled_from(["all", "longest"]),
     st.integers(2, 9), st.integers(1, 9),
@@ -126,7 +125,6 @@ def test_equals_plain_matching(cascade, words, match, most, max_units):
 TEXTS = st.text("aA. -İi\u0301áéन\u0926ी京\x1f\u00a0ΣςßK❤\ufe0f", max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS, max_size=4), TEXTS, st.booleans(), st.booleans())
 @example(["İ"], "xİ İ", True, True)
 @example(["नदी", "cafe"], "cafe\u0301 नदी", False, True)

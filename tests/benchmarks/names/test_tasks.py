@@ -103,7 +103,8 @@ def test_plans_that_cannot_be_asked(settings, message):
         Plan(**settings)
 
 
-@pytest.mark.parametrize("group", ["names", "names_chat"])
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("group", ["names_chat", "names"])
 def test_the_harness_asks_a_model(tmp_path, group):
     """All suites, by the files that `lm_eval --include_path` reads, with a tiny GPT-2."""
     lm_eval = pytest.importorskip("lm_eval")

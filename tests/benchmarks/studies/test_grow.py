@@ -16,7 +16,7 @@ ENCODINGS = ["learned", "streams", "relational", "dual_part"]
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(
     seed=seeds,
     encoding=st.sampled_from(ENCODINGS),

@@ -3,7 +3,7 @@ import random
 
 import pytest
 from datasets import Dataset, load_dataset
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.studies.renamed import rename_training_data, renamed, renaming
@@ -22,7 +22,6 @@ COMPACT, LONG = list("bdac"), ["request", "grant_1", "a", "idle"]
     st.integers(1, 20),
     st.integers(0, 2**32),
 )
-@settings(max_examples=150, deadline=None)
 def test_renaming_changes_names_only(name, order, long, size, seed):
     task, rng = TASKS[name], random.Random(seed)
     names = [(LONG if long else COMPACT)[i] for i in order]

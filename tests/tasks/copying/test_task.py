@@ -2,7 +2,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.build_tokenizer import build_tokenizer
@@ -25,7 +25,6 @@ def levenshtein(ours: list[str], theirs: list[str]) -> int:
 
 
 @given(st.integers(0, 2**32), st.integers(0, 40), st.integers(0, 12), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_strings_are_as_asked_for(seed, size, count, exactly):
     symbols = TASK.default_symbols(count)
     if not TASK.is_feasible(size, count, exactly):
@@ -60,7 +59,6 @@ def test_distance_is_the_recurrence_and_does_not_care_for_names(problem, answer,
 
 
 @given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=6), st.text(max_size=20))
-@settings(deadline=None)
 def test_every_answer_gets_a_verdict(tokens, answer):
     problem = TASK.write(tokens)
     assert TASK.parse(problem) == tokens
@@ -111,7 +109,6 @@ def test_what_cannot_be_read_is_named():
 
 
 @given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=9))
-@settings(deadline=None)
 def test_the_tokenizer_reads_and_writes_what_the_task_does(tokens):
     tokenizer = build_tokenizer("copying", len(NAMES))
     problem = TASK.write(tokens)

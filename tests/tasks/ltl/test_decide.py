@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.ltl import needs_spot, satisfies
 
@@ -54,7 +54,6 @@ def satisfying_shape(tokens, symbols: list[str], most: int) -> tuple[int, int] |
 
 
 @given(SEEDS, st.integers(1, 14))
-@settings(max_examples=100, deadline=None)
 def test_it_finds_the_first_shape_that_trying_all_words_finds(seed, size):
     tokens = draw(random.Random(seed), size, "ab")
     word = bounded_worker.search(tokens, 3)
@@ -95,7 +94,6 @@ def test_spot_agrees_on_100_000_formulas():
 
 
 @given(SEEDS, st.integers(1, 30), st.sampled_from(["ab", "abcde", "abcdefghijkl"]))
-@settings(max_examples=50, deadline=None)
 def test_a_witness_is_as_good_as_the_targets_of_data(seed, size, names):
     """The same trace where tables choose the literals, and always one of the same shape."""
     tokens = draw(random.Random(seed), size, names)
@@ -242,7 +240,6 @@ def test_the_limit_of_time_is_kept(monkeypatch):
 
 @needs_spot
 @given(SEEDS, st.integers(1, 25))
-@settings(max_examples=60, deadline=None)
 def test_solvers_know_the_operators_that_others_rewrite(seed, size):
     """What they are given means the same as the canonical tokens, and they find the same."""
     rng = random.Random(seed)

@@ -2,7 +2,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.ltl import satisfies
 
@@ -46,7 +46,6 @@ def rows_of(explanation) -> dict[str, tuple[bool | None, ...]]:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 25), st.sampled_from([0.5, 0.9, 1.0]))
-@settings(max_examples=100, deadline=None)
 def test_cells_are_what_the_textbook_says(seed, size, known):
     """Of every word of the trace where it is right or open, of one word where it is wrong."""
     rng = random.Random(seed)

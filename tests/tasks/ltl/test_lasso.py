@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.ltl import needs_spot, satisfies
 
@@ -32,7 +32,6 @@ def draw_trace(rng: random.Random) -> Trace:
 
 
 @given(SEEDS, st.integers(1, 20), st.integers(1, 5), st.data())
-@settings(max_examples=100, deadline=None)
 def test_the_packed_evaluation_is_the_textbook_one(seed, size, steps, data):
     """32 random words at once, each of which the reference evaluates on its own."""
     rng = random.Random(seed)
@@ -51,7 +50,6 @@ def test_the_packed_evaluation_is_the_textbook_one(seed, size, steps, data):
 
 
 @given(SEEDS, st.integers(1, 25))
-@settings(max_examples=100, deadline=None)
 def test_unknown_values_are_never_decided_against_a_word(seed, size):
     """What must hold holds, and what may not hold does not, in every word of a partial one."""
     rng = random.Random(seed)
@@ -91,7 +89,6 @@ def test_examples(formula, trace, verdict):
 
 @needs_spot
 @given(SEEDS, st.integers(1, 25))
-@settings(max_examples=100, deadline=None)
 def test_what_is_decided_is_what_spot_says(seed, size):
     rng = random.Random(seed)
     tokens, trace = draw_formula(rng, size), draw_trace(rng)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.tasks import get_task
@@ -31,7 +31,6 @@ ltl_samplers = st.builds(
 
 
 @given(ltl_samplers, st.integers(1, 50), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
 def test_ltl_size_is_exact_and_spot_shrinks_nothing(sampler, size, seed):
     tokens = sampler.sample(random.Random(seed), size)
     assert len(tokens) == size == spot_size(tokens)
@@ -40,7 +39,6 @@ def test_ltl_size_is_exact_and_spot_shrinks_nothing(sampler, size, seed):
 
 
 @given(ltl_samplers, st.integers(0, 20), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
 def test_ltl_exactly_k_symbols_even_where_every_leaf_is_needed(sampler, spare, seed):
     count = len(sampler.symbols)
     size = max(1, 2 * count - 1) + spare
@@ -88,7 +86,6 @@ def test_ltl_distribution_is_that_of_the_trees_that_spot_does_not_shrink():
 
 
 @given(ltl_samplers, st.integers(1, 50), st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
 def test_a_step_of_a_walk_keeps_the_size_and_spot_shrinks_nothing(sampler, size, seed):
     rng = random.Random(seed)
     tokens = start = sampler.sample(rng, size)
@@ -143,7 +140,6 @@ def binary_splits(tokens):
 
 
 @given(ltl_samplers, st.integers(1, 20), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
 def test_hard_ltl_formulas_are_those_without_a_witness_of_few_steps(sampler, size, seed):
     tokens = sampler.sample(random.Random(seed), size)
     trace = shortest_witness(tokens, list(dict.fromkeys(set(tokens) & set(sampler.symbols))))

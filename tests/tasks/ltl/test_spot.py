@@ -9,7 +9,7 @@ from itertools import chain, pairwise, product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.ltl import needs_spot
 
@@ -65,7 +65,6 @@ def spot_formulas(draw: st.DrawFn, names: list[str]):
 
 @needs_spot
 @pytest.mark.parametrize("syntax", ["spot", "spin", "utf8"])
-@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_what_spot_writes_is_read_as_spot_means_it(data, syntax: str):
     formula = data.draw(spot_formulas(NAMES + SPOT_ONLY_QUOTES * (syntax != "spin")))

@@ -2,7 +2,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.ltl import needs_spot
 from reference.propositional import pigeons
@@ -23,7 +23,6 @@ PATTERNS = Path(__file__).parents[2] / "data_files" / "dwyer.tsv"
 
 
 @given(FORMULAS, st.permutations(SYMBOLS))
-@settings(max_examples=100, deadline=None)
 def test_equivariant_targets_move_with_the_names(problem, permuted):
     renaming = dict(zip(SYMBOLS, permuted, strict=True))
     renamed, target = TASK.rename(problem, renaming), TASK.target(problem)
@@ -81,7 +80,6 @@ def test_a_contradiction_among_many_symbols_is_seen():
 
 
 @given(FORMULAS, st.text(alphabet="abcdexyz01!&|;{}UX \n<>", max_size=20) | st.text(max_size=10))
-@settings(max_examples=200, deadline=None)
 def test_every_string_gets_a_verdict(problem, answer):
     assert TASK.check(problem, answer, TASK.target(problem), solver="lasso") in Verdict
 
@@ -99,7 +97,6 @@ def test_bad_arguments():
 
 @needs_spot
 @given(FORMULAS)
-@settings(max_examples=40, deadline=None)
 def test_the_papers_targets_solve_and_are_never_shorter(problem):
     ours, papers = TASK.target(problem), TASK.target(problem, "deepltl")
     assert (ours is None) == (papers is None)

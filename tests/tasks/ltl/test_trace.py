@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.modeling.grammar import FormulaError
@@ -38,7 +38,6 @@ def traces(draw, names=NAMES):
     return Trace(tuple(drawn), draw(st.integers(0, len(drawn) - 1)))
 
 
-@settings(max_examples=60)
 @given(traces(), st.sampled_from([None, "compact", "prefix", "infix"]))
 def test_what_is_written_is_read(trace, notation):
     text = write_trace(trace, notation)
@@ -46,7 +45,6 @@ def test_what_is_written_is_read(trace, notation):
     assert same_trace(read_trace(text), trace)
 
 
-@settings(max_examples=60)
 @given(traces(LONG), st.sampled_from([None, "prefix", "infix"]))
 def test_long_names_survive(trace, notation):
     assert read_trace(write_trace(trace, notation), notation) == trace

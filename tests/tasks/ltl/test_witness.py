@@ -25,7 +25,6 @@ def find(tokens):
 
 
 @given(SEEDS, st.integers(1, 30))
-@settings(max_examples=60, deadline=None)
 def test_no_literal_can_be_left_out(seed, size):
     tokens = draw(seed, size, "abcdefg")
     trace = find(tokens)
@@ -86,7 +85,7 @@ def test_witnesses_of_large_shapes_are_minimal(steps, symbols):
 
 
 @given(SEEDS, st.integers(5, 30))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_tables_and_sat_find_the_same_shape(seed, size):
     tokens = draw(seed, size, "abc")
     symbols = TASK.symbols_in(tokens)

@@ -3,7 +3,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
@@ -33,7 +33,6 @@ def is_trivial(tokens):
 
 
 @given(st.integers(1, 60), st.integers(1, 10), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
 def test_size_is_exact_and_nothing_is_trivial(size, num_symbols, seed):
     sampler = FormulaSampler(tuple("abcdefghij"[:num_symbols]))
     if not sampler.is_feasible(size):
@@ -45,7 +44,6 @@ def test_size_is_exact_and_nothing_is_trivial(size, num_symbols, seed):
 
 
 @given(st.integers(1, 10), st.integers(0, 20), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
 def test_exactly_k_symbols_even_where_every_leaf_is_needed(num_symbols, spare, seed):
     symbols = tuple("abcdefghij"[:num_symbols])
     sampler, size = FormulaSampler(symbols), 2 * num_symbols - 1 + spare

@@ -26,7 +26,6 @@ FORMULAS = st.builds(
 
 
 @given(FORMULAS, st.permutations(SYMBOLS))
-@settings(max_examples=150, deadline=None)
 def test_equivariant_targets_move_with_the_names(problem, permuted):
     renaming = dict(zip(SYMBOLS, permuted, strict=True))
     renamed, target = TASK.rename(problem, renaming), TASK.target(problem)
@@ -46,7 +45,6 @@ def by_aiger(problem: str, answer: str) -> Verdict:
 
 
 @given(FORMULAS, st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_targets_solve_and_tables_python_sat_and_py_aiger_agree(problem, seed):
     ours, papers = TASK.target(problem), TASK.target(problem, "papers")
     assert (ours is None) == (papers is None)
@@ -141,7 +139,6 @@ ANSWERS = st.one_of(WRITTEN, st.text(), st.text("ab01!&|=^()~ ,:;é\n\t<>"), st.
 
 
 @given(FORMULAS, ANSWERS, st.sampled_from([*WRITERS]))
-@settings(max_examples=200, deadline=None)
 def test_any_answer_gets_a_verdict(problem, answer, notation):
     """That of all its completions; that it is malformed if it is read as nothing."""
     given = read_assignment(answer, notation)
@@ -179,7 +176,7 @@ def test_untrusted_answers_but_trusted_problems():
 
 
 @given(st.integers(0, 2**32), st.integers(60, 120))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_beyond_truth_tables_python_sat_agrees_with_py_aiger(seed, size):
     rng = random.Random(seed)
     names = tuple(TASK.default_symbols(25))
