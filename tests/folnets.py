@@ -110,7 +110,6 @@ class FolnetFamily(Family):
     attentions = ("eager",)
     caches = (None,)
     renamings, generated_renamings, extensions, batches, cached = 5, 1, 3, 4, 2
-    test_gradient_checkpointing_changes_no_answer = None  # it answers in evaluation mode alone
 
     def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
         own = {"symbol_encoding": self.encoding, "symbol_renaming": self.renaming_at_the_door}

@@ -376,6 +376,12 @@ class FolnetGenerator(FolnetLMHead, GenerationMixin):
     def get_decoder(self, *args: Any, **kwargs: Any) -> Any:
         return self.folnet.decoder
 
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Generates as Transformers does; layers that recompute in training keep no cache."""
+        if self.training and self.is_gradient_checkpointing:
+            kwargs["use_cache"] = False
+        return super().generate(*args, **kwargs)
+
 
 class FolnetForCausalLM(FolnetGenerator):
     """FOLNet that goes on with a text: a causal or a prefix language model (Appendix A.5)."""
@@ -428,7 +434,7 @@ class FolnetForCausalLM(FolnetGenerator):
         return FolnetLMOutput(loss=loss, logits=logits, **states)
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; with `config.prefix_lm`, the prompt is a prefix.
+        """Generates as [`FolnetGenerator`] does; with `config.prefix_lm`, the prompt is a prefix.
 
         Raises:
             ValueError: with `config.prefix_lm`, `past_key_values` holds tokens and there is no
