@@ -1,6 +1,5 @@
 """Runs a user's own check, in a process of its own: see `hf_alpha.tasks.solver_process`."""
 
-import os
 import sys
 from contextlib import redirect_stdout
 from functools import cache
@@ -10,9 +9,7 @@ from typing import Any
 
 
 def prepare() -> None:
-    """Have modules found in the folder in which the command was started."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    """Do nothing: what a check needs is known once it is called."""
 
 
 @cache
@@ -24,12 +21,14 @@ def _function(path: str) -> Any:
     return value
 
 
-def check(texts: list[str | None], path: str) -> list[Any]:
-    """Call the check with source, answer and target.
+def check(texts: list[str | None], path: str, folder: str) -> list[Any]:
+    """Call the check with source, answer and target; its module may lie in the caller's folder.
 
     Returns:
         Its verdict as text, or yes or no; and its words, where it returned a pair.
     """
+    if folder not in sys.path:
+        sys.path.append(folder)
     with redirect_stdout(sys.stderr):  # on standard output are the replies
         verdict = _function(path)(*texts)
     words = None

@@ -1,5 +1,6 @@
 """Texts: the user's own pairs, some words of which are names."""
 
+import os
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -295,7 +296,8 @@ class TextTask(Task):
         """
         assert self.check_path is not None
         texts = [str(problem), answer, target]
-        reply, words = _process().call("check", timeout, texts, self.check_path)  # type: ignore[arg-type]
+        asked = (texts, self.check_path, os.getcwd())
+        reply, words = _process().call("check", timeout, *asked)  # type: ignore[arg-type]
         if isinstance(reply, bool):
             return Verdict.correct if reply else Verdict.wrong, words
         try:

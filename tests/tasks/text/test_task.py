@@ -173,6 +173,15 @@ def test_own_checks(checks: Path):
         TextTask(SYMBOLS, check="own_checks:missing").ask("a", "b", "c")
 
 
+def test_a_check_lies_in_the_folder_that_is_current_when_it_is_asked(checks, tmp_path, monkeypatch):
+    """Whatever folder its process was started in."""
+    assert TextTask(SYMBOLS, check="own_checks:same_length").check("x", "y", "x") == "correct"
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "later_checks.py").write_text("def right(*texts):\n    return True\n")
+    monkeypatch.chdir(tmp_path / "later")
+    assert TextTask(SYMBOLS, check="later_checks:right").check("x", "y", "x") == "correct"
+
+
 def test_the_first_failure_of_a_check_is_told(checks: Path, caplog):
     task = TextTask(SYMBOLS, check="own_checks:raises")
     task.forget_checks()
