@@ -1,29 +1,20 @@
 import pytest
 import torch
+from assignments import FAST, ROWS, make_drawn_model, make_tokenizer
 from strategies import make_model
 
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import use_median_draw
 from hf_alpha.evaluation.random_parts import draw_losses, median_seed
-
-FAST = {"batch_size": 8, "progress": False}
-ROWS = [
-    {"problem": problem, "answer": answer}
-    for problem, answer in (
-        ("& a b", "a 1 b 1"), ("| a ! c", "a 1"), ("! b", "b 0"), ("^ a d", "a 1 d 0"),
-        ("= c e", "c 0 e 0"), ("& ! a c", "a 0 c 1"), ("& & a b & c d", "a 1 b 1 c 1 d 1"),
-    )
-]  # fmt: skip
 
 
 @pytest.fixture
 def model():
-    return make_model(symbol_encoding="dual_part", random_dim=8, adacos=False, logit_scale=5.0)
+    return make_drawn_model()
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return build_tokenizer("propositional", 5)
+    return make_tokenizer()
 
 
 def test_the_loss_is_the_mean_over_tokens(model, tokenizer):
