@@ -35,7 +35,7 @@ from transformers import AutoTokenizer, MarianConfig, MarianMTModel, PreTrainedT
 
 import hf_alpha
 import measure
-from real_models import DRAWS, Pair, finish, options, results_of, tune, wheel
+from real_models import DEVICE, DRAWS, Pair, finish, minutes_of, options, results_of, tune, wheel
 
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
 DIGITS = "123456789"
@@ -191,6 +191,11 @@ def reaction_pairs(data: Path, words: frozenset[str]) -> tuple[list[Pair], list[
     )
 
 
+def words_of(host: Path) -> frozenset[str]:
+    """Return the tokens of a checkpoint."""
+    return frozenset(AutoTokenizer.from_pretrained(host).get_vocab())
+
+
 def digits_to(pair: Pair, digits: Sequence[str]) -> Pair:
     """Write 1 as the first of nine digits, and so on."""
     table = dict(zip(DIGITS, digits, strict=True))
@@ -238,7 +243,7 @@ class Learner:
         rows = self.tokenizer(sources, text_target=targets, return_tensors="pt", padding=True)
         labels = rows["labels"][:, 1:]  # behind <sos>, with which the decoder begins by itself
         rows["labels"] = labels.masked_fill(labels == self.model.config.pad_token_id, -100)
-        return rows
+        return rows.to(DEVICE)
 
     @torch.no_grad()
     def loss(self, pairs: Sequence[Pair]) -> float:
@@ -290,8 +295,7 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
     torch.manual_seed(seed)
     host = annalog(folder)
     learner = Learner(name, host)
-    words = frozenset(AutoTokenizer.from_pretrained(host).get_vocab())
-    train, test = reaction_pairs(data, words)
+    train, test = reaction_pairs(data, words_of(host))
     rng = random.Random(seed)
 
     def batches() -> Iterator[Any]:
@@ -309,7 +313,7 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
     found = {
         kind: tests(learner, name, pairs) for kind, pairs in zip(TESTED, (test, other), strict=True)
     }
-    return {"loss": loss, "minutes": minutes, "tests": found}
+    return {"loss": loss, "minutes": minutes, "device": DEVICE, "tests": found}
 
 
 def table(results: dict[str, list[Any]]) -> str:
@@ -324,8 +328,7 @@ def table(results: dict[str, list[Any]]) -> str:
                 share = measure.share_and_spread([test[key] / test["of"] for test in found])
                 loss = sum(test["loss"] for test in found) / len(found)
                 cells.append(f"{share} ({loss:.3f})" if key == "right" else share)
-            cells.append(f"{sum(run['minutes'] for run in runs) / len(runs):.0f}")
-            lines.append(cells)
+            lines.append([*cells, minutes_of(runs)])
     return measure.table(("remedy", "steps", "seeds", *TESTED, "minutes"), lines)
 
 
@@ -336,6 +339,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--data", type=Path, required=True, help="the folder of valid.txt and test.txt"
     )
     args = parser.parse_args(argv)
+    if not args.table:
+        reaction_pairs(args.data, words_of(annalog(args.folder)))
     results = results_of(args, "reactions", partial(run, args.folder, args.data))
     finish(table(results), results, args.out, argv or sys.argv[1:])
 

@@ -8,19 +8,22 @@ of `examples/tasks/inline.py`. Tests have 4 to 6 names as training has, or more,
 All weights are trained, with products in bfloat16, on pairs as each remedy writes them:
 
 - plain: as they are. random: names drawn from the words of canonical spelling, row by row.
-- canonical: names written as words of the host by first occurrence, and back. wider: likewise,
-  and every fourth pair has 7 to 20 names.
+- canonical: names written as words of the host by first occurrence, and back.
 - averaged: the model of random, asked in three random spellings; the answer that most give.
 - relational, streams, dual_part, learned: converted by `hf_alpha.get_symbol_model`.
+- plain-wider, canonical-wider, relational-wider: likewise, and every fourth pair of training has 7
+  to 20 names.
 
 An answer is right if each of its tokens is the likeliest behind those before it, so if
 greedy search writes it. Of `averaged`, wrong answers that part from the right one at the same token
-in the same way count as equal, to its disadvantage. A run that is done is kept in FOLDER.
+in the same way count as equal, to its disadvantage. A run that is done is kept in FOLDER. Where
+there is a GPU, models are trained on it; `--jobs` of them at once.
 """
 
 import argparse
 import ast
 import json
+import multiprocessing
 import random
 import re
 import sys
@@ -28,6 +31,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
@@ -55,6 +59,7 @@ POOLS = {
 COUNTS = 10, 20, 50, 100
 FEW = 20  # tests of each of these
 LONG = 300  # steps, from which on they are tested
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 MANY_NAMES = [f"{word}{number}" for word in inline.WORDS for number in ["", *range(1, 10)]]
 DRAWS = 3
 SPELLINGS = {
@@ -200,27 +205,28 @@ def remedy_of(name: str, host: Path) -> Remedy:
     """Return a remedy by its name."""
     model = AutoModelForCausalLM.from_pretrained(host, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(host)
+    name, _, wider = name.partition("-")
+    read = widened if wider else lambda pair, number: pair
     if name == "plain":
-        return Remedy(model, tokenizer)
-    if name in ("canonical", "wider", "random"):
+        return Remedy(model, tokenizer, read)
+    if name in ("canonical", "random"):
         names = spellings(tokenizer)
-        if name != "random":
-            read = widened if name == "wider" else lambda pair, number: pair
+        draws = range(1, DRAWS + 1)
+        if name == "canonical":
             return Remedy(
                 model,
                 tokenizer,
                 lambda pair, number: spelled(names, read(pair, number)),
                 lambda pair: [spelled(names, pair)],
             )
-        draws = range(1, DRAWS + 1)
         return Remedy(
             model,
             tokenizer,
-            lambda pair, number: spelled(names, pair, number + 1),
+            lambda pair, number: spelled(names, read(pair, number), number + 1),
             lambda pair: [pair, *(spelled(names, pair, draw) for draw in draws)],
         )
     config = hf_alpha.SymbolConfig(name, symbols={"name": RULE})
-    return Remedy(*hf_alpha.get_symbol_model(model, tokenizer, config))
+    return Remedy(*hf_alpha.get_symbol_model(model, tokenizer, config), read)
 
 
 # -- training and tests ---------------------------------------------------------------------------
@@ -246,13 +252,15 @@ def batch(tokenizer: Any, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
         ids_BL[number, : len(ids)] = torch.tensor(ids)
         mask_BL[number, : len(ids)] = 1
         labels_BL[number, start : len(ids)] = torch.tensor(ids[start:])
-    return {"input_ids": ids_BL, "attention_mask": mask_BL, "labels": labels_BL}
+    rows_of = {"input_ids": ids_BL, "attention_mask": mask_BL, "labels": labels_BL}
+    return {name: rows.to(DEVICE) for name, rows in rows_of.items()}
 
 
 def tune(
     model: Any, batches: Iterator[Any], steps: int, rate: float, warmup: int, floor: float
 ) -> float:
     """Train all weights; return the mean loss of the last steps."""
+    model.to(DEVICE)
     params = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(params, rate, (0.9, 0.98), weight_decay=0.0, fused=True)
     scheduler = torch.optim.lr_scheduler.LambdaLR(
@@ -261,7 +269,7 @@ def tune(
     model.train()
     mean, start = 0.0, time.process_time()
     for step in range(steps):
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16):
             loss = model(**next(batches)).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(params, 1.0)
@@ -289,7 +297,7 @@ def misses(remedy: Remedy, pairs: Sequence[Pair]) -> list[list[tuple[int, int]]]
     for start in range(0, len(unknown), size):
         rows = batch(remedy.tokenizer, unknown[start : start + size])
         labels_BT = rows.pop("labels")[:, 1:]
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16):
             predicted_BT = remedy.model(**rows).logits[:, :-1].argmax(-1)
         for pair, labels_T, predicted_T in zip(
             unknown[start : start + size], labels_BT, predicted_BT, strict=True
@@ -343,7 +351,7 @@ def run(folder: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
     if steps < LONG:  # it fails at many names, and their tests take as long as the training
         tests = {kind: pairs for kind, pairs in tests.items() if len(pairs) > FEW}
     found = {kind: scores(remedy, pairs) for kind, pairs in tests.items()}
-    return {"loss": loss, "minutes": minutes, "tests": found}
+    return {"loss": loss, "minutes": minutes, "device": DEVICE, "tests": found}
 
 
 def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -366,9 +374,14 @@ def _table_of(steps: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) ->
                 share = measure.share_and_spread([test[key] / test["of"] for test in tests])
                 tokens = sum(test["tokens"] for test in tests) / len(tests)
                 cells.append(share + (f" ({100 * tokens:.1f})" if key == "right" else ""))
-            cells.append(f"{sum(run['minutes'] for run in runs) / len(runs):.0f}")
-            lines.append(cells)
+            lines.append([*cells, minutes_of(runs)])
     return measure.table(("remedy", "steps", "seeds", *kinds, "minutes"), lines)
+
+
+def minutes_of(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the mean of minutes of training, and on what, if it is no CPU."""
+    devices = {run.get("device", "cpu") for run in runs} - {"cpu"}
+    return f"{sum(run['minutes'] for run in runs) / len(runs):.0f} {' '.join(devices)}".strip()
 
 
 def options(description: str, remedies: str, steps: str) -> argparse.ArgumentParser:
@@ -380,6 +393,7 @@ def options(description: str, remedies: str, steps: str) -> argparse.ArgumentPar
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--table", action="store_true", help="of what is done, and run nothing")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
     measure.add_out(parser)
     return parser
 
@@ -389,17 +403,29 @@ def results_of(
 ) -> dict[str, list[Any]]:
     """Return what was measured of each remedy and number of steps; run what is missing."""
     torch.set_num_threads(args.threads)
+    orders = [*product(*(x.split(",") for x in (args.steps, args.remedies, args.seeds)))]
+    files = {
+        order: args.folder / f"{kind}-{order[1]}-{order[0]}-{order[2]}.json" for order in orders
+    }
+    missing = [] if args.table else [x for x in files.items() if not x[1].exists()]
+    # Forked, workers have what was read before.
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(args.jobs, context) as pool:
+        [*pool.map(partial(_run_one, run), missing)]
     results: dict[str, list[Any]] = {}
-    for steps, name, seed in product(
-        *(x.split(",") for x in (args.steps, args.remedies, args.seeds))
-    ):
-        file = args.folder / f"{kind}-{name}-{steps}-{seed}.json"
-        if not file.exists() and not args.table:
-            result = run(name, int(steps), int(seed))
-            file.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    for (steps, name, _), file in files.items():
         if file.exists():
             results.setdefault(f"{name} {steps}", []).append(json.loads(file.read_text()))
     return results
+
+
+def _run_one(
+    run: Callable[[str, int, int], dict[str, Any]], task: tuple[tuple[str, str, str], Path]
+) -> None:
+    """Run a remedy, and keep its result."""
+    (steps, name, seed), file = task
+    result = run(name, int(steps), int(seed))
+    file.write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 def finish(text: str, results: Mapping[str, Any], out: str | None, argv: Sequence[str]) -> None:
@@ -412,6 +438,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = options(__doc__.split("\n")[0], "plain,random,canonical,relational", "60").parse_args(
         argv
     )
+    if not args.table:
+        smollm2(args.folder)
+        inline_pairs()
     results = results_of(args, "inline", partial(run, args.folder))
     finish(table(results), results, args.out, argv or sys.argv[1:])
 
