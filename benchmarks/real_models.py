@@ -408,6 +408,7 @@ def results_of(
         order: args.folder / f"{kind}-{order[1]}-{order[0]}-{order[2]}.json" for order in orders
     }
     missing = [] if args.table else [x for x in files.items() if not x[1].exists()]
+    missing.sort(key=lambda task: task[0][2])  # all of a seed before the next one
     # Forked, workers have what was read before.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(args.jobs, context) as pool:
