@@ -40,6 +40,7 @@ RELATIONAL = (
 )
 STACKS = "--hidden=8 --heads=2 --layers=1 --vocabulary=9 --rounds=1"
 QUICK = {
+    "gpu": f"--small --shares=1 --tests={FOLDER.parent}/tests/families/test_retrofit.py::TestLlamaRelational",
     "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
     "pairs": "--rows=2000 --names=10",
     "geometric": f"{STACKS} --tokens=16 --lengths=8,16 --shares=0,50",
