@@ -203,12 +203,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     args.device = args.device or ("cpu" if args.small else "cuda")
     args.given = list(sys.argv[1:] if argv is None else argv)
     sizes: Row = {"tokens": (1024, 4096, 16384), "widths": ((768, 12), (2048, 6)), "rounds": 3,
-                  "long": 12.0, "new_tokens": 64, "vocabulary": 32_000, "kernel_width": 256,
-                  "kernel_tokens": 512, "steps": 300}  # fmt: skip
+                  "long": 4.0, "new_tokens": 64, "vocabulary": 32_000, "kernel_width": 256,
+                  "kernel_tokens": 512, "steps": 300, "dtypes": list(DTYPES)}  # fmt: skip
     if args.small:
         sizes = {"tokens": (16,), "widths": ((32, 1),), "rounds": 1, "long": 1.0, "new_tokens": 2,
                  "vocabulary": 1100, "kernel_width": 32, "kernel_tokens": 16,
-                 "steps": 2}  # fmt: skip
+                 "steps": 2, "dtypes": ["float32"]}  # fmt: skip
     vars(args).update(sizes)
     return args
 

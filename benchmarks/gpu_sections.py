@@ -246,12 +246,12 @@ def short(kernel: str) -> str:
 
 def find_kernels(args: argparse.Namespace, part: str) -> None:
     """Of small models of both kinds, of each encoding and dtype."""
-    for name, dtype in DTYPES.items():
+    for name in args.dtypes:
         for side in (HOST, *ENCODINGS):
             for make in (make_decoder, make_pair):
                 if make is make_decoder or side != HOST:
                     row = {"model": f"{make.__name__[5:]}, {side}", "dtype": name}
-                    args.say({**row, **kernels_of(args, make, side, dtype)})
+                    args.say({**row, **kernels_of(args, make, side, DTYPES[name])})
 
 
 def kernels_of(
