@@ -245,6 +245,13 @@ def finish(
         argv: arguments of the script, where they are not those of the process.
     """
     print(text)
+    keep(text, data, out, argv, device)
+
+
+def keep(
+    text: str, data: Any, out: str | None, argv: Sequence[str] | None = None, device: str = "cpu"
+) -> None:
+    """Keep what was measured, without printing it."""
     if out is None:
         return
     machine = conditions(device)

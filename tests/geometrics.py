@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from promises import placing
 from transformers import PreTrainedModel
 
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
@@ -37,6 +38,7 @@ def small_config(**settings: Any) -> GeometricConfig:
     return GeometricConfig(**{**SMALL, **settings})
 
 
+@placing
 def small_model(
     model_class: type[PreTrainedModel] = GeometricForMaskedLM, seed: int = 0, **settings: Any
 ) -> Any:
@@ -50,6 +52,7 @@ def small_model(
     return model
 
 
+@placing
 def batch(rows: int = 3, length: int = 9, segments: int = 4, seed: int = 0) -> dict[str, Any]:
     """Random tokens and segments; the last segment of all rows but the first is padding."""
     generator = torch.Generator().manual_seed(seed)

@@ -11,6 +11,7 @@ The promises use what any Transformers model has: its configuration, `forward`, 
 """
 
 import copy
+import functools
 import inspect
 import itertools
 import os
@@ -30,12 +31,41 @@ Sizes = list[tuple[int, int]]
 """Length of each sample, and how many symbols it has at most."""
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+TIE = 1e-4
+"""Candidates whose scores differ by less are equally good."""
 UNUSABLE = -1e3
 """Columns that a sample cannot use hold logits below this."""
 
 seeds = st.integers(0, 2**31 - 1)
 batch_sizes = st.lists(st.tuples(st.integers(2, 9), st.integers(0, 5)), min_size=1, max_size=4)
 sides = st.sampled_from(["left", "right"])
+
+
+PLACE: dict[str, Any] = {"device": os.environ.get("HF_ALPHA_TEST_DEVICE", "cpu")}
+"""Where the promises are checked, as `to` takes it; benchmarks/gpu.py adds a `dtype`."""
+MADE = ("make_model", "make_batch", "renaming", "converted")
+"""Methods of a family that make what has to lie there."""
+
+
+def placed(made: Any) -> Any:
+    """Models and tensors, also in a batch or a tuple, at `PLACE`; anything else as it is."""
+    if isinstance(made, dict):
+        return {name: placed(value) for name, value in made.items()}
+    if isinstance(made, tuple):
+        return tuple(map(placed, made))
+    if isinstance(made, torch.Tensor):
+        return made.to(PLACE["device"])
+    return made.to(**PLACE) if isinstance(made, torch.nn.Module) else made
+
+
+def placing(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results are put there."""
+
+    @functools.wraps(make)
+    def make_there(*args: Any, **settings: Any) -> Any:
+        return placed(make(*args, **settings))
+
+    return make_there
 
 
 class Family:
@@ -60,6 +90,11 @@ class Family:
     scores_are_of_ids = True
     writes = True
     in_double = True
+
+    def __init_subclass__(cls) -> None:
+        for name in MADE:
+            if name in vars(cls):
+                setattr(cls, name, placing(vars(cls)[name]))
 
     def make_model(self, seed: int = 0, **settings: Any) -> PreTrainedModel:
         """A small model with random weights, in evaluation mode."""
@@ -110,7 +145,9 @@ class Family:
     def renamed(self, batch: Batch, tables: Sequence[torch.Tensor]) -> Batch:
         """Rename row i of a batch by table i."""
         return {
-            name: torch.stack([table[row] for table, row in zip(tables, value, strict=True)])
+            name: torch.stack(
+                [table.to(row.device)[row] for table, row in zip(tables, value, strict=True)]
+            )
             if name.endswith("input_ids")
             else value
             for name, value in batch.items()
@@ -124,6 +161,11 @@ class Family:
         """The scores of a batch."""
         with torch.no_grad():
             return self.scores(model(**batch))
+
+
+def assert_identical(one: torch.Tensor, two: torch.Tensor) -> None:
+    """Equal bit for bit; otherwise the error says by how much not."""
+    torch.testing.assert_close(one, two, atol=0.0, rtol=0.0)
 
 
 def logits(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
@@ -155,7 +197,7 @@ class Renaming(Family):
         before, after = self.score(model, batch), self.score(model, renamed)
         for row, table in enumerate(tables):
             columns = table if self.scores_are_of_ids else slice(None)
-            assert torch.equal(after[row][..., columns], before[row])
+            assert_identical(after[row][..., columns], before[row])
         if not generate or self.symbols_may_tie(model.config):
             return
         kept = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True}
@@ -244,7 +286,7 @@ class ExactExtension(Extension, Renaming):
         renamed = self.renamed(batch, [table, table])
         assert (renamed["input_ids"] >= old).any()
         columns = table if self.scores_are_of_ids else slice(None)
-        assert torch.equal(self.score(model, renamed)[..., columns], self.score(model, batch))
+        assert_identical(self.score(model, renamed)[..., columns], self.score(model, batch))
 
 
 class NoExtension(Family):
@@ -344,7 +386,7 @@ def assert_same_tokens(one: Any, two: Any, end: int) -> None:
             torch.testing.assert_close(x[row], y[row], **CLOSE)
             ours, theirs = one.sequences[row, step], two.sequences[row, step]
             if ours != theirs:
-                assert (x[row, ours] - x[row, theirs]).abs() < 1e-4
+                assert (x[row, ours] - x[row, theirs]).abs() < TIE
                 break
             if ours == end:
                 break
@@ -444,8 +486,8 @@ class RoundTrip(Family):
             torch.save((self.auto_class, batch, prompt), folder / "inputs")
             loaded, report = type(model).from_pretrained(folder, output_loading_info=True)
             assert not report["missing_keys"] and not report["unexpected_keys"]
-            loaded.eval()
-            assert torch.equal(self.score(loaded, batch), self.score(model, batch))
+            placed(loaded.eval())
+            assert_identical(self.score(loaded, batch), self.score(model, batch))
         return folders
 
     def load_elsewhere(self, folders: dict[Path, dict[str, torch.Tensor]], tmp_path: Path) -> None:

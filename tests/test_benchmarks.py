@@ -39,7 +39,9 @@ RELATIONAL = (
     "--length=6 --target=2 --rounds=2"
 )
 STACKS = "--hidden=8 --heads=2 --layers=1 --vocabulary=9 --rounds=1"
+LARGE_BATCH = "test_retrofit.py::TestLlamaRelational::test_renaming_of_a_large_batch"
 QUICK = {
+    "gpu": f"--small --shares=1 --tests={FOLDER.parent}/tests/families/{LARGE_BATCH}",
     "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
     "pairs": "--rows=2000 --names=10",
     "geometric": f"{STACKS} --tokens=16 --lengths=8,16 --shares=0,50",
