@@ -340,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     args = parser.parse_args(argv)
     if not args.table:
-        reaction_pairs(args.data, words_of(annalog(args.folder)))
+        annalog(args.folder)
     results = results_of(args, "reactions", partial(run, args.folder, args.data))
     finish(table(results), results, args.out, argv or sys.argv[1:])
 

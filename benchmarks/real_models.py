@@ -409,8 +409,8 @@ def results_of(
     }
     missing = [] if args.table else [x for x in files.items() if not x[1].exists()]
     missing.sort(key=lambda task: task[0][2])  # all of a seed before the next one
-    # Forked, workers have what was read before.
-    context = multiprocessing.get_context("fork")
+    # Not forked: a GPU may have been looked for here.
+    context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, context) as pool:
         [*pool.map(partial(_run_one, run), missing)]
     results: dict[str, list[Any]] = {}
@@ -441,7 +441,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     if not args.table:
         smollm2(args.folder)
-        inline_pairs()
     results = results_of(args, "inline", partial(run, args.folder))
     finish(table(results), results, args.out, argv or sys.argv[1:])
 
