@@ -19,6 +19,7 @@ from typing import Any
 import all_streams
 import beyond
 import clutrr
+import gpu
 import ltl
 import measure
 import propositional
@@ -234,6 +235,12 @@ def propositional_rows() -> list[list[str]]:
                 name = f"propositional {name}; 5/35, 10/50, 50/200"
                 rows.append([name, peer, goal, f"medians {', '.join(medians)}", "propositional"])
     return rows
+
+
+def gpu_costs() -> str:
+    """Times and memory of decoders on a GPU, by those of the bare backbone."""
+    rows = [row for row in stored("gpu")["data"]["rows"] if row["section"] == "decoders"]
+    return gpu.decoder_table([row for row in rows if row.get("work") in ("prefill", "training")])
 
 
 def retrofit_costs() -> str:
@@ -525,6 +532,7 @@ TABLES = {
     "streams": streams,
     "memory": memory,
     "rest": rest,
+    "gpu": gpu_costs,
     "retrofit": retrofit_costs,
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,

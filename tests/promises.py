@@ -206,7 +206,7 @@ class Renaming(Family):
             two = model.generate(**self.prompt(renamed), **kept, **search)
             repeats = len(one.sequences) // len(tables)
             for i, (x, y) in enumerate(zip(one.sequences, two.sequences, strict=True)):
-                assert torch.equal(tables[i // repeats][x], y)
+                assert torch.equal(tables[i // repeats].to(x.device)[x], y)
             if search:
                 torch.testing.assert_close(
                     one.sequences_scores, two.sequences_scores, atol=1e-6, rtol=0

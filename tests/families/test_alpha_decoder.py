@@ -149,7 +149,9 @@ def test_a_renamed_text_has_the_same_logits_and_probability(encoding):
         batch = family.labelled(seed, model.config, sizes)
         tables = [family.renaming(seed + row, model.config) for row in range(len(sizes))]
         ids = batch["input_ids"]
-        other = torch.stack([table[row] for table, row in zip(tables, ids, strict=True)])
+        other = torch.stack(
+            [table.to(row.device)[row] for table, row in zip(tables, ids, strict=True)]
+        )
         other = torch.where(ids > 0, other, 0)
         labels = torch.where(batch["labels"] < 0, -100, other)
         for row in range(len(sizes)):
@@ -171,7 +173,7 @@ def test_a_renamed_prompt_has_the_same_answer_up_to_the_choice_of_new_names():
         model = make_decoder(seed, **NEW)
         batch = family.make_batch(seed, model.config, [(6, 3), (4, 2), (5, 0)])
         table = family.renaming(seed, model.config)
-        renamed = {**batch, "input_ids": table[batch["input_ids"]]}
+        renamed = {**batch, "input_ids": table.to(batch["input_ids"].device)[batch["input_ids"]]}
         for search in ({}, {"num_beams": 2}, {"do_sample": True}):
             answers = []
             for inputs in (batch, renamed):
@@ -190,7 +192,9 @@ def test_renamed_prompts_have_the_same_answers_ten_thousand_times():
         model = make_decoder(seed % 7, **NEW)
         batch = family.make_batch(seed, model.config, [(7, 4)] * 10)
         tables = [family.renaming(seed * 10 + row, model.config) for row in range(10)]
-        renamed = torch.stack([t[x] for t, x in zip(tables, batch["input_ids"], strict=True)])
+        renamed = torch.stack(
+            [t.to(x.device)[x] for t, x in zip(tables, batch["input_ids"], strict=True)]
+        )
         one = model.generate(**batch, max_new_tokens=15)
         two = model.generate(**{**batch, "input_ids": renamed}, max_new_tokens=15)
         assert list(map(canonical, one)) == list(map(canonical, two))
