@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional as F
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
@@ -67,6 +67,15 @@ class CausalHead(SymbolHead, GenerationMixin):
     def first_free_slot(self) -> int:
         """The first slot of the cache that is not the layers'."""
         raise NotImplementedError
+
+    def _with_cache(
+        self, use_cache: bool | None, cache: Cache | None, learns: bool
+    ) -> Cache | None:
+        """Returns the cache to go on from, or a new one where one is to be used."""
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        if cache is not None or not use_cache or learns or self.recomputes():
+            return cache
+        return DynamicCache(config=self.config.get_text_config(decoder=True))
 
     def _open(
         self,

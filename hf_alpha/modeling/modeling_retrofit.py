@@ -47,7 +47,7 @@ from .host_calls import (
 )
 from .host_encodings import HostOutput, host_encoding
 from .host_layers import hidden_of, layers_of, with_hidden
-from .host_relations import DecoderRelations, silent
+from .host_relations import silent
 from .masks import causal_mask, full_mask, padding_mask, self_attention_part
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, token_positions
@@ -221,8 +221,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         # Not by the block itself: modules without parameters of their own are not asked.
-        if isinstance(module, DecoderRelations):
-            module.reset()
         if getattr(module, "starts_at_zero", False):
             init.zeros_(module.weight)
             if module.bias is not None:
@@ -388,15 +386,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
                 streams = torch.arange(number, device=beam_idx.device)
                 layer.reorder_cache((beam_idx[:, None] * number + streams).flatten())
         return past_key_values
-
-    def _recomputes(self) -> bool:
-        return self.training and self.is_activation_checkpointing
-
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; layers that recompute their activations keep no cache."""
-        if self._recomputes():
-            kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
 
 
 def _is_hollow(model: nn.Module) -> bool:
@@ -600,7 +589,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         rows = ids_BT.shape[0]
         check_ids(self.config, ids_BT)
         check_cache(past_key_values)
-        if past_key_values is None and use_cache and not self._recomputes():
+        if past_key_values is None and use_cache and not self.recomputes():
             past_key_values = self._new_cache()
         history = None if past_key_values is None else past_key_values.self_attention_cache
         known = Streams.of(source, source.last_hidden_state.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
@@ -123,24 +123,14 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         learns = next_BT is not None
         if learns and logits_to_keep:
             raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
-        use_cache, past_key_values = self._with_cache(use_cache, past_key_values, learns)
+        past_key_values = self._with_cache(use_cache, past_key_values, learns)
         positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
         head = HeadCall(streams, logits_to_keep, cache=past_key_values)
-        outputs = self._decode(input_ids, attention_mask, positions, head, use_cache, kwargs)
+        outputs = self._decode(input_ids, attention_mask, positions, head, kwargs)
         output = HostOutput(outputs.logits, head)
         scores = self.predict(output, streams, next_BT, num_items_in_batch)
         return self._scored(outputs, self.host.number(streams), *scores)
-
-    def _with_cache(
-        self, use_cache: bool | None, cache: Cache | None, learns: bool
-    ) -> tuple[bool, Cache | None]:
-        """Returns whether a cache is used, and which."""
-        use_cache = self.config.use_cache if use_cache is None else use_cache
-        use_cache = use_cache and not (learns or self._recomputes())
-        if use_cache and cache is None:
-            cache = DynamicCache(config=self.config.get_text_config(decoder=True))
-        return use_cache, cache
 
     def _scored(
         self, outputs: ModelOutput, number: int, logits: torch.Tensor, loss: torch.Tensor | None
@@ -160,7 +150,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         mask: Any,
         positions: dict[str, torch.Tensor],
         head: HeadCall,
-        use_cache: bool,
         kwargs: dict[str, Any],
     ) -> Any:
         """Returns what the backbone gives for the rows of its batch; `head` keeps what passes it.
@@ -182,7 +171,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 input_ids=rows,
                 attention_mask=repeat_rows(mask, number),
                 past_key_values=head.cache,
-                use_cache=use_cache,
+                use_cache=head.cache is not None,
                 return_dict=True,
                 **place,
                 **kwargs,

@@ -15,10 +15,9 @@ from .checks import check_labels
 from .configuration_symbols import SymbolModelConfig
 from .logit_scale import LogitScale, token_loss
 from .new_symbols import UNUSABLE
-from .relations import RelationGates, SymbolPointer, TextMemory
 from .saving import SavesCode
 from .streams import Streams, SymbolEncoderOutput, match_rows
-from .symbol_layer import SymbolDraws, SymbolLayer
+from .symbol_layer import SymbolLayer
 
 OUTSIDE_LOSS = (
     "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
@@ -27,10 +26,6 @@ OUTSIDE_LOSS = (
     "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
     "model.accepts_loss_kwargs = False"
 )
-
-
-# Modules that initialise themselves.
-RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolPointer, TextMemory)
 
 
 class SymbolModel(SavesCode, PreTrainedModel):
@@ -52,10 +47,14 @@ class SymbolModel(SavesCode, PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Draws what a checkpoint did not bring: of the symbol layer, then as the base class."""
-        if isinstance(module, RESETTING):
+        if hasattr(module, "reset"):  # ours know how they begin
             module.reset()
         else:
             super()._init_weights(module)
+
+    def recomputes(self) -> bool:
+        """Returns whether layers compute their activations a second time for the gradients."""
+        return self.training and self.is_activation_checkpointing
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
         """Resizes as the base class does, for a model without symbols.
@@ -267,8 +266,11 @@ class SymbolHead(SymbolModel):
         """Prepares settings of generation; a caller's limit of length replaces the model's.
 
         Else there would be two: Transformers warns of that, and prefers `max_new_tokens`, whoever
-        has said it.
+        has said it. Layers that recompute their activations in training keep no cache, nor does a
+        decoder without layers.
         """
+        if self.recomputes() or not getattr(self.config, "decoder_layers", True):
+            kwargs["use_cache"] = False
         callers = None if generation_config is self.generation_config else generation_config
         limits = {
             name
@@ -315,4 +317,4 @@ def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Ten
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
 
 
-__all__ = ["RESETTING", "SymbolHead", "SymbolModel", "shift_right"]
+__all__ = ["SymbolHead", "SymbolModel", "shift_right"]
