@@ -2,17 +2,24 @@
 
 A sample is one sequence: the problem as its tokenizer writes it, then the answer and an end token.
 
-Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary.
+Transformers tells the texts of a packed row apart by positions that start again; its attention then
+shows no text to another. Names start anew with each text too: what is called `x` in one is nothing
+to the next. So texts get rows of their own, and what is found about their tokens goes back.
+
+Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary, N texts
+of packed rows, L length of the longest one.
 """
 
 import inspect
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils import can_return_tuple
 
 from .causal_head import CausalHead, CausalOutput, next_tokens
 from .checks import (
@@ -25,19 +32,16 @@ from .checks import (
     refuse_vectors,
 )
 from .configuration_retrofit import RetrofitConfig
-from .host_calls import (
-    HeadCall,
-    by_sample,
-    check_arguments,
-    each,
-    packed,
-    repeat_rows,
-    taken_arguments,
-)
+from .host_calls import HeadCall
 from .host_encodings import HostOutput
 from .masks import full_mask, is_by_token
-from .modeling_retrofit import RetrofitModel
-from .packed_texts import LENGTHS, PackedTexts, packed_texts
+from .modeling_retrofit import (
+    RetrofitModel,
+    check_arguments,
+    repeat_rows,
+    side_by_side,
+    taken_arguments,
+)
 from .positions import decoder_positions
 
 
@@ -124,61 +128,31 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         if learns and logits_to_keep:
             raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
         past_key_values = self._with_cache(use_cache, past_key_values, learns)
-        positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        number = self.host.number(streams)
+        positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
         head = HeadCall(streams, logits_to_keep, cache=past_key_values)
-        outputs = self._decode(input_ids, attention_mask, positions, head, kwargs)
+        outputs = self._call(
+            self.backbone,
+            "decoder",
+            input_ids,
+            streams,
+            {"head": head},
+            attention_mask=repeat_rows(attention_mask, number),
+            past_key_values=past_key_values,
+            use_cache=past_key_values is not None,
+            # One row of positions is for all.
+            **{name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()},
+            **kwargs,
+        )
         output = HostOutput(outputs.logits, head)
-        scores = self.predict(output, streams, next_BT, num_items_in_batch)
-        return self._scored(outputs, self.host.number(streams), *scores)
-
-    def _scored(
-        self, outputs: ModelOutput, number: int, logits: torch.Tensor, loss: torch.Tensor | None
-    ) -> CausalOutput:
-        """Returns the backbone's output, of `number` streams, with scores."""
+        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
         return CausalOutput(
             loss=loss,
             logits=logits,
             past_key_values=outputs.get("past_key_values"),
-            hidden_states=each(packed, outputs.get("hidden_states"), number),
-            attentions=each(by_sample, outputs.get("attentions"), number),
+            **side_by_side(outputs, number, "hidden_states", "attentions"),
         )
-
-    def _decode(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        positions: dict[str, torch.Tensor],
-        head: HeadCall,
-        kwargs: dict[str, Any],
-    ) -> Any:
-        """Returns what the backbone gives for the rows of its batch; `head` keeps what passes it.
-
-        Args:
-            positions: that the backbone is given, see `_positions`.
-            kwargs: for the backbone.
-        """
-        streams = head.streams
-        number = self.host.number(streams)
-        rows = self.symbols.rows(ids_BT, streams).flatten(0, 1)
-        relations = self.host.relations(self._table("decoder"), rows, streams)
-        # One row of positions is for all.
-        place = {
-            name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
-        }
-        with self._passing(head), self._adding("decoder", ids_BT, streams):
-            outputs = self.backbone(
-                input_ids=rows,
-                attention_mask=repeat_rows(mask, number),
-                past_key_values=head.cache,
-                use_cache=head.cache is not None,
-                return_dict=True,
-                **place,
-                **kwargs,
-                **relations,
-            )
-        self._check_reached(relations)
-        return outputs
 
     def _check(
         self,
@@ -213,7 +187,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         mask: Any,
         position_ids: torch.Tensor | None,
         cache: Cache | None,
-    ) -> PackedTexts | None:
+    ) -> "PackedTexts | None":
         """Returns the texts of packed rows, where names have to start anew with each."""
         # Where names are no matter, the backbone itself tells its texts apart.
         names_matter = self.config.needs_stream_ids or self.config.new_symbols
@@ -223,7 +197,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
 
     def _forward_apart(
         self,
-        texts: PackedTexts,
+        texts: "PackedTexts",
         ids_BT: torch.Tensor,
         stream_ids: torch.Tensor | None,
         given: dict[str, torch.Tensor | None],
@@ -280,6 +254,93 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         return {"position_ids": given_BT}
 
 
+# Rows of several texts ----------------------------------------------------------------------------
+
+LENGTHS = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx")
+"""What collators give beside positions, for kernels that are told where texts end."""
+
+
+@dataclass(frozen=True)
+class PackedTexts:
+    """The texts of packed rows.
+
+    Attributes:
+        shape: of the rows, (B, T).
+        lengths: of the texts, in the order in which they stand.
+        mask: 1 for tokens of a text that has a row of its own, 0 for padding: (N, L).
+    """
+
+    shape: tuple[int, int]
+    lengths: list[int]
+    mask: torch.Tensor
+
+    @classmethod
+    def of(cls, position_BT: torch.Tensor, rows: int) -> Self | None:
+        """Returns the texts; None if each row is one.
+
+        As Transformers has it, a text begins where a position does not follow the one before.
+
+        Args:
+            position_BT: of the tokens; one row may be for all.
+            rows: B.
+        """
+        position_BT = position_BT.expand(rows, -1)
+        begins_BT = torch.ones_like(position_BT, dtype=torch.bool)
+        begins_BT[:, 1:] = position_BT.diff() != 1
+        if int(begins_BT.sum()) == rows:
+            return None
+        begin_N = begins_BT.flatten().nonzero().flatten()
+        end = begin_N.new_tensor([begins_BT.numel()])
+        lengths = torch.cat((begin_N, end)).diff()
+        place_L = torch.arange(int(lengths.max()), device=position_BT.device)
+        mask = (place_L < lengths[:, None]).long()
+        return cls((rows, position_BT.shape[1]), lengths.tolist(), mask)
+
+    def apart(self, x_BT: torch.Tensor, filler: int) -> torch.Tensor:
+        """Returns what belongs to tokens with a row for each text: (N, L)."""
+        texts = x_BT.expand(self.shape).flatten().split(self.lengths)
+        return pad_sequence(list(texts), batch_first=True, padding_value=filler)
+
+    def together(self, x_NL: torch.Tensor) -> torch.Tensor:
+        """Returns what belongs to tokens in the packed rows again: (N, L, ...) -> (B, T, ...)."""
+        return x_NL[self.mask.bool()].unflatten(0, self.shape)
+
+
+# Rows of another shape are another program.
+@torch.compiler.disable
+def packed_texts(
+    ids_BT: torch.Tensor, mask: Any, position_BT: torch.Tensor, cache: Cache | None
+) -> PackedTexts | None:
+    """Returns the texts of packed rows; None if each row is one text.
+
+    Args:
+        ids_BT: tokens.
+        mask: of attention, if one is given.
+        position_BT: of the tokens.
+        cache: of earlier ones.
+
+    Raises:
+        ValueError: positions start again beside a mask or a cache, where texts would see one
+            another.
+    """
+    if mask is None and (cache is None or not cache.get_seq_length()):
+        return PackedTexts.of(position_BT, ids_BT.shape[0])
+    # Masks that are prepared for attention come from `generate`, whose rows are one text each.
+    if not can_look(position_BT) or not (mask is None or is_by_token(mask)):
+        return None
+    back_BT = position_BT.diff() <= 0
+    if mask is not None:
+        shown_BT = mask[:, -ids_BT.shape[1] :] > 0
+        back_BT = back_BT & shown_BT[:, 1:] & shown_BT[:, :-1]
+    if bool(back_BT.any()):
+        raise ValueError(
+            "position_ids start again within a row, as those of several texts in one row do, and "
+            "there is an attention_mask or a cache, with which the texts would see one another: "
+            "give packed rows without either, or each text a row of its own"
+        )
+    return None
+
+
 def check_keeps_keys(backbone: PreTrainedModel) -> None:
     """Raise a ValueError for a decoder that keeps no keys and values of earlier tokens."""
     if "past_key_values" not in inspect.signature(backbone.forward).parameters:
@@ -289,4 +350,4 @@ def check_keeps_keys(backbone: PreTrainedModel) -> None:
         )
 
 
-__all__ = ["RetrofitForCausalLM", "check_keeps_keys"]
+__all__ = ["PackedTexts", "RetrofitForCausalLM", "check_keeps_keys", "packed_texts"]
