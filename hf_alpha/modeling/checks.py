@@ -26,6 +26,11 @@ def is_recorded(x: torch.Tensor) -> bool:
     return torch.compiler.is_compiling() or torch.jit.is_tracing() or x.device.type == "meta"
 
 
+is_transformed: Callable[[], bool] = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: False
+)
+
+
 def can_look(x: torch.Tensor) -> bool:
     """Returns whether a check may read the values of a tensor."""
     if is_recorded(x):
@@ -362,6 +367,7 @@ __all__ = [
     "check_told_apart",
     "check_types",
     "is_recorded",
+    "is_transformed",
     "refuse_positions",
     "refuse_unknown",
     "refuse_vectors",

@@ -26,7 +26,6 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .attention import AlphaAttention, CosSin
 from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
-from .cpu import BlockLinear, in_blocks
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
 from .new_symbols import NewSymbols
@@ -101,8 +100,8 @@ class AlphaLayer(GradientCheckpointingLayer):
         self.config = config
         self.num_heads: int = getattr(config, f"{side}_attention_heads")
         ffn_dim = getattr(config, f"{side}_ffn_dim")
-        self.fc1 = BlockLinear(config.d_model, ffn_dim)
-        self.fc2 = BlockLinear(ffn_dim, config.d_model)
+        self.fc1 = nn.Linear(config.d_model, ffn_dim)
+        self.fc2 = nn.Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
         self.activation = ACT2FN[config.activation_function]
         self.dropout = nn.Dropout(config.dropout)
@@ -186,9 +185,12 @@ class AlphaLayer(GradientCheckpointingLayer):
             )
             cross_weights = block_weights if cross_weights is None else cross_weights
             masses = block_masses if masses is None else masses
-        update = in_blocks(lambda rows: self.fc2(self.activation(self.fc1(rows))), hidden_BSLD)
+        update = self._feed_forward(hidden_BSLD)
         hidden_BSLD = self.final_layer_norm(hidden_BSLD + self.dropout(update))
         return hidden_BSLD, weights, cross_weights, masses
+
+    def _feed_forward(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
+        return self.fc2(self.activation(self.fc1(hidden_BSLD)))
 
     def _attend(
         self, name: str, hidden_BSLD: torch.Tensor, source: Any, pre: bool = False, **inputs: Any

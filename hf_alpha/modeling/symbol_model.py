@@ -13,6 +13,7 @@ from transformers.utils import ModelOutput
 
 from .checks import check_labels
 from .configuration_symbols import SymbolModelConfig
+from .cpu import suit_cpu
 from .logit_scale import LogitScale, token_loss
 from .new_symbols import UNUSABLE
 from .saving import SavesCode
@@ -43,6 +44,11 @@ class SymbolModel(SavesCode, PreTrainedModel):
     def symbol_layer(self) -> SymbolLayer:
         """What turns ids into vectors and hidden states into logits."""
         return self.base_model.symbols
+
+    def post_init(self) -> None:
+        """Initialises as the base class does; what the model computes on a CPU, it does faster."""
+        super().post_init()
+        suit_cpu(self)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

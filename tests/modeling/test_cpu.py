@@ -1,8 +1,11 @@
 import pytest
 import torch
+from folnets import make_folnet
+from geometrics import small_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import seeds
+from retrofits import make_retrofit
+from strategies import make_model, seeds
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -192,3 +195,29 @@ def test_dropout_by_bits_drops_its_share_and_scales_the_rest(p):
     torch.manual_seed(0)
     assert BitDropout(p).train()(x).equal(y)
     assert BitDropout(p).eval()(x) is x
+
+
+def test_models_are_built_with_all_that_is_listed():
+    """And parts of a backbone stay as they are."""
+    geometric = small_model(embedding_size=16)
+    models = [make_model(), make_folnet(boolean_form="reglu", unary_operators="jmc"), geometric]
+    parts = {(type(m).__name__, n) for model in models for m in model.modules() for n in vars(m)}
+    assert parts >= {(kind, name) for kind, (name, _) in cpu.METHODS.items()}
+    swapped = [
+        (base.__name__, name)
+        for model in models
+        for module in model.modules()
+        for name, part in module.named_children()
+        for base in type(module).__mro__
+        if isinstance(part, BlockLinear | BitDropout)
+    ]
+    assert set(swapped) >= {(kind, name) for kind, names in cpu.PARTS.items() for name in names}
+    backbone = make_retrofit("bart", symbol_encoding="streams").backbone
+    assert not any(isinstance(module, BlockLinear | BitDropout) for module in backbone.modules())
+
+
+def test_without_the_switch_models_are_plain(monkeypatch):
+    monkeypatch.setattr(cpu, "ENABLED", False)
+    model = make_model()
+    assert not any(isinstance(module, BlockLinear | BitDropout) for module in model.modules())
+    assert not any("_feed_forward" in vars(module) for module in model.modules())
