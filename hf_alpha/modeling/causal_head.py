@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from .checks import IGNORE, check_dimensions, check_label_rows
+from .checks import IGNORE, check_by_token, check_dimensions
 from .masks import full_mask, is_by_token, self_attention_part
 from .streams import Streams
 from .symbol_model import SymbolHead
@@ -54,9 +54,9 @@ def next_tokens(
     # No parameter: Trainer would ask for whatever is called labels.
     next_BT = kwargs.pop("shift_labels", None)
     if next_BT is None and labels_BT is not None:
-        check_label_rows(labels_BT, *ids_BT.shape)
+        check_by_token(*ids_BT.shape, labels=labels_BT)
         next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
-    check_label_rows(next_BT, *ids_BT.shape)
+    check_by_token(*ids_BT.shape, labels=next_BT)
     return next_BT
 
 

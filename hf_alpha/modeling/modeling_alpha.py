@@ -24,7 +24,7 @@ from transformers.modeling_outputs import (
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
+from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
@@ -636,7 +636,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             return_dict=True,
             **kwargs,
         )
-        check_label_rows(labels, outputs.encoder_last_hidden_state.shape[0])
+        rows, samples = decoder_input_ids.shape[0], outputs.encoder_last_hidden_state.shape[0]
+        check_rows(rows, samples, labels)
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         streams = Streams.of(outputs, features_BSTD.dtype)
         logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)

@@ -30,7 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .checks import check_ids, check_mask, check_positions, check_types
+from .checks import check_by_token, check_ids, check_positions, check_types
 from .configuration_geometric import GeometricConfig
 from .cpu import suit_cpu
 from .encoder_heads import (
@@ -402,8 +402,9 @@ class GeometricModel(GeometricPreTrainedModel):
             words = self.embeddings.word_embeddings(input_ids)
         assert words is not None
         like = words[..., 0] if input_ids is None else input_ids
-        check_mask(attention_mask, *like.shape)
-        check_types(token_type_ids, like, self.config.type_vocab_size)
+        given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        check_by_token(*like.shape, **given)
+        check_types(token_type_ids, self.config.type_vocab_size)
         types = token_type_ids
         if types is None:
             types = torch.zeros_like(like, dtype=torch.long)

@@ -31,7 +31,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, TransformersKwargs, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
+from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .choices import refuse
 from .configuration_retrofit import SIDES, RetrofitConfig
 from .host_attention import UnreachedError
@@ -499,8 +499,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             encoder_outputs, stream_ids, input_ids, attention_mask
         )
         rows, samples = decoder_input_ids.shape[0], source.last_hidden_state.shape[0]
-        check_rows(rows, samples)
-        check_label_rows(labels, samples)
+        check_rows(rows, samples, labels)
         check_ids(self.config, decoder_input_ids)
         check_cache(past_key_values)
         use_cache = self.config.use_cache if use_cache is None else use_cache

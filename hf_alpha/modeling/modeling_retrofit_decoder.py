@@ -25,9 +25,8 @@ from .causal_head import CausalHead, CausalOutput, next_tokens
 from .checks import (
     IGNORE,
     can_look,
+    check_by_token,
     check_dimensions,
-    check_mask,
-    check_position_shape,
     check_positions,
     refuse_vectors,
 )
@@ -168,11 +167,11 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         assert ids_BT is not None
         rows, length = ids_BT.shape
         check_arguments(kwargs, self.taken)
-        check_position_shape(position_ids, rows, length)
+        check_by_token(rows, length, position_ids=position_ids)
         cached = 0 if cache is None else cache.get_seq_length()
         # Static caches count on the device.
         if is_by_token(mask) and (isinstance(cached, int) or can_look(cached)):
-            check_mask(mask, rows, int(cached) + length)
+            check_by_token(rows, int(cached) + length, attention_mask=mask)
         if position_ids is None and kwargs.get("cu_seq_lens_q") is not None:
             raise ValueError(
                 "cu_seq_lens_q says that rows hold several texts, and position_ids are missing: "

@@ -275,7 +275,7 @@ class SymbolHead(SymbolModel):
         has said it. Layers that recompute their activations in training keep no cache, nor does a
         decoder without layers.
         """
-        if self.recomputes() or not getattr(self.config, "decoder_layers", True):
+        if self.recomputes() or getattr(self.config, "decoder_layers", None) == 0:
             kwargs["use_cache"] = False
         callers = None if generation_config is self.generation_config else generation_config
         limits = {
