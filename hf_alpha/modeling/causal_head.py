@@ -61,12 +61,13 @@ def next_tokens(
 
 
 class CausalHead(SymbolHead, GenerationMixin):
-    """A decoder alone: its streams, what follows each token, and generation."""
+    """A decoder alone: its streams, what follows each token, and generation.
 
-    @property
-    def first_free_slot(self) -> int:
-        """The first slot of the cache that is not the layers'."""
-        raise NotImplementedError
+    Attributes:
+        num_slots: of the cache, that are the layers'.
+    """
+
+    num_slots: int
 
     def _with_cache(
         self, use_cache: bool | None, cache: Cache | None, learns: bool
@@ -97,7 +98,8 @@ class CausalHead(SymbolHead, GenerationMixin):
         Raises:
             ValueError: the problems' symbols are needed, and only the cache holds the problems.
         """
-        if self.config.needs_stream_ids and stream_ids is None and _length(cache):
+        cached = 0 if cache is None else int(cache.get_seq_length())
+        if self.config.needs_stream_ids and stream_ids is None and cached:
             raise ValueError(
                 "stream_ids are missing: the model names symbols by the problem, which only the "
                 "cache holds; pass those that the tokenizer made for it"
@@ -108,7 +110,7 @@ class CausalHead(SymbolHead, GenerationMixin):
         own_cache = self_attention_part(cache)
         if symbols.encoding.opens_streams and own_cache is not None:
             self._check_streams(own_cache, streams.ids)
-        return symbols.go_on(streams, ids_BT, full_mask(mask), own_cache, self.first_free_slot)
+        return symbols.go_on(streams, ids_BT, full_mask(mask), own_cache, self.num_slots)
 
     def _check_streams(self, cache: Cache, stream_ids_BS: torch.Tensor) -> None:
         """Raise a ValueError for a cache that does not hold a stream for each name of the texts."""
@@ -139,10 +141,6 @@ class CausalHead(SymbolHead, GenerationMixin):
             symbol = symbol if mask is None else symbol & (mask > 0)
             kwargs["stream_ids"] = first_occurrence(prompt, symbol)
         return super().generate(inputs, *args, **kwargs)
-
-
-def _length(cache: Cache | None) -> int:
-    return 0 if cache is None else int(cache.get_seq_length())
 
 
 __all__ = ["NO_LAST_STATE", "CausalHead", "CausalOutput", "next_tokens"]

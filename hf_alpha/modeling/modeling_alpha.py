@@ -413,8 +413,8 @@ class AlphaDecoder(AlphaStack):
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
         keeps = past_key_values is not None and len(self.layers)
         history = past_key_values.self_attention_cache if keeps else None
-        slot = config.history_slot
-        streams = self.symbols.follow(source, input_ids, attention_mask, history, slot)
+        slots = config.num_slots
+        streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
         positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden, rope = self._place(self.symbols.embed(input_ids, streams), positions)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)

@@ -112,15 +112,12 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
         self.model = AlphaTextModel(config)
+        self.num_slots = config.num_slots
         self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
         self.post_init()
         self.generation_config.suppress_tokens = [config.pad_token_id]
         # Trainer writes the opposite into every configuration that it trains.
         self.generation_config.use_cache = True
-
-    @property
-    def first_free_slot(self) -> int:
-        return self.config.history_slot
 
     def get_decoder(self) -> AlphaTextModel:
         return self.model
@@ -188,7 +185,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         )
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         streams = self.symbol_layer.recall(
-            streams, features_BSTD[:, 0], past_key_values, self.first_free_slot
+            streams, features_BSTD[:, 0], past_key_values, self.num_slots
         )
         logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch)
         return CausalOutput(

@@ -56,10 +56,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
     auto = AutoModelForCausalLM
     sides = ("decoder",)
 
-    @property
-    def first_free_slot(self) -> int:
-        return self.num_slots
-
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         if config.is_encoder_decoder:
             raise ValueError(
@@ -117,7 +113,11 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         """
         self._check(input_ids, attention_mask, position_ids, past_key_values, kwargs)
         assert input_ids is not None  # as was checked
-        texts = self._texts(input_ids, attention_mask, position_ids, past_key_values)
+        texts = None
+        # Where names are no matter, the backbone itself tells the texts of a row apart.
+        names_matter = self.config.needs_stream_ids or self.config.new_symbols
+        if position_ids is not None and input_ids.shape[1] > 1 and names_matter:
+            texts = packed_texts(input_ids, attention_mask, position_ids, past_key_values)
         if texts is not None:
             given = {"labels": labels, "position_ids": position_ids}
             kwargs["num_items_in_batch"] = num_items_in_batch
@@ -129,7 +129,16 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         past_key_values = self._with_cache(use_cache, past_key_values, learns)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
         number = self.host.number(streams)
-        positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
+        positions = {}
+        if self.takes_positions:  # the padding before a text has none
+            if position_ids is None:
+                position_ids = decoder_positions(
+                    input_ids, full_mask(attention_mask), past_key_values
+                )
+            if self.num_positions is not None:
+                check_positions(position_ids, self.num_positions)
+            one = len(position_ids) == 1  # row, which is for all
+            positions["position_ids"] = position_ids if one else repeat_rows(position_ids, number)
         head = HeadCall(streams, logits_to_keep, cache=past_key_values)
         outputs = self._call(
             self.backbone,
@@ -140,8 +149,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             attention_mask=repeat_rows(attention_mask, number),
             past_key_values=past_key_values,
             use_cache=past_key_values is not None,
-            # One row of positions is for all.
-            **{name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()},
+            **positions,
             **kwargs,
         )
         output = HostOutput(outputs.logits, head)
@@ -177,22 +185,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 "cu_seq_lens_q says that rows hold several texts, and position_ids are missing: "
                 "give those that start again with each text"
             )
-
-    # -- several texts in a row --------------------------------------------------------------------
-
-    def _texts(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        position_ids: torch.Tensor | None,
-        cache: Cache | None,
-    ) -> "PackedTexts | None":
-        """Returns the texts of packed rows, where names have to start anew with each."""
-        # Where names are no matter, the backbone itself tells its texts apart.
-        names_matter = self.config.needs_stream_ids or self.config.new_symbols
-        if position_ids is None or ids_BT.shape[1] == 1 or not names_matter:
-            return None
-        return packed_texts(ids_BT, mask, position_ids, cache)
 
     def _forward_apart(
         self,
@@ -235,22 +227,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             logits=texts.together(outputs.logits),
             hidden_states=hidden and tuple(texts.together(state) for state in hidden),
         )
-
-    def _positions(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        given_BT: torch.Tensor | None,
-        cache: Cache | None,
-    ) -> dict[str, torch.Tensor]:
-        """Returns the positions that the backbone is given: the padding before a text has none."""
-        if not self.takes_positions:
-            return {}
-        if given_BT is None:
-            given_BT = decoder_positions(ids_BT, full_mask(mask), cache)
-        if self.num_positions is not None:
-            check_positions(given_BT, self.num_positions)
-        return {"position_ids": given_BT}
 
 
 # Rows of several texts ----------------------------------------------------------------------------

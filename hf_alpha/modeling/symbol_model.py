@@ -210,7 +210,7 @@ class SymbolHead(SymbolModel):
             if num_items is not None and self.config.needs_stream_ids:
                 raise ValueError(OUTSIDE_LOSS)
             return self._logits(hidden_BSTD, streams), None
-        adapting = torch.is_grad_enabled() and self._adapts_scale()
+        adapting = torch.is_grad_enabled() and self.training and self._adapts_scale()
         if adapting:
             self._start_step()
         logits = self._logits(hidden_BSTD, streams)
@@ -306,8 +306,7 @@ class SymbolHead(SymbolModel):
 
     def _adapts_scale(self) -> bool:
         """Returns whether AdaCos is at work."""
-        scale = self.logit_scale
-        return scale is not None and self.training and scale.adaptive and not scale.frozen
+        return self.logit_scale is not None and self.logit_scale.adaptive
 
     def settle_step(self) -> None:
         if self.logit_scale is not None:
