@@ -105,17 +105,17 @@ class AlphaAttention(nn.Module):
         super().__init__()
         self.config = config
         self.num_heads = num_heads
-        self.head_dim = config.d_model // num_heads
+        self.head_dim = config.hidden_size // num_heads
         self.scaling = self.head_dim**-0.5
         self.slot = slot
         self.cross = cross
         self.is_causal = False  # masks are always explicit
-        self.q_proj = nn.Linear(config.d_model, config.d_model)
-        self.k_proj = nn.Linear(config.d_model, config.d_model)
-        self.v_proj = nn.Linear(config.d_model, config.d_model)
-        self.out_proj = nn.Linear(config.d_model, config.d_model)
+        self.q_proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.k_proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.v_proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.out_proj = nn.Linear(config.hidden_size, config.hidden_size)
         relations, halves = (2, (0, 1)) if config.decodes_alone else (2 if cross else 1, (0,))
-        self.gates = config.encoding.gates(config.d_model, num_heads, relations, halves)
+        self.gates = config.encoding.gates(config.hidden_size, num_heads, relations, halves)
 
     def forward(
         self,

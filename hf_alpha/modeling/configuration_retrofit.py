@@ -232,11 +232,6 @@ class RetrofitConfig(SymbolModelConfig):
         return self.decoder_config.hidden_size
 
     @property
-    def d_model(self) -> int:
-        """The width of the backbone's decoder, by the name that blocks of attention read."""
-        return self.hidden_size
-
-    @property
     def num_aggregated_heads(self) -> int:
         """Heads of the blocks of aggregated attention."""
         return self.aggregated_attention_heads or self.decoder_config.num_attention_heads

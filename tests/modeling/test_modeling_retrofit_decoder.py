@@ -193,7 +193,8 @@ PACKED = {
     (4, 2, 1, 5): [[5, 10, 6, 10, 7, 11], [12, 10, 8, 12, 7, 10]],
 }
 STREAMS = {"symbol_encoding": "streams"}
-encodings = pytest.mark.parametrize("settings", [RELATIONAL, STREAMS, CANONICAL, LEARNED])
+ENCODINGS = [RELATIONAL, STREAMS, CANONICAL, LEARNED]
+encodings = pytest.mark.parametrize("settings", ENCODINGS)
 
 
 def packed(lengths):
@@ -284,7 +285,7 @@ def test_arguments_that_fit_no_other_or_nothing_takes_are_refused(host, settings
         model(**step, attention_mask=mask)
 
 
-@encodings
+@pytest.mark.parametrize("settings", [*ENCODINGS, {**RELATIONAL, "new_symbols": True}])
 def test_logits_of_the_last_tokens_are_those_of_all(settings):
     """As `generate` asks for them, with a cache behind; the head sees no other."""
     model = make_retrofit("llama", **settings)
