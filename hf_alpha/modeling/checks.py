@@ -236,10 +236,11 @@ def check_types(types_BL: torch.Tensor | None, type_vocab_size: int) -> None:
     """Raise a ValueError for token types that have no vector."""
     if types_BL is None or not can_look(types_BL):
         return
-    refuse(
-        ((types_BL < 0) | (types_BL >= type_vocab_size)).any(),
-        f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is {type_vocab_size}",
-    )
+    if ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
+        raise ValueError(
+            f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is "
+            f"{type_vocab_size}"
+        )
 
 
 def check_positions(positions: torch.Tensor, longest: int) -> None:
