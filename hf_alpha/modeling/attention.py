@@ -15,7 +15,6 @@ from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
-from .cpu import BlockLinear, prefers_products
 from .masks import self_attention_part
 from .positions import rotate
 from .relations import Relations, add_relations, add_relations_
@@ -106,17 +105,17 @@ class AlphaAttention(nn.Module):
         super().__init__()
         self.config = config
         self.num_heads = num_heads
-        self.head_dim = config.d_model // num_heads
+        self.head_dim = config.hidden_size // num_heads
         self.scaling = self.head_dim**-0.5
         self.slot = slot
         self.cross = cross
         self.is_causal = False  # masks are always explicit
-        self.q_proj = BlockLinear(config.d_model, config.d_model)
-        self.k_proj = BlockLinear(config.d_model, config.d_model)
-        self.v_proj = BlockLinear(config.d_model, config.d_model)
-        self.out_proj = BlockLinear(config.d_model, config.d_model)
+        self.q_proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.k_proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.v_proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.out_proj = nn.Linear(config.hidden_size, config.hidden_size)
         relations, halves = (2, (0, 1)) if config.decodes_alone else (2 if cross else 1, (0,))
-        self.gates = config.encoding.gates(config.d_model, num_heads, relations, halves)
+        self.gates = config.encoding.gates(config.hidden_size, num_heads, relations, halves)
 
     def forward(
         self,
@@ -159,8 +158,7 @@ class AlphaAttention(nn.Module):
         fold = Fold(n, r, beams, queries, heads)
         query, key, value, related = self._relate(hidden_BSTD, relations, query, key, value)
         summed = bool(related and output_masses)  # which takes the weights themselves
-        products = summed or prefers_products(mask, related.get("gates"), t, m)
-        attend = self._interface(products, output_weights or summed)
+        attend = self._function(output_weights or summed, mask, related.get("gates"), (t, m))
         if related and attend is not eager_attention:
             mask, related = add_relations(mask, **related), {}
         out, weights = attend(
@@ -206,16 +204,14 @@ class AlphaAttention(nn.Module):
         matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
         return query, key, value, {"gates": gates, "relations": matrices}
 
-    def _interface(self, products: bool, weights: bool) -> Callable[..., Any]:
+    def _function(self, weighs: bool, mask: torch.Tensor | None, *more: Any) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.
 
         Args:
-            products: whether two products are better than a fused kernel.
-            weights: whether the weights are wanted.
+            weighs: whether the weights are wanted.
+            mask: that is added to the scores; more about them follows, gates and sizes T and M.
         """
-        chosen = self.config._attn_implementation
-        if weights or (chosen == "sdpa" and products):
-            return eager_attention
+        chosen = "eager" if weighs else self.config._attn_implementation
         return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention)
 
     def _heads(self, x: torch.Tensor) -> torch.Tensor:

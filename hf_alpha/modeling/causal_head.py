@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch.nn import functional as F
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from .checks import IGNORE, check_dimensions, check_label_rows
+from .checks import IGNORE, check_by_token, check_dimensions
 from .masks import full_mask, is_by_token, self_attention_part
 from .streams import Streams
 from .symbol_model import SymbolHead
@@ -54,19 +54,29 @@ def next_tokens(
     # No parameter: Trainer would ask for whatever is called labels.
     next_BT = kwargs.pop("shift_labels", None)
     if next_BT is None and labels_BT is not None:
-        check_label_rows(labels_BT, *ids_BT.shape)
+        check_by_token(*ids_BT.shape, labels=labels_BT)
         next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
-    check_label_rows(next_BT, *ids_BT.shape)
+    check_by_token(*ids_BT.shape, labels=next_BT)
     return next_BT
 
 
 class CausalHead(SymbolHead, GenerationMixin):
-    """A decoder alone: its streams, what follows each token, and generation."""
+    """A decoder alone: its streams, what follows each token, and generation.
 
-    @property
-    def first_free_slot(self) -> int:
-        """The first slot of the cache that is not the layers'."""
-        raise NotImplementedError
+    Attributes:
+        num_slots: of the cache, that are the layers'.
+    """
+
+    num_slots: int
+
+    def _with_cache(
+        self, use_cache: bool | None, cache: Cache | None, learns: bool
+    ) -> Cache | None:
+        """Returns the cache to go on from, or a new one where one is to be used."""
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        if cache is not None or not use_cache or learns or self.recomputes():
+            return cache
+        return DynamicCache(config=self.config.get_text_config(decoder=True))
 
     def _open(
         self,
@@ -88,7 +98,8 @@ class CausalHead(SymbolHead, GenerationMixin):
         Raises:
             ValueError: the problems' symbols are needed, and only the cache holds the problems.
         """
-        if self.config.needs_stream_ids and stream_ids is None and _length(cache):
+        cached = 0 if cache is None else int(cache.get_seq_length())
+        if self.config.needs_stream_ids and stream_ids is None and cached:
             raise ValueError(
                 "stream_ids are missing: the model names symbols by the problem, which only the "
                 "cache holds; pass those that the tokenizer made for it"
@@ -99,7 +110,7 @@ class CausalHead(SymbolHead, GenerationMixin):
         own_cache = self_attention_part(cache)
         if symbols.encoding.opens_streams and own_cache is not None:
             self._check_streams(own_cache, streams.ids)
-        return symbols.go_on(streams, ids_BT, full_mask(mask), own_cache, self.first_free_slot)
+        return symbols.go_on(streams, ids_BT, full_mask(mask), own_cache, self.num_slots)
 
     def _check_streams(self, cache: Cache, stream_ids_BS: torch.Tensor) -> None:
         """Raise a ValueError for a cache that does not hold a stream for each name of the texts."""
@@ -130,10 +141,6 @@ class CausalHead(SymbolHead, GenerationMixin):
             symbol = symbol if mask is None else symbol & (mask > 0)
             kwargs["stream_ids"] = first_occurrence(prompt, symbol)
         return super().generate(inputs, *args, **kwargs)
-
-
-def _length(cache: Cache | None) -> int:
-    return 0 if cache is None else int(cache.get_seq_length())
 
 
 __all__ = ["NO_LAST_STATE", "CausalHead", "CausalOutput", "next_tokens"]

@@ -26,6 +26,11 @@ def is_recorded(x: torch.Tensor) -> bool:
     return torch.compiler.is_compiling() or torch.jit.is_tracing() or x.device.type == "meta"
 
 
+is_transformed: Callable[[], bool] = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: False
+)
+
+
 def can_look(x: torch.Tensor) -> bool:
     """Returns whether a check may read the values of a tensor."""
     if is_recorded(x):
@@ -119,23 +124,44 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
     )
 
 
-def check_label_rows(
-    labels_BT: torch.Tensor | None, samples: int, length: int | None = None
-) -> None:
-    """Raise a ValueError if there are labels, and not a row for each input.
+def check_rows(rows: int, samples: int, labels: torch.Tensor | None = None) -> None:
+    """Raise a ValueError if a decoder's rows cannot be shared out among the inputs.
 
     Args:
-        length: how many labels a row has to have, where that is known.
+        rows: of the decoder.
+        samples: inputs, of which each has as many rows.
+        labels: if there are some, they have a row for each input.
     """
-    if labels_BT is None:
-        return
-    rows = labels_BT.shape[0] if labels_BT.dim() else 0
-    refuse(rows != samples, f"labels has {rows} rows for {samples} inputs")
+    if labels is not None:
+        given = labels.shape[0] if labels.dim() else 0
+        refuse(given != samples, f"labels has {given} rows for {samples} inputs")
     refuse(
-        length is not None and labels_BT.shape != (samples, length),
-        f"labels is {tuple(labels_BT.shape)}, and there are {samples} rows of {length} tokens: "
-        "give a label for each token, -100 where no loss is wanted",
+        rows < samples or rows % samples,
+        f"decoder_input_ids has {rows} rows for {samples} inputs: give one for each input, or for "
+        "each input as many, those of an input side by side",
     )
+
+
+BY_TOKEN = {
+    "attention_mask": "1 for each token and 0 for padding",
+    "labels": f"a label for each token, {IGNORE} where no loss is wanted",
+    "position_ids": "one for each token, or leave them out",
+    "token_type_ids": "those that the tokenizer made for these input_ids",
+}
+
+
+def check_by_token(rows: int, length: int, **inputs: torch.Tensor | None) -> None:
+    """Raise a ValueError for an input, one of `BY_TOKEN`, without a number for each token.
+
+    One row of positions may be for all.
+    """
+    for name, x in inputs.items():
+        shapes = [(rows, length), *[(1, length)] * (name == "position_ids")]
+        if x is not None and x.shape not in shapes:
+            raise ValueError(
+                f"{name} {'are' if name.endswith('_ids') else 'is'} {tuple(x.shape)}, and there "
+                f"are {rows} rows of {length} tokens: give {BY_TOKEN[name]}"
+            )
 
 
 def check_label_shape(
@@ -144,17 +170,16 @@ def check_label_shape(
     """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one.
 
     Args:
-        labels: what is given.
+        labels: what is given; `name` in the error.
         samples: B.
         numbers: of each sample.
-        name: of the labels, in the error.
         way_out: another one, behind the error.
     """
-    expected_shape = (samples, numbers) if numbers > 1 else (samples,)
-    if labels.shape != expected_shape and labels.shape != (samples, numbers):
+    shapes = [*[(samples,)] * (numbers == 1), (samples, numbers)]
+    if labels.shape not in shapes:
         raise ValueError(
             f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
-            f"label{'s' * (numbers > 1)} each: give {expected_shape}{way_out}"
+            f"label{'s' * (numbers > 1)} each: give {shapes[0]}{way_out}"
         )
 
 
@@ -165,19 +190,6 @@ def check_cache(past_key_values: Cache | None) -> None:
             f"past_key_values is a {type(past_key_values).__name__}: give an EncoderDecoderCache, "
             "e.g. EncoderDecoderCache(DynamicCache(), DynamicCache())"
         )
-
-
-def check_cached_prefix(past_key_values: Cache | None) -> None:
-    """Raise a ValueError for a cache that holds tokens, where nothing says which are the prefix."""
-    if past_key_values is None or not (num_cached := past_key_values.get_seq_length()):
-        return
-    raise ValueError(
-        f"past_key_values holds {num_cached} tokens, and prefix_mask is missing: by default the "
-        "whole input is the prefix, but these tokens have not seen what follows them. Pass the "
-        "prefix_mask that they were computed with, (samples, length): 1 for tokens of their prefix "
-        "(where generate made the cache, the attention_mask of its prompt, or ones), 0 behind it, "
-        "which may be left out"
-    )
 
 
 def refuse_vectors(kwargs: dict[str, Any]) -> None:
@@ -220,25 +232,11 @@ def refuse_positions(kwargs: dict[str, Any]) -> None:
             )
 
 
-def check_rows(rows: int, samples: int) -> None:
-    """Raise a ValueError if decoder rows cannot be shared out among the inputs."""
-    if rows < samples or rows % samples:
-        raise ValueError(
-            f"decoder_input_ids has {rows} rows for {samples} inputs: give one for each input, or "
-            "for each input as many, those of an input side by side"
-        )
-
-
-def check_types(types_BL: torch.Tensor | None, ids_BL: torch.Tensor, type_vocab_size: int) -> None:
-    """Raise a ValueError for token types that do not fit the ids, or have no vector."""
-    if types_BL is None:
+def check_types(types_BL: torch.Tensor | None, type_vocab_size: int) -> None:
+    """Raise a ValueError for token types that have no vector."""
+    if types_BL is None or not can_look(types_BL):
         return
-    if types_BL.shape != ids_BL.shape:
-        raise ValueError(
-            f"token_type_ids are {tuple(types_BL.shape)}, and input_ids {tuple(ids_BL.shape)}: "
-            "pass those that the tokenizer made for these input_ids"
-        )
-    if can_look(types_BL) and ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
+    if ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
         raise ValueError(
             f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is "
             f"{type_vocab_size}"
@@ -252,15 +250,6 @@ def check_positions(positions: torch.Tensor, longest: int) -> None:
             f"a sequence of {int(positions.max()) + 1} tokens is longer than "
             f"max_position_embeddings ({longest}): shorten it, or train a model with relative "
             "positions, which have no such limit"
-        )
-
-
-def check_position_shape(position_ids: torch.Tensor | None, rows: int, length: int) -> None:
-    """Raise a ValueError for positions that are not one for each token; one row may be for all."""
-    if position_ids is not None and position_ids.shape not in ((rows, length), (1, length)):
-        raise ValueError(
-            f"position_ids are {tuple(position_ids.shape)}, and there are {rows} rows of {length} "
-            "tokens: give one for each token, or leave them out"
         )
 
 
@@ -288,24 +277,6 @@ def check_multi_labels(labels: torch.Tensor) -> None:
             "for each class that a sample has and 0 for the others"
         ),
     )
-
-
-def check_mask(mask: torch.Tensor | None, rows: int, length: int) -> None:
-    """Raise a ValueError for a mask that has not a number for each token."""
-    if mask is not None and mask.shape != (rows, length):
-        raise ValueError(
-            f"attention_mask is {tuple(mask.shape)}, and there are {rows} rows of {length} tokens: "
-            "give 1 for each token and 0 for padding"
-        )
-
-
-def check_prefix(prefix: torch.Tensor | None, rows: int) -> None:
-    """Raise a ValueError for a mask of prefixes that has not a row for each text."""
-    if prefix is not None and (prefix.dim() != 2 or prefix.shape[0] != rows):
-        raise ValueError(
-            f"prefix_mask is {tuple(prefix.shape)}, and there are {rows} texts: give (texts, "
-            "length), 1 for the tokens of the prefix"
-        )
 
 
 def check_told_apart(types_BL: torch.Tensor | None, labels_B: torch.Tensor) -> None:
@@ -343,25 +314,22 @@ def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None
 __all__ = [
     "IGNORE",
     "can_look",
+    "check_by_token",
     "check_cache",
-    "check_cached_prefix",
     "check_classes",
     "check_dimensions",
     "check_ids",
-    "check_label_rows",
     "check_label_shape",
     "check_labels",
-    "check_mask",
     "check_multi_labels",
-    "check_position_shape",
     "check_positions",
-    "check_prefix",
     "check_rows",
     "check_span",
     "check_symbols",
     "check_told_apart",
     "check_types",
     "is_recorded",
+    "is_transformed",
     "refuse_positions",
     "refuse_unknown",
     "refuse_vectors",

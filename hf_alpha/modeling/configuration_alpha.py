@@ -221,8 +221,8 @@ class AlphaConfig(SymbolModelConfig):
         return not self.is_encoder_decoder
 
     @property
-    def history_slot(self) -> int:
-        """The cache slot behind those of the layers."""
+    def num_slots(self) -> int:
+        """Slots of the decoder's cache that are its layers'."""
         return 2 * self.decoder_layers
 
     def get_text_config(
@@ -238,7 +238,7 @@ class AlphaConfig(SymbolModelConfig):
             return self
         side = copy.deepcopy(self)
         if decoder:
-            side.num_hidden_layers = self.history_slot + self.num_histories
+            side.num_hidden_layers = self.num_slots + self.num_histories
             side.num_attention_heads = self.decoder_attention_heads
         return side
 

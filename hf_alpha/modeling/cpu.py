@@ -1,7 +1,8 @@
 """All that is done for CPUs only: linear layers in blocks, attention by products, and dropout.
 
 It gives the same as PyTorch's own ways up to rounding, and is switched off by the environment
-variable `HF_ALPHA_CPU=0`.
+variable `HF_ALPHA_CPU=0`. Models are written without it:
+[`suit_cpu`] puts it in where one is built.
 
 The tensor between the two products of a feed-forward block is several times as wide as the model.
 Processed in blocks of rows, it fits in the CPU's cache and is never stored whole. Blocks of few
@@ -13,7 +14,7 @@ Shapes: M rows, D and E widths.
 
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,41 @@ import torch
 from torch import nn
 from torch.autograd import forward_ad
 
+from .checks import is_transformed
+
 ENABLED = os.environ.get("HF_ALPHA_CPU", "1") != "0"
 LARGEST, SMALLEST, STEP = 1024, 128, 64  # rows of a block: any multiple of the last in between
 FEW_SCORES = 1 << 13  # of a head; up to here products are as fast as a fused kernel with a mask
 NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` costs more than it saves
+
+
+def suit_cpu(model: nn.Module) -> None:
+    """Put what is here in the place of a model's plain layers, where that is worth it.
+
+    Parameters and their names stay. Parts of other packages stay as they are.
+    """
+    package = __name__.rpartition(".")[0]
+    kinds = ((module, kind) for module in model.modules() for kind in type(module).__mro__)
+    for module, kind in kinds if ENABLED else ():
+        if not kind.__module__.startswith(package):
+            continue
+        for part in (getattr(module, name) for name in PARTS.get(kind.__name__, ())):
+            if type(part) in (nn.Linear, nn.Dropout):
+                part.__class__ = BlockLinear if type(part) is nn.Linear else BitDropout
+        name, wrap = METHODS.get(kind.__name__, ("", None))
+        # In the class: copies of a module's attributes would call that module.
+        if wrap is not None and not hasattr(vars(kind)[name], "__wrapped__"):
+            setattr(kind, name, wrap(vars(kind)[name]))
+
+
+def blocked(method: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Returns a method for rows that works as `in_blocks` does."""
+
+    @wraps(method)
+    def by_blocks(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return in_blocks(partial(method, self), x)
+
+    return by_blocks
 
 
 def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -95,6 +127,17 @@ def prefers_products(
     return (few and gates is not None) or any(part.requires_grad for part in added)
 
 
+def by_products(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method that chooses how to attend: the eager way where products are better."""
+
+    @wraps(method)
+    def choose(self: Any, eager: bool, mask: Any, gates: Any = None, sizes: Any = (0, 0)) -> Any:
+        fused = self.config._attn_implementation == "sdpa"
+        return method(self, eager or (fused and prefers_products(mask, gates, *sizes)), mask)
+
+    return choose
+
+
 def is_plain(*tensors: torch.Tensor) -> bool:
     """Returns whether all tensors are float32 on a CPU, and no transformation records them.
 
@@ -109,11 +152,6 @@ def is_plain(*tensors: torch.Tensor) -> bool:
         and not is_transformed()
         and getattr(forward_ad, "_current_level", -1) < 0
     )
-
-
-is_transformed: Callable[[], bool] = getattr(
-    torch._C, "_are_functorch_transforms_active", lambda: False
-)
 
 
 @cache
@@ -211,15 +249,28 @@ class _Dropped(torch.autograd.Function):
         return torch.where(keep_mask, gradients[0], 0.0) * ctx.scale, None
 
 
-__all__ = [
-    "BitDropout",
-    "BlockLinear",
-    "block_sizes",
-    "has_onednn",
-    "in_blocks",
-    "is_plain",
-    "is_transformed",
-    "multiply",
-    "prefers_onednn",
-    "prefers_products",
-]
+PARTS = {
+    "AlphaAttention": ("q_proj", "k_proj", "v_proj", "out_proj"),
+    "AlphaLayer": ("fc1", "fc2"),
+    "ConjugateJoin": ("dropout",),
+    "FolnetEmbeddings": ("dropout",),
+    "FolnetLayer": ("dropout",),
+    "GeometricEmbeddings": ("dropout", "projection"),
+    "GeometricSelfAttention": ("query", "key", "value"),
+    "Intermediate": ("dense",),
+    "Join": ("dropout",),
+    "MaskedTokenHead": ("dense",),
+    "Residual": ("dense", "dropout"),
+    "Trans": ("dropout",),
+    "UnaryBool": ("fc1", "gate", "fc2"),
+}
+"""Class -> its parts that are worth it."""
+METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "AlphaAttention": ("_function", by_products),
+    "AlphaLayer": ("_feed_forward", blocked),
+    "GeometricSelfAttention": ("_function", by_products),
+    "UnaryBool": ("forward", blocked),
+}
+"""Class -> a method of it, and what is put around it."""
+
+__all__ = ["BitDropout", "BlockLinear", "block_sizes", "in_blocks", "prefers_products", "suit_cpu"]

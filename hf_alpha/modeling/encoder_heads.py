@@ -20,8 +20,8 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import (
     IGNORE,
+    check_by_token,
     check_classes,
-    check_label_rows,
     check_label_shape,
     check_multi_labels,
 )
@@ -97,7 +97,7 @@ class TokenLabels(EncoderHead):
         labels: torch.Tensor,
         num_items: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        check_label_rows(labels, *logits.shape[:2])
+        check_by_token(*logits.shape[:2], labels=labels)
         check_classes(labels, logits.shape[-1])
         return class_loss(logits, labels, num_items)
 

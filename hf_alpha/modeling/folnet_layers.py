@@ -14,7 +14,6 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .checks import check_positions
 from .configuration_folnet import FolnetConfig
-from .cpu import BitDropout
 from .logic_operators import OPERATORS, Atoms, BinaryBool, Join, Scope, UnaryBool
 from .masks import first_states
 from .segment_relations import Segments
@@ -56,7 +55,7 @@ class FolnetEmbeddings(nn.Module):
         relations = 3 if decodes else 1
         self.relations = config.encoding.binary_atoms(relations, d2)
         self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
-        self.dropout = BitDropout(config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(
         self,
@@ -156,7 +155,7 @@ class FolnetLayer(GradientCheckpointingLayer):
         if self.cascade:
             self.unary_bool_norm = layer_norm(config, d1)
             self.binary_bool_norm = layer_norm(config, d2)
-        self.dropout = BitDropout(config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def operator(self, letter: str) -> Any:
         """Returns the operator that Table 2 calls by this letter."""

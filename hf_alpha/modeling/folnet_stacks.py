@@ -16,10 +16,10 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.utils import can_return_tuple
 
 from .checks import (
+    check_by_token,
     check_cache,
     check_dimensions,
     check_ids,
-    check_mask,
     check_rows,
     check_types,
     refuse_positions,
@@ -183,8 +183,10 @@ class FolnetEncoder(FolnetStack):
         refuse_vectors(kwargs)
         refuse_positions(kwargs)
         check_dimensions(input_ids, 2)
-        check_mask(attention_mask, *input_ids.shape)
-        check_types(token_type_ids, input_ids, self.config.type_vocab_size)
+        check_by_token(
+            *input_ids.shape, attention_mask=attention_mask, token_type_ids=token_type_ids
+        )
+        check_types(token_type_ids, self.config.type_vocab_size)
         segments = self._segments(input_ids, segment_ids, segment_starts, segment_ends)
         deduces = output_binary_states or self.diagonal is not None
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
@@ -334,7 +336,8 @@ class FolnetDecoder(FolnetStack):
         check_dimensions(input_ids, 2, name)
         cache = self._cache(past_key_values, use_cache)
         past = 0 if cache is None else self_attention_part(cache).get_seq_length()
-        check_mask(attention_mask, input_ids.shape[0], past + input_ids.shape[1])
+        rows, length = input_ids.shape
+        check_by_token(rows, past + length, attention_mask=attention_mask)
         streams, source = self._streams(input_ids, attention_mask, encoder_outputs, cache)
         unary, binary, visible, scope = self._base_atoms(
             input_ids, streams, source, attention_mask, encoder_attention_mask, prefix_mask, cache

@@ -31,7 +31,6 @@ from transformers.utils.generic import maybe_autocast
 
 from .checks import is_recorded
 from .configuration_folnet import FolnetConfig
-from .cpu import BitDropout, BlockLinear, in_blocks
 from .premises import Columns, Source
 from .recomputed import boolean, can_recompute
 
@@ -248,7 +247,7 @@ class Join(LogicOperator):
         self.gates = config.encoding.gates(
             d1, heads, relations, halves=(0, 0) if has_source else (0,)
         )
-        self.dropout = BitDropout(config.attention_probs_dropout_prob)
+        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
     def related(
         self,
@@ -319,7 +318,7 @@ class ConjugateJoin(LogicOperator):
         self.premise = nn.Linear(config.binary_hidden_size, channels)
         self.output = nn.Linear(size, d1)
         self.source_kernel = nn.Linear(d1, size, bias=False) if has_source else None
-        self.dropout = BitDropout(config.attention_probs_dropout_prob)
+        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         premise_CNTM = atoms.premises[self.letter]
@@ -470,7 +469,7 @@ class Trans(LogicOperator):
         self.premise = nn.Linear(d2, channels, bias=False)
         self.output = nn.Linear(channels, d2)
         self.source_premise = nn.Linear(d2, channels, bias=False) if has_source else None
-        self.dropout = BitDropout(config.attention_probs_dropout_prob)
+        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_CNTM = self.dropout(atoms.kernels[self.letter])
@@ -511,14 +510,14 @@ class UnaryBool(nn.Module):
     def __init__(self, config: FolnetConfig, width: int, wide: int, input_width: int | None = None):
         super().__init__()
         input_width = width if input_width is None else input_width
-        self.fc1 = BlockLinear(input_width, wide)
-        self.gate = BlockLinear(input_width, wide) if config.boolean_form == "reglu" else None
-        self.fc2 = BlockLinear(wide, width)
+        self.fc1 = nn.Linear(input_width, wide)
+        self.gate = nn.Linear(input_width, wide) if config.boolean_form == "reglu" else None
+        self.fc2 = nn.Linear(wide, width)
         self.activation = ACT2FN[config.hidden_act]
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the atoms, of the same shape."""
-        return in_blocks(self._rows, atoms)
+        return self._rows(atoms)
 
     def _rows(self, rows: torch.Tensor) -> torch.Tensor:
         if self.gate is not None:
@@ -626,7 +625,8 @@ def biased(projection: Any, device: torch.device) -> tuple[torch.Tensor, torch.T
 def is_plain_linear(module: nn.Module) -> bool:
     """Returns whether a layer's `forward` is nothing but the product with its weight."""
     hooked = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
-    return type(module) in (nn.Linear, BlockLinear) and not hooked
+    ours = type(module).__module__.rpartition(".")[0] == __name__.rpartition(".")[0]
+    return (type(module) is nn.Linear or ours) and not hooked
 
 
 IMPLICATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -38,7 +38,6 @@ class LogitScale(nn.Module):
             configurations had it before there was a choice.
 
     Attributes:
-        frozen: when set, training leaves the scale alone.
         statistics: of the current optimiser step: angle histogram below pi/4, angles above, sum of
             exp, positions. No buffer, because it has to keep its precision in a half-precision
             model and belongs in no checkpoint.
@@ -51,7 +50,6 @@ class LogitScale(nn.Module):
         self.initial = initial
         self.adaptive = bool(adacos)
         self.sums = adacos == "sum"
-        self.frozen = False
         self.register_buffer("scale", torch.tensor(float(initial)))
         self._forget()
 
@@ -86,7 +84,7 @@ class LogitScale(nn.Module):
         Args:
             count: of [`StepCounter`]; the micro-batches of one optimiser step see the same.
         """
-        if self.frozen or not self.adaptive:
+        if not self.adaptive:
             return
         self._seen = count
         # exp(100), a wrong token at the largest scale, overflows float32. MPS has nothing wider.
@@ -113,8 +111,7 @@ class LogitScale(nn.Module):
         """Turn the statistics into the next scale if an optimiser step has been counted since."""
         if self._seen is None or self._seen == count:
             return
-        if not self.frozen:
-            self.scale.copy_(self._next_scale())
+        self.scale.copy_(self._next_scale())
         self._forget()
 
     def _next_scale(self) -> torch.Tensor:

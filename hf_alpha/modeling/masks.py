@@ -11,7 +11,8 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
-from .checks import IGNORE, can_look, check_cached_prefix, check_prefix
+from .checks import IGNORE, can_look
+from .choices import refuse
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
@@ -129,7 +130,12 @@ def split_prefix(
     if next_BT is not None and prefix_lm and prefix_mask is None:
         labels_BT = F.pad(next_BT, (1, 0), value=IGNORE)[:, :-1]
         prefix_mask = (labels_BT != IGNORE).cumsum(1) == 0
-    check_prefix(prefix_mask, rows)
+    if prefix_mask is not None:
+        refuse(
+            prefix_mask.dim() != 2 or prefix_mask.shape[0] != rows,
+            f"prefix_mask is {tuple(prefix_mask.shape)}, and there are {rows} texts: give (texts, "
+            "length), 1 for the tokens of the prefix",
+        )
     if next_BT is not None and prefix_mask is not None:
         # Within the prefix, a position sees the token behind it.
         seen_BT = F.pad(prefix_mask, (0, next_BT.shape[1] + 1 - prefix_mask.shape[1]))
@@ -147,7 +153,16 @@ def with_prompt_as_prefix(prompt: torch.Tensor | None, kwargs: dict[str, Any]) -
         return kwargs
     # An assistant only proposes tokens, and the model that it assists may have no prefix.
     if not getattr(kwargs.get("generation_config"), "is_assistant", False):
-        check_cached_prefix(kwargs.get("past_key_values"))
+        cache = kwargs.get("past_key_values")
+        cached = 0 if cache is None else cache.get_seq_length()
+        refuse(
+            cached,
+            f"past_key_values holds {cached} tokens, and prefix_mask is missing: by default the "
+            "whole input is the prefix, but these tokens have not seen what follows them. Pass the "
+            "prefix_mask that they were computed with, (samples, length): 1 for tokens of their "
+            "prefix (where generate made the cache, the attention_mask of its prompt, or ones), 0 "
+            "behind it, which may be left out",
+        )
     mask = kwargs.get("attention_mask")
     return {**kwargs, "prefix_mask": torch.ones_like(prompt) if mask is None else mask}
 

@@ -1,19 +1,21 @@
-"""Encoder-decoder over hidden states with a stream axis (arXiv 2601.23169).
+"""Encoder-decoder over hidden states with a stream axis (arXiv 2601.23169), from ids to logits.
 
-Shapes: B batch, S streams (1 unless the encoding opens streams), L source length, T target length,
-D model width, V vocabulary, R rows of the embedding. Inside the model a hidden state is
-(B, S, L, D); outside it is (B, L, S * D), so that caches and generation see an ordinary
-encoder-decoder.
+Shapes: B batch, N sources (B, or one for all beams of a sample), S streams (1 unless the encoding
+opens streams), L source length, T target length, D model width, V vocabulary. Inside the model a
+hidden state is (B, S, L, D); outside it is (B, L, S * D), so that caches and generation see an
+ordinary encoder-decoder.
 """
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from transformers import initialization as init
+from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.generation import GenerationMixin
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqLMOutput,
@@ -21,31 +23,17 @@ from transformers.modeling_outputs import (
 )
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .alpha_layers import AlphaDecoderLayer, AlphaEncoderLayer
-from .attention import CosSin
-from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
+from .attention import AlphaAttention, CosSin
+from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
+from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
-from .symbol_model import RESETTING, SymbolHead, SymbolModel, shift_right
+from .symbol_model import SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
-
-
-@dataclass
-class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
-    """Decoder output with what the head adds to the scores of symbols.
-
-    Attributes:
-        last_hidden_state: (B, T, S * D).
-        own_streams: index of the stream of the symbol at each position, or -1: (B, T).
-        symbol_pointer: (B, T, S), where the encoding has such; see [`Streams`].
-    """
-
-    own_streams: torch.Tensor | None = None
-    symbol_pointer: torch.Tensor | None = None
 
 
 class AlphaPreTrainedModel(SymbolModel):
@@ -57,107 +45,269 @@ class AlphaPreTrainedModel(SymbolModel):
     supports_gradient_checkpointing = True
     _supports_sdpa = True
     _can_compile_fullgraph = True
-    _no_split_modules = ["AlphaEncoderLayer", "AlphaDecoderLayer"]  # noqa: RUF012
+    _no_split_modules = ["AlphaLayer"]  # noqa: RUF012
     _input_embed_layer = "shared"
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Draws weights: linear layers as PyTorch does it, embedding rows from N(0, 1)."""
-        if isinstance(module, RESETTING):
-            super()._init_weights(module)
-        elif isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and not hasattr(module, "reset"):
             bound = module.in_features**-0.5
             init.uniform_(module.weight, -bound, bound)
             if module.bias is not None:
                 init.uniform_(module.bias, -bound, bound)
-        elif isinstance(module, nn.LayerNorm):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight)
         else:
             super()._init_weights(module)
 
+    def _add_symbols(self) -> None:
+        """Make the trained rows of tokens, and the symbol layer that reads them."""
+        config = self.config
+        encoding = config.encoding(config)
+        self.shared: nn.Module = nn.Embedding(encoding.num_rows, encoding.row_dim)
+        if config.decodes_alone:
+            self.start = nn.Embedding(1, config.d_model)
+        self.symbol_draws = SymbolDraws.of(config)
+        self.symbol_memory = encoding.memory(config, config.decoder_attention_heads)
+        if config.new_symbols:
+            self.new_symbols = NewSymbols(config.d_model, len(config.symbol_classes))
+        self.symbols = SymbolLayer(config, self.symbol_draws, self)
 
-class ReturnedStates:
-    """Hidden states as they are returned, on the graph that leads to the logits.
+
+# Layers -------------------------------------------------------------------------------------------
+
+# Switch -> name of the module.
+CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
+
+
+class AlphaLayer(GradientCheckpointingLayer):
+    """Algorithms 3 and 4: attention per stream and aggregated, to the source, and feed-forward.
+
+    Layers of an encoder, and of a decoder alone, have no attention to a source.
 
     Args:
-        width: D.
-        enabled: whether they are returned at all.
-
-    Attributes:
-        packed: the states so far, each (B, L, S * D).
+        config: of the model.
+        side: `"encoder"` or `"decoder"`.
+        index: of the layer.
     """
 
-    def __init__(self, width: int, enabled: bool):
-        self.width = width
-        self.enabled = enabled
-        self.packed: tuple[torch.Tensor, ...] = ()
+    self_attn: AlphaAttention | None
+    aggregated_attn: AlphaAttention | None
 
-    def keep(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """Stores a state; returns it for the next layer, so that its gradient is available."""
-        if not self.enabled:
-            return hidden_BSLD
-        self.packed += (pack_streams(hidden_BSLD),)
-        return unpack_streams(self.packed[-1], self.width)
+    def __init__(self, config: AlphaConfig, side: str, index: int):
+        super().__init__()
+        self.config = config
+        self.num_heads: int = getattr(config, f"{side}_attention_heads")
+        ffn_dim = getattr(config, f"{side}_ffn_dim")
+        self.fc1 = nn.Linear(config.d_model, ffn_dim)
+        self.fc2 = nn.Linear(ffn_dim, config.d_model)
+        self.final_layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+        self.activation = ACT2FN[config.activation_function]
+        self.dropout = nn.Dropout(config.dropout)
+        # A decoder's layer owns cache slots 2i and 2i + 1, filled in order: slot 0 always tells the
+        # length.
+        slot = 2 * index
+        for kind in ("per_stream", "aggregated"):
+            name = "self_attn" if kind == "per_stream" else "aggregated_attn"
+            if getattr(config, f"{side}_{kind}_attention"):
+                self._add_attention(name, slot, cross=False)
+                slot += 1
+            else:
+                setattr(self, name, None)
+        crosses = side == "decoder" and config.is_encoder_decoder
+        self.cross = [CROSS_ATTENTION[mode] for mode in config.cross_attention if crosses]
+        for offset, name in enumerate(self.cross):
+            self._add_attention(name, 2 * index + offset, cross=True)
 
-    def last(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
-        """Returns the last state: (B, L, S * D)."""
-        return self.packed[-1] if self.enabled else pack_streams(hidden_BSLD)
+    def _add_attention(self, name: str, slot: int, cross: bool) -> None:
+        """Make an attention block, and its norm."""
+        config = self.config
+        setattr(self, name, AlphaAttention(config, self.num_heads, slot, cross))
+        norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+        setattr(self, f"{name}_layer_norm", norm)
+
+    def forward(
+        self,
+        hidden_BSLD: torch.Tensor,
+        streams: Streams,
+        mask: torch.Tensor | None,
+        rope: CosSin,
+        encoder_NSLD: torch.Tensor | None = None,
+        encoder_view_N1LD: torch.Tensor | None = None,
+        encoder_mask: torch.Tensor | None = None,
+        cross_query_rope: CosSin = None,
+        cross_key_rope: CosSin = None,
+        past_key_values: Cache | None = None,
+        query_scale: torch.Tensor | None = None,
+        output_attentions: bool = False,
+        points: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """Returns the new hidden state and, on demand, self- and cross-attention weights, masses.
+
+        Args:
+            encoder_NSLD: what cross-attention attends to.
+            encoder_view_N1LD: what aggregated cross-attention attends to.
+            cross_query_rope: of cross-attention; `cross_key_rope` likewise.
+            query_scale: of self-attention, (B or 1, 1, L, 1).
+            output_attentions: return weights per stream.
+            points: return the sums of the weights of the first cross-attention over each symbol.
+        """
+        weights = cross_weights = masses = None
+        own: dict[str, Any] = {
+            "mask": mask,
+            "query_rope": rope,
+            "key_rope": rope,
+            "query_scale": query_scale,
+            "cache": past_key_values,
+            "relations": streams.within,
+        }
+        if self.self_attn is not None:
+            hidden_BSLD, weights, _ = self._attend(
+                "self_attn", hidden_BSLD, hidden_BSLD, output_weights=output_attentions, **own
+            )
+        if self.aggregated_attn is not None:
+            view = streams.aggregate(hidden_BSLD)
+            pre = self.config.aggregated_attention_norm == "pre"
+            hidden_BSLD, *_ = self._attend("aggregated_attn", hidden_BSLD, view, pre, **own)
+        for name in self.cross:
+            hidden_BSLD, block_weights, block_masses = self._attend(
+                name,
+                hidden_BSLD,
+                encoder_NSLD if name == CROSS_ATTENTION["per_stream"] else encoder_view_N1LD,
+                mask=encoder_mask,
+                query_rope=cross_query_rope,
+                key_rope=cross_key_rope,
+                cache=past_key_values,
+                output_weights=output_attentions,
+                relations=streams.across,
+                output_masses=points and masses is None and streams.across is not None,
+            )
+            cross_weights = block_weights if cross_weights is None else cross_weights
+            masses = block_masses if masses is None else masses
+        update = self._feed_forward(hidden_BSLD)
+        hidden_BSLD = self.final_layer_norm(hidden_BSLD + self.dropout(update))
+        return hidden_BSLD, weights, cross_weights, masses
+
+    def _feed_forward(self, hidden_BSLD: torch.Tensor) -> torch.Tensor:
+        return self.fc2(self.activation(self.fc1(hidden_BSLD)))
+
+    def _attend(
+        self, name: str, hidden_BSLD: torch.Tensor, source: Any, pre: bool = False, **inputs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Returns the hidden state behind a block of attention and its norm, weights and masses.
+
+        Args:
+            source: what is attended to.
+            pre: the norm lies inside the branch.
+            **inputs: of [`AlphaAttention`].
+        """
+        attention, norm = getattr(self, name), getattr(self, f"{name}_layer_norm")
+        if pre:
+            update, weights, masses = attention(norm(hidden_BSLD), norm(source), **inputs)
+            return hidden_BSLD + self.dropout(update), weights, masses
+        update, weights, masses = attention(hidden_BSLD, source, **inputs)
+        return norm(hidden_BSLD + self.dropout(update)), weights, masses
+
+
+# Encoder ------------------------------------------------------------------------------------------
 
 
 class AlphaStack(AlphaPreTrainedModel):
-    """What encoder and decoder share: they embed by the model's table, or by one of their own.
+    """Layers, and what lies around them alike: of an encoder, of a decoder, or of one alone.
 
     Args:
         config: of the model.
         symbols: the model's; without it the stack stands alone and has an embedding.
     """
 
+    side: ClassVar[str]
+
     def __init__(self, config: AlphaConfig, symbols: SymbolLayer | None = None):
         super().__init__(config)
         if symbols is None:
-            self.embed_tokens = token_embedding(config)
-            self.symbol_draws = SymbolDraws.of(config)
-            self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
-            symbols = SymbolLayer(config, self.symbol_draws, self)
-        self.symbols = symbols
+            self._add_symbols()
+        else:
+            self.symbols = symbols
+        self.dropout = nn.Dropout(config.dropout)
+        number = getattr(config, f"{self.side}_layers")
+        self.layers = nn.ModuleList(AlphaLayer(config, self.side, i) for i in range(number))
+        self.gradient_checkpointing = False
+        self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
         owner = self.symbols.owner
-        return self.embed_tokens if owner is self else owner.get_input_embeddings()
+        return self.shared if owner is self else owner.get_input_embeddings()
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        owner = self.symbols.owner
-        if owner is self:
-            self.embed_tokens = value
-        else:
-            owner.set_input_embeddings(value)
+        self.symbols.owner.shared = value
 
-    def _outputs(self, attentions: bool | None, states: bool | None) -> tuple[bool, bool]:
-        """Returns whether attention weights and hidden states are returned."""
-        return (
-            self.config.output_attentions if attentions is None else attentions,
-            self.config.output_hidden_states if states is None else states,
-        )
+    def _place(
+        self, hidden_BSLD: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, CosSin]:
+        """Returns vectors of tokens with sinusoidal positions, if any, dropped out; and `_rope`."""
+        if getattr(self.config, f"{self.side}_position") == "sinusoidal":
+            added = sinusoidal(positions, self.config.d_model, hidden_BSLD.dtype)
+            hidden_BSLD = hidden_BSLD + added[:, None]
+        return self.dropout(hidden_BSLD), self._rope(positions)
 
+    def _rope(self, positions: torch.Tensor) -> CosSin:
+        """Returns what rotates queries and keys at these positions, where the stack has RoPE."""
+        config = self.config
+        if getattr(config, f"{self.side}_position") != "rope":
+            return None
+        heads = getattr(config, f"{self.side}_attention_heads")
+        return rotary(positions, config.d_model // heads, config.rope_theta)
 
-def token_embedding(config: AlphaConfig) -> nn.Embedding:
-    """Returns the trained rows that [`SymbolLayer`] reads."""
-    encoding = config.encoding(config)
-    return nn.Embedding(encoding.num_rows, encoding.row_dim)
+    def _through_layers(
+        self,
+        hidden_BSLD: torch.Tensor,
+        context: tuple[Any, ...],
+        output_attentions: bool | None,
+        output_hidden_states: bool | None,
+        **more: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, dict[str, Any]]:
+        """Returns the last hidden state, masses of the last layer, and fields of the output.
+
+        Hidden states are returned as they are outside of the model, (B, L, S * D), and lie on the
+        graph that leads to the logits.
+
+        Args:
+            context: what layers get behind the hidden state.
+            output_attentions: as of the model's forward; `output_hidden_states` likewise.
+            **more: what layers get by name.
+        """
+        config = self.config
+        weighs = config.output_attentions if output_attentions is None else output_attentions
+        keeps = output_hidden_states
+        keeps = config.output_hidden_states if keeps is None else keeps
+        kept: dict[str, list[Any]] = {"hidden_states": [], "attentions": [], "cross_attentions": []}
+        states, masses = kept["hidden_states"], None
+
+        def keep(hidden_BSLD: torch.Tensor) -> torch.Tensor:
+            if not keeps:
+                return hidden_BSLD
+            states.append(pack_streams(hidden_BSLD))
+            return unpack_streams(states[-1], config.d_model)
+
+        hidden_BSLD = keep(hidden_BSLD)
+        for layer in self.layers:
+            points = layer is self.layers[-1]
+            hidden_BSLD, weights, cross_weights, masses = layer(
+                hidden_BSLD, *context, output_attentions=weighs, points=points, **more
+            )
+            hidden_BSLD = keep(hidden_BSLD)
+            kept["attentions"] += [weights] if weighs else []
+            kept["cross_attentions"] += [] if cross_weights is None else [cross_weights]
+        last = states[-1] if keeps else pack_streams(hidden_BSLD)
+        fields = {name: tuple(values) for name, values in kept.items() if values}
+        return hidden_BSLD, masses, {"last_hidden_state": last, **fields}
 
 
 class AlphaEncoder(AlphaStack):
     """Stack of encoder layers over the streams of the input."""
 
-    def __init__(self, config: AlphaConfig, symbols: SymbolLayer | None = None):
-        super().__init__(config, symbols)
-        self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(AlphaEncoderLayer(config) for _ in range(config.encoder_layers))
-        self.gradient_checkpointing = False
-        self.post_init()
+    side = "encoder"
 
     @can_return_tuple
     def forward(
@@ -180,61 +330,46 @@ class AlphaEncoder(AlphaStack):
                 they are needed (`config.needs_stream_ids`).
             tree_paths: heap number of each token, for tree positions: (B, L).
         """
-        output_attentions, output_hidden_states = self._outputs(
-            output_attentions, output_hidden_states
-        )
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         hidden = self.symbols.embed(input_ids, streams)
-        positions = token_positions(attention_mask, input_ids)
-        hidden = self.dropout(self._add_positions(hidden, positions, tree_paths))
-        rope = None
-        if self.config.encoder_position == "rope":
-            width = self.config.d_model // self.config.encoder_attention_heads
-            rope = rotary(positions, width, self.config.rope_theta)
-        mask = padding_mask(attention_mask, hidden.dtype)
-        states = ReturnedStates(self.config.d_model, output_hidden_states)
-        hidden = states.keep(hidden)
-        attentions: tuple[torch.Tensor, ...] = ()
-        shared = streams.for_layers()
-        for layer in self.layers:
-            hidden, weights = layer(hidden, shared, mask, rope, output_attentions)
-            hidden = states.keep(hidden)
-            attentions += (weights,) if output_attentions else ()
-        streams = self.symbols.remember(hidden[:, 0], streams)
-        return SymbolEncoderOutput(
-            last_hidden_state=states.last(hidden),
-            hidden_states=states.packed or None,
-            attentions=attentions or None,
-            **streams.fields(),
-        )
-
-    def _add_positions(
-        self, hidden_BSLD: torch.Tensor, positions: torch.Tensor, tree_paths: torch.Tensor | None
-    ) -> torch.Tensor:
-        kind, width = self.config.encoder_position, self.config.d_model
-        if kind == "tree":
+        if self.config.encoder_position == "tree":
             if tree_paths is None:
                 raise ValueError(
                     "this model has tree positions and needs tree_paths (B, L): pass everything "
                     "that the tokenizer returns, or set encoder_position in the config"
                 )
-            return hidden_BSLD + tree(tree_paths, width, hidden_BSLD.dtype)[:, None]
-        if kind == "sinusoidal":
-            return hidden_BSLD + sinusoidal(positions, width, hidden_BSLD.dtype)[:, None]
-        return hidden_BSLD
+            hidden = hidden + tree(tree_paths, self.config.d_model, hidden.dtype)[:, None]
+        positions = token_positions(attention_mask, input_ids)
+        hidden, rope = self._place(hidden, positions)
+        mask = padding_mask(attention_mask, hidden.dtype)
+        returned = (output_attentions, output_hidden_states)
+        context = (streams.for_layers(), mask, rope)
+        hidden, _, outputs = self._through_layers(hidden, context, *returned)
+        streams = self.symbols.remember(hidden[:, 0], streams)
+        return SymbolEncoderOutput(**outputs, **streams.fields())
+
+
+# Decoder ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+    """Decoder output with what the head adds to the scores of symbols.
+
+    Attributes:
+        last_hidden_state: (B, T, S * D).
+        own_streams: index of the stream of the symbol at each position, or -1: (B, T).
+        symbol_pointer: (B, T, S), where the encoding has such; see [`Streams`].
+    """
+
+    own_streams: torch.Tensor | None = None
+    symbol_pointer: torch.Tensor | None = None
 
 
 class AlphaDecoder(AlphaStack):
     """Stack of decoder layers over the streams that the encoder opened."""
 
-    def __init__(self, config: AlphaConfig, symbols: SymbolLayer | None = None):
-        super().__init__(config, symbols)
-        self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(
-            AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
-        )
-        self.gradient_checkpointing = False
-        self.post_init()
+    side = "decoder"
 
     @can_return_tuple
     def forward(
@@ -258,123 +393,92 @@ class AlphaDecoder(AlphaStack):
             attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
             encoder_attention_mask: (B, L).
         """
-        attentions_on, states_on = self._outputs(output_attentions, output_hidden_states)
-        past_key_values = self._cache(past_key_values, use_cache)
-        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, self.config.d_model)
+        config = self.config
+        check_cache(past_key_values)
+        sources = _kept_sources(past_key_values)
+        if past_key_values is None and use_cache and not self.recomputes():
+            side = config.get_text_config(decoder=True)
+            past_key_values = EncoderDecoderCache(
+                DynamicCache(config=side), DynamicCache(config=side)
+            )
+        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
         samples = encoder_NSLD.shape[0]
         check_rows(input_ids.shape[0], samples)
-        check_ids(self.config, input_ids)
+        check_ids(config, input_ids)
+
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
-        streams = self._follow(source, input_ids, attention_mask, past_key_values)
+        history = None
+        if past_key_values is not None and len(self.layers):
+            history = past_key_values.self_attention_cache
+        slots = config.num_slots
+        streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
         positions = decoder_positions(input_ids, attention_mask, past_key_values)
-        hidden = self._embed(input_ids, streams, positions)
-        encoder_attention_mask = match_rows(encoder_attention_mask, samples)
-        sources = kept_sources(past_key_values)
-        rope, cross_rope = self._rope(positions, encoder_NSLD, encoder_attention_mask, sources)
+        hidden, rope = self._place(self.symbols.embed(input_ids, streams), positions)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
+
+        encoder_attention_mask = match_rows(encoder_attention_mask, samples)
+        query_rope, key_rope = rope if config.cross_attention_rope else None, None
+        if query_rope is not None and not sources:  # whose keys are rotated already
+            places = token_positions(encoder_attention_mask, encoder_NSLD[:, 0, :, 0])
+            key_rope = self._rope(places)
         # An earlier call may have cached cross-attention once per beam, or once per sample.
-        rows = sources or samples
-        encoder_mask = padding_mask(match_rows(encoder_attention_mask, rows), hidden.dtype)
-        encoder_view = self._encoder_view(encoder_NSLD, source)
-        shared = streams.for_layers()
-        context = (shared, mask, rope, encoder_NSLD, encoder_view, encoder_mask, cross_rope)
-        calls = {"past_key_values": past_key_values, "output_attentions": attentions_on}
-        states = ReturnedStates(self.config.d_model, states_on)
-        hidden = states.keep(hidden)
-        attentions: tuple[torch.Tensor, ...] = ()
-        cross: tuple[torch.Tensor, ...] = ()
-        masses = None
-        for layer in self.layers:
-            points = layer is self.layers[-1]
-            hidden, weights, cross_weights, masses = layer(hidden, *context, **calls, points=points)
-            hidden = states.keep(hidden)
-            attentions += (weights,) if attentions_on else ()
-            cross += (cross_weights,) if attentions_on else ()
+        shown = match_rows(encoder_attention_mask, sources or samples)
+        encoder_mask = padding_mask(shown, hidden.dtype)
+        aggregated = "aggregated" in config.cross_attention
+        view = source.aggregate(encoder_NSLD) if aggregated else None
+
+        source_context = (encoder_NSLD, view, encoder_mask, query_rope, key_rope)
+        context = (streams.for_layers(), mask, rope, *source_context)
+        returned = (output_attentions, output_hidden_states)
+        hidden, masses, outputs = self._through_layers(
+            hidden, context, *returned, past_key_values=past_key_values
+        )
         streams = self.symbols.point(streams, masses)
         return AlphaDecoderOutput(
-            last_hidden_state=states.last(hidden),
             past_key_values=past_key_values,
-            hidden_states=states.packed or None,
-            attentions=attentions or None,
-            cross_attentions=cross or None,
             own_streams=streams.own,
             symbol_pointer=streams.pointer,
+            **outputs,
         )
 
-    def _follow(
-        self, source: Streams, ids_BT: torch.Tensor, mask: Any, cache: EncoderDecoderCache | None
-    ) -> Streams:
-        """Returns the streams over the decoder's tokens, with those in the cache before them."""
-        history = None if cache is None or not len(self.layers) else cache.self_attention_cache
-        return self.symbols.follow(source, ids_BT, mask, history, self.config.history_slot)
 
-    def _encoder_view(self, encoder_NSLD: torch.Tensor, source: Streams) -> torch.Tensor:
-        """Returns what aggregated cross-attention sees, if there is such: (N, 1, L, D)."""
-        aggregated = "aggregated" in self.config.cross_attention
-        return source.aggregate(encoder_NSLD) if aggregated else encoder_NSLD[:, :1]
+def _kept_sources(cache: EncoderDecoderCache | None) -> int:
+    """Returns how many sources the cache holds keys and values of; 0 for none.
 
-    def _embed(
-        self, ids_BT: torch.Tensor, streams: Streams, positions: torch.Tensor
-    ) -> torch.Tensor:
-        hidden = self.symbols.embed(ids_BT, streams)
-        if self.config.decoder_position == "sinusoidal":
-            hidden = hidden + sinusoidal(positions, self.config.d_model, hidden.dtype)[:, None]
-        return self.dropout(hidden)
-
-    def _recomputes(self) -> bool:
-        """Returns whether layers compute their activations a second time for the gradients."""
-        return self.training and self.gradient_checkpointing
-
-    def _cache(self, past_key_values: Cache | None, use_cache: bool | None) -> Cache | None:
-        """Returns the cache to go on from, or a new one; None where none is used."""
-        _check_cache(past_key_values)
-        if past_key_values is not None or not use_cache or self._recomputes():
-            return past_key_values
-        side = self.config.get_text_config(decoder=True)
-        return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
-
-    def _rope(
-        self,
-        positions: torch.Tensor,
-        encoder_NSLD: torch.Tensor,
-        encoder_mask: torch.Tensor | None,
-        sources: int,
-    ) -> tuple[CosSin, tuple[CosSin, CosSin]]:
-        """Returns what rotates self-attention, and queries and keys of cross-attention.
-
-        Args:
-            sources: whose keys are in the cache, rotated already.
-        """
-        config = self.config
-        if config.decoder_position != "rope":
-            return None, (None, None)
-        width = config.d_model // config.decoder_attention_heads
-        rope = rotary(positions, width, config.rope_theta)
-        if not config.cross_attention_rope:
-            return rope, (None, None)
-        if sources:
-            return rope, (rope, None)
-        encoder_positions = token_positions(encoder_mask, encoder_NSLD[:, 0, :, 0])
-        return rope, (rope, rotary(encoder_positions, width, config.rope_theta))
-
-
-def _check_cache(past_key_values: Cache | None) -> None:
-    """Raise a ValueError for a cache that this model cannot go on from."""
-    check_cache(past_key_values)
-    if not isinstance(past_key_values, EncoderDecoderCache):
-        return
-    if past_key_values.get_seq_length() and not past_key_values.is_updated.get(0):
+    Raises:
+        ValueError: it holds tokens, and no source: this model did not make it.
+    """
+    if cache is None:
+        return 0
+    if cache.is_updated.get(0):
+        return cache.cross_attention_cache.layers[0].keys.shape[0]
+    if cache.get_seq_length():
         raise ValueError(
             "past_key_values hold keys that this model did not make: prefix tuning is not "
             "supported, as each stream has keys of its own; LoRA and its kin are"
         )
+    return 0
 
 
-def kept_sources(past_key_values: EncoderDecoderCache | None) -> int:
-    """Returns how many sources the cache holds keys and values of; 0 for none."""
-    if past_key_values is None or not past_key_values.is_updated.get(0):
-        return 0
-    return past_key_values.cross_attention_cache.layers[0].keys.shape[0]
+# Model and head -----------------------------------------------------------------------------------
+
+
+@dataclass
+class AlphaModelOutput(Seq2SeqModelOutput):
+    """Seq2SeqModelOutput with the table of streams and the renaming.
+
+    Attributes:
+        last_hidden_state: (B, T, S * D).
+        stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, symbols) likewise.
+        symbol_memory: as in [`SymbolEncoderOutput`], one for each source: (N, S, 2, D).
+        symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S); `own_streams` (B, T) likewise.
+    """
+
+    stream_ids: torch.Tensor | None = None
+    renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
+    symbol_pointer: torch.Tensor | None = None
+    own_streams: torch.Tensor | None = None
 
 
 class AlphaModel(AlphaPreTrainedModel):
@@ -387,10 +491,7 @@ class AlphaModel(AlphaPreTrainedModel):
                 "the configuration is that of a decoder alone: take AlphaForCausalLM, or set "
                 "is_encoder_decoder=True"
             )
-        self.shared: nn.Module = token_embedding(config)
-        self.symbol_draws = SymbolDraws.of(config)
-        self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
-        self.symbols = SymbolLayer(config, self.symbol_draws, self)
+        self._add_symbols()
         self.encoder = AlphaEncoder(config, self.symbols)
         self.decoder = AlphaDecoder(config, self.symbols)
         self.post_init()
@@ -423,27 +524,27 @@ class AlphaModel(AlphaPreTrainedModel):
         returned = {
             "output_attentions": output_attentions,
             "output_hidden_states": output_hidden_states,
+            "return_dict": True,
         }
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, stream_ids, tree_paths, return_dict=True, **returned
+                input_ids, attention_mask, stream_ids, tree_paths, **returned
             )
         encoder_outputs = self.complete_encoder_output(
             encoder_outputs, stream_ids, input_ids, attention_mask
         )
-        use_cache = self.config.use_cache if use_cache is None else use_cache
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
             decoder_attention_mask,
             attention_mask,
             past_key_values,
-            use_cache=use_cache,
-            return_dict=True,
+            self.config.use_cache if use_cache is None else use_cache,
             **returned,
         )
+        rows = decoder_input_ids.shape[0]
         return AlphaModelOutput(
             last_hidden_state=decoded.last_hidden_state,
             past_key_values=decoded.past_key_values,
@@ -453,30 +554,12 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=match_rows(encoder_outputs.stream_ids, decoder_input_ids.shape[0]),
-            renaming=match_rows(encoder_outputs.renaming, decoder_input_ids.shape[0]),
+            stream_ids=match_rows(encoder_outputs.stream_ids, rows),
+            renaming=match_rows(encoder_outputs.renaming, rows),
             symbol_memory=encoder_outputs.symbol_memory,
             symbol_pointer=decoded.symbol_pointer,
             own_streams=decoded.own_streams,
         )
-
-
-@dataclass
-class AlphaModelOutput(Seq2SeqModelOutput):
-    """Seq2SeqModelOutput with the table of streams and the renaming.
-
-    Attributes:
-        last_hidden_state: (B, T, S * D).
-        stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, symbols) likewise.
-        symbol_memory: as in [`SymbolEncoderOutput`], one for each source: (N, S, 2, D).
-        symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S); `own_streams` (B, T) likewise.
-    """
-
-    stream_ids: torch.Tensor | None = None
-    renaming: torch.Tensor | None = None
-    symbol_memory: torch.Tensor | None = None
-    symbol_pointer: torch.Tensor | None = None
-    own_streams: torch.Tensor | None = None
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
@@ -515,8 +598,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         past_key_values: Cache | None = None,
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> Seq2SeqLMOutput:
@@ -528,6 +609,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             labels: (B, T), -100 where no loss is wanted; they also give `decoder_input_ids`.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
+            **kwargs: `output_attentions`, `output_hidden_states`, as of [`AlphaModel`].
 
         Returns:
             `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
@@ -547,17 +629,18 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             decoder_attention_mask,
             encoder_outputs,
             past_key_values,
-            use_cache=use_cache,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
+            use_cache,
             return_dict=True,
+            **kwargs,
         )
         samples = outputs.encoder_last_hidden_state.shape[0]
-        check_label_rows(labels, samples)
+        check_rows(outputs.last_hidden_state.shape[0], samples, labels)
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         streams = Streams.of(outputs, features_BSTD.dtype)
         logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)
-        return _scored(outputs, logits, loss)
+        # With scores in place of the states that they were made from.
+        kept = {name: value for name, value in outputs.items() if name in SCORED}
+        return Seq2SeqLMOutput(loss=loss, logits=logits, **kept)
 
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
@@ -568,17 +651,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
-
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does.
-
-        Layers that recompute their activations in training keep no cache, nor does a decoder
-        without layers.
-        """
-        decoder = self.model.decoder
-        if not len(decoder.layers) or (self.training and decoder.gradient_checkpointing):
-            kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
 
     def _reorder_cache(
         self, past_key_values: EncoderDecoderCache, beam_idx: torch.Tensor
@@ -603,15 +675,6 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
 
 
 SCORED = tuple(field.name for field in fields(Seq2SeqLMOutput))
-
-
-def _scored(
-    outputs: AlphaModelOutput, logits: torch.Tensor, loss: torch.Tensor | None
-) -> Seq2SeqLMOutput:
-    """Returns a model's output with scores in place of the states that they were made from."""
-    kept = {name: value for name, value in outputs.items() if name in SCORED}
-    return Seq2SeqLMOutput(loss=loss, logits=logits, **kept)
-
 
 __all__ = [
     "AlphaDecoder",

@@ -12,27 +12,23 @@ text so far, D model width, V vocabulary.
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn import functional as F
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache
 from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.utils import can_return_tuple
 
-from .alpha_layers import AlphaDecoderLayer
 from .causal_head import NO_LAST_STATE, CausalHead, CausalOutput, next_tokens
 from .checks import refuse_unknown, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
 from .masks import causal_mask, split_prefix, with_prompt_as_prefix
-from .modeling_alpha import AlphaPreTrainedModel, ReturnedStates, token_embedding
-from .new_symbols import NewSymbols
-from .positions import decoder_positions, length_scale, rotary, sinusoidal
+from .modeling_alpha import AlphaPreTrainedModel, AlphaStack
+from .positions import decoder_positions, length_scale
 from .streams import Streams
-from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbols import unpack_streams
 
 
-class AlphaTextModel(AlphaPreTrainedModel):
+class AlphaTextModel(AlphaStack):
     """Embedding and layers of a decoder alone, without the projection to the vocabulary.
 
     Attributes:
@@ -40,26 +36,15 @@ class AlphaTextModel(AlphaPreTrainedModel):
             that begins with several names would be equal there, as averages of equal vectors are.
     """
 
+    side = "decoder"
+
     def __init__(self, config: AlphaConfig):
-        super().__init__(config)
         if config.is_encoder_decoder:
             raise ValueError(
                 "the configuration is that of an encoder-decoder: take "
                 "AlphaForConditionalGeneration, or set is_encoder_decoder=False"
             )
-        self.shared: nn.Module = token_embedding(config)
-        self.start = nn.Embedding(1, config.d_model)
-        self.symbol_draws = SymbolDraws.of(config)
-        self.symbol_memory = config.encoding.memory(config, config.decoder_attention_heads)
-        classes = len(config.symbol_classes)
-        self.new_symbols = NewSymbols(config.d_model, classes) if config.new_symbols else None
-        self.symbols = SymbolLayer(config, self.symbol_draws, self)
-        self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(
-            AlphaDecoderLayer(config, index) for index in range(config.decoder_layers)
-        )
-        self.gradient_checkpointing = False
-        self.post_init()
+        super().__init__(config)
 
     def forward(
         self,
@@ -68,10 +53,10 @@ class AlphaTextModel(AlphaPreTrainedModel):
         attention_mask: Any = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
         prefix_mask: torch.Tensor | None = None,
-        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
     ) -> BaseModelOutputWithPast:
         """Reads on.
 
@@ -82,7 +67,6 @@ class AlphaTextModel(AlphaPreTrainedModel):
                 prepares it, (B, 1, T, M).
             position_ids: (B, T); by default counted from the first token that is not padding.
             prefix_mask: 1 for tokens that see each other in both directions: (B, M) or shorter.
-            use_cache: looked at by the head.
 
         Returns:
             `last_hidden_state` (B, T, S * D).
@@ -92,42 +76,23 @@ class AlphaTextModel(AlphaPreTrainedModel):
         """
         if streams is None:
             raise TypeError(NO_LAST_STATE)
-        config = self.config
         positions = position_ids
         if positions is None:
             positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden = self.symbols.embed(input_ids, streams) + self._start(positions)
-        if config.decoder_position == "sinusoidal":
-            hidden = hidden + sinusoidal(positions, config.d_model, hidden.dtype)[:, None]
-        hidden = self.dropout(hidden)
-        rope = None
-        if config.decoder_position == "rope":
-            rope = rotary(
-                positions, config.d_model // config.decoder_attention_heads, config.rope_theta
-            )
+        hidden, rope = self._place(hidden, positions)
         scale = None
-        if config.decoder_position == "log_length":
+        if self.config.decoder_position == "log_length":
             scale = length_scale(positions, hidden.dtype)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype, prefix_mask)
-        states = ReturnedStates(config.d_model, output_hidden_states)
-        hidden = states.keep(hidden)
-        attentions: tuple[torch.Tensor, ...] = ()
-        context = (streams.for_layers(), mask, rope)
-        calls = {
-            "past_key_values": past_key_values,
-            "query_scale": scale,
-            "output_attentions": output_attentions,
-        }
-        for layer in self.layers:
-            hidden, weights, *_ = layer(hidden, *context, **calls)
-            hidden = states.keep(hidden)
-            attentions += (weights,) if output_attentions else ()
-        return BaseModelOutputWithPast(
-            last_hidden_state=states.last(hidden),
-            past_key_values=past_key_values,
-            hidden_states=states.packed or None,
-            attentions=attentions or None,
+        context, returned = (
+            (streams.for_layers(), mask, rope),
+            (output_attentions, output_hidden_states),
         )
+        _, _, outputs = self._through_layers(
+            hidden, context, *returned, past_key_values=past_key_values, query_scale=scale
+        )
+        return BaseModelOutputWithPast(past_key_values=past_key_values, **outputs)
 
     def _start(self, positions_BT: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B or 1, 1, T, D)."""
@@ -147,15 +112,12 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
     def __init__(self, config: AlphaConfig):
         super().__init__(config)
         self.model = AlphaTextModel(config)
+        self.num_slots = config.num_slots
         self.logit_scale = LogitScale(config.initial_logit_scale, config.adacos)
         self.post_init()
         self.generation_config.suppress_tokens = [config.pad_token_id]
         # Trainer writes the opposite into every configuration that it trains.
         self.generation_config.use_cache = True
-
-    @property
-    def first_free_slot(self) -> int:
-        return self.config.history_slot
 
     def get_decoder(self) -> AlphaTextModel:
         return self.model
@@ -208,11 +170,8 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         assert input_ids is not None  # as `next_tokens` has looked
         prefix_lm = self.config.prefix_lm
         next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, len(input_ids))
-        config, learns = self.config, next_BT is not None
-        use_cache = config.use_cache if use_cache is None else use_cache
-        use_cache = use_cache and not (learns or self._recomputes())
-        if use_cache and past_key_values is None:
-            past_key_values = DynamicCache(config=config.get_text_config(decoder=True))
+        learns = next_BT is not None
+        past_key_values = self._with_cache(use_cache, past_key_values, learns)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
         outputs = self.model(
             input_ids,
@@ -220,13 +179,13 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             attention_mask,
             position_ids,
             past_key_values,
-            config.output_attentions if output_attentions is None else output_attentions,
-            config.output_hidden_states if output_hidden_states is None else output_hidden_states,
             prefix_mask,
+            output_attentions,
+            output_hidden_states,
         )
-        features_BSTD = unpack_streams(outputs.last_hidden_state, config.d_model)
+        features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         streams = self.symbol_layer.recall(
-            streams, features_BSTD[:, 0], past_key_values, self.first_free_slot
+            streams, features_BSTD[:, 0], past_key_values, self.num_slots
         )
         logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch)
         return CausalOutput(
@@ -240,14 +199,8 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
     def _number_of_streams(self, keys: torch.Tensor) -> int:
         return keys.shape[0] * keys.shape[1] // self.config.decoder_attention_heads
 
-    def _recomputes(self) -> bool:
-        """Returns whether layers compute their activations a second time for the gradients."""
-        return self.training and self.model.gradient_checkpointing
-
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generates as [`CausalHead`] does; with `config.prefix_lm`, the prompt is a prefix.
-
-        Layers that recompute their activations keep no cache.
 
         Raises:
             ValueError: with `config.prefix_lm`, `past_key_values` holds tokens and there is no
@@ -256,8 +209,6 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         if self.config.prefix_lm:
             prompt = kwargs.get("input_ids") if inputs is None else inputs
             kwargs = with_prompt_as_prefix(prompt, kwargs)
-        if not len(self.model.layers) or self._recomputes():
-            kwargs["use_cache"] = False
         return super().generate(inputs, *args, **kwargs)
 
 

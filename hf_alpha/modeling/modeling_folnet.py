@@ -23,9 +23,9 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .causal_head import next_tokens
 from .checks import (
     IGNORE,
+    check_by_token,
     check_classes,
     check_dimensions,
-    check_label_rows,
     check_label_shape,
     check_span,
     check_told_apart,
@@ -299,7 +299,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         num_items: torch.Tensor | int | None,
     ) -> FolnetLMOutput:
         """Returns the scores of an encoder's positions, and the loss where labels are given."""
-        check_label_rows(labels_BL, *outputs.last_hidden_state.shape[:2])
+        check_by_token(*outputs.last_hidden_state.shape[:2], labels=labels_BL)
         logits, loss = self._predict(outputs, labels_BL, num_items)
         return FolnetLMOutput(loss=loss, logits=logits, **states_of(outputs))
 
@@ -486,7 +486,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
             **kwargs,
         )  # fmt: skip
         rows = outputs.encoder_last_hidden_state.shape[0]
-        check_label_rows(labels, rows, outputs.last_hidden_state.shape[1])
+        check_by_token(rows, outputs.last_hidden_state.shape[1], labels=labels)
         logits, loss = self._predict(outputs, labels, num_items_in_batch)
         return FolnetLMOutput(loss=loss, logits=logits, **joint_states_of(outputs))
 

@@ -30,9 +30,9 @@ from transformers.utils import ModelOutput, can_return_tuple
 from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .checks import check_ids, check_mask, check_positions, check_types
+from .checks import check_by_token, check_ids, check_positions, check_types
 from .configuration_geometric import GeometricConfig
-from .cpu import BitDropout, BlockLinear, prefers_products
+from .cpu import suit_cpu
 from .encoder_heads import (
     EncoderHead,
     SequenceClassification,
@@ -108,9 +108,9 @@ class GeometricEmbeddings(nn.Module):
             else None
         )
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.dropout = BitDropout(config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.projection = (
-            BlockLinear(width, config.hidden_size) if width != config.hidden_size else None
+            nn.Linear(width, config.hidden_size) if width != config.hidden_size else None
         )
 
     def forward(
@@ -159,9 +159,9 @@ class GeometricSelfAttention(nn.Module):
         self.config = config
         self.head_size = config.head_size
         self.is_causal = False
-        self.query = BlockLinear(config.hidden_size, config.hidden_size)
-        self.key = BlockLinear(config.hidden_size, config.hidden_size)
-        self.value = BlockLinear(config.hidden_size, config.hidden_size)
+        self.query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.key = nn.Linear(config.hidden_size, config.hidden_size)
+        self.value = nn.Linear(config.hidden_size, config.hidden_size)
         self.relations: RelationVectors | None = None
         if config.relation_attention == "graph" and not config.share_relations:
             self.relations = RelationVectors(config.max_distance, config.head_size)
@@ -217,17 +217,17 @@ class GeometricSelfAttention(nn.Module):
 
         The first is (B, N, H, K), the weights are (B, H, N, N).
         """
-        implementation: str = self.config._attn_implementation
         # PyTorch's fused kernel for CPUs takes no values that are narrower than keys.
         narrow = query.device.type == "cpu" and key.shape[-1] != value.shape[-1]
-        if implementation == "sdpa" and (narrow or prefers_products(mask)):
-            implementation = "eager"
-        attend: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(
-            implementation, eager_attention_forward
-        )
+        attend = self._function(narrow and self.config._attn_implementation == "sdpa", mask)
         dropout = self.config.attention_probs_dropout_prob if self.training else 0.0
         scaling = factor * self.head_size**-0.5
         return attend(self, query, key, value, mask, scaling=scaling, dropout=dropout)
+
+    def _function(self, eager: bool, mask: torch.Tensor | None) -> Callable[..., Any]:
+        """Returns the function that attends: the one that writes the products out, or another."""
+        chosen = "eager" if eager else self.config._attn_implementation
+        return ALL_ATTENTION_FUNCTIONS.get_interface(chosen, eager_attention_forward)
 
 
 def two_layer(x_BHNK: torch.Tensor, starts: CosSin, ends: CosSin) -> torch.Tensor:
@@ -245,9 +245,9 @@ class Residual(nn.Module):
 
     def __init__(self, config: GeometricConfig, width: int):
         super().__init__()
-        self.dense = BlockLinear(width, config.hidden_size)
+        self.dense = nn.Linear(width, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = BitDropout(config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, x: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
         return self.LayerNorm(self.dropout(self.dense(x)) + before)
@@ -271,7 +271,7 @@ class Intermediate(nn.Module):
 
     def __init__(self, config: GeometricConfig):
         super().__init__()
-        self.dense = BlockLinear(config.hidden_size, config.intermediate_size)
+        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
         self.activation = ACT2FN[config.hidden_act]
 
     def forward(self, hidden_BND: torch.Tensor) -> torch.Tensor:
@@ -336,6 +336,10 @@ class GeometricPreTrainedModel(SavesCode, PreTrainedModel):
         "attentions": OutputRecorder(GeometricSelfAttention, index=1),
     }
 
+    def post_init(self) -> None:
+        super().post_init()
+        suit_cpu(self)
+
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
@@ -398,8 +402,8 @@ class GeometricModel(GeometricPreTrainedModel):
             words = self.embeddings.word_embeddings(input_ids)
         assert words is not None
         like = words[..., 0] if input_ids is None else input_ids
-        check_mask(attention_mask, *like.shape)
-        check_types(token_type_ids, like, self.config.type_vocab_size)
+        check_by_token(*like.shape, attention_mask=attention_mask, token_type_ids=token_type_ids)
+        check_types(token_type_ids, self.config.type_vocab_size)
         types = token_type_ids
         if types is None:
             types = torch.zeros_like(like, dtype=torch.long)
@@ -508,7 +512,7 @@ class MaskedTokenHead(nn.Module):
     def __init__(self, config: GeometricConfig):
         super().__init__()
         width = config.embedding_size or config.hidden_size
-        self.dense = BlockLinear(config.hidden_size, width)
+        self.dense = nn.Linear(config.hidden_size, width)
         self.activation = ACT2FN[config.hidden_act]
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.decoder = nn.Linear(width, config.vocab_size)

@@ -10,101 +10,41 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L source lengt
 D width of the backbone, R rows of its table, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from threading import local
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM
 from transformers import initialization as init
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache, StaticCache
 from transformers.generation import GenerationMixin
 from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.modeling_outputs import Seq2SeqLMOutput
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils import ModelOutput, TransformersKwargs, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_cache, check_ids, check_label_rows, check_rows, refuse_vectors
+from .checks import check_cache, check_ids, check_rows, refuse_vectors
+from .choices import refuse
 from .configuration_retrofit import SIDES, RetrofitConfig
 from .host_attention import UnreachedError
-from .host_calls import (
-    Calls,
-    HeadCall,
-    Hook,
-    HostEncoderOutput,
-    StackCall,
-    by_sample,
-    check_arguments,
-    each,
-    keep_weights,
-    packed,
-    repeat_rows,
-    taken_arguments,
-)
+from .host_calls import HeadCall
 from .host_encodings import HostOutput, host_encoding
-from .host_layers import hidden_of, layers_of, with_hidden
-from .host_relations import DecoderRelations, silent
+from .host_relations import silent
 from .masks import causal_mask, full_mask, padding_mask, self_attention_part
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, token_positions
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, shift_right
-from .symbols import mean_streams, unpack_streams
-
-
-class AggregatedBlock(GradientCheckpointingLayer):
-    """Attention of each stream to the aggregated view of all of them, added to a layer's output.
-
-    The norm sits inside the branch and the output projection is 0 at first, so that a new block is
-    an exact identity.
-
-    Args:
-        config: of the model.
-        slot: of the decoder's cache; None in an encoder.
-    """
-
-    def __init__(self, config: RetrofitConfig, slot: int | None):
-        super().__init__()
-        self.attention = AlphaAttention(config, config.num_aggregated_heads, slot)
-        silent(self.attention.out_proj)
-        self.layer_norm = nn.LayerNorm(config.hidden_size)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(
-        self,
-        hidden_BSLD: torch.Tensor,
-        streams: Streams,
-        mask: torch.Tensor | None,
-        rope: CosSin,
-        past_key_values: EncoderDecoderCache | None = None,
-    ) -> torch.Tensor:
-        """Returns the new hidden state; arguments as of [`AlphaAttention`]."""
-        # A backbone may keep its states, or all its weights, in another precision.
-        hidden = hidden_BSLD.to(self.layer_norm.weight.dtype)
-        mask = None if mask is None else mask.to(hidden.dtype)
-        view = self.layer_norm(streams.aggregate(hidden))
-        hidden = self.layer_norm(hidden)
-        update, *_ = self.attention(hidden, view, mask, rope, rope, past_key_values)
-        return hidden_BSLD + self.dropout(update).to(hidden_BSLD.dtype)
-
-
-class RetrofitEncoder(nn.Module):
-    """The encoder of a model as generation sees it; it owns nothing."""
-
-    main_input_name = "input_ids"
-
-    def __init__(self, model: "RetrofitForConditionalGeneration"):
-        super().__init__()
-        self.__dict__["encode"] = model.encode  # no child: its weights are not this module's
-
-    def forward(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
-        """Encodes as `RetrofitForConditionalGeneration.encode` does."""
-        return self.__dict__["encode"](*args, **kwargs)
+from .symbols import mean_streams, pack_streams, unpack_streams
 
 
 class RetrofitModel(SymbolHead, GenerationMixin):
@@ -155,9 +95,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             self.relations.to(backbone.dtype)
         classes = len(config.symbol_classes)
         self.new_symbols = NewSymbols(self.width, classes) if config.new_symbols else None
-        self._watch_head()
         for side in self.sides:
-            self._watch_table(side)
+            self._watch_parts(side)
 
     def get_decoder(self) -> nn.Module:
         return self.backbone.get_decoder()
@@ -186,27 +125,24 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _table(self, side: str) -> nn.Module:
         return self.stack(side).get_input_embeddings()  # type: ignore[operator]
 
-    def _watch_table(self, side: str) -> None:
-        """Have a hook behind the table of tokens, where something is added to what it gives.
+    def _watch(self, part: nn.Module, method: str, before: bool = False) -> None:
+        """Have a hook behind a part of the backbone, or before it, that calls a method.
 
-        Adapters may have put a module of their own in its place.
+        Copies of a part have hooks of others, too.
         """
-        table = self._table(side)
-        if self.host.adds_vectors and not self._watches(table._forward_hooks):
-            table.register_forward_hook(Hook(self, "_behind_table"))
+        hooks = part._forward_pre_hooks if before else part._forward_hooks
+        if not any(isinstance(hook, Hook) and hook.model is self for hook in hooks.values()):
+            add = part.register_forward_pre_hook if before else part.register_forward_hook
+            add(Hook(self, method))
 
-    def _watch_head(self) -> None:
-        """Have a hook before the head: symbols need what goes into it.
+    def _watch_parts(self, side: str) -> None:
+        """Have hooks before the head, and behind the table of a side if anything is added there.
 
-        Adapters may have put a module of their own in its place.
+        Adapters may have put modules of their own in the place of both.
         """
-        head = self.get_output_embeddings()
-        if not self._watches(head._forward_pre_hooks):
-            head.register_forward_pre_hook(Hook(self, "_before_head"))
-
-    def _watches(self, hooks: Mapping[int, Any]) -> bool:
-        """Returns whether one of these hooks is this model's; copies of a part have others' too."""
-        return any(isinstance(hook, Hook) and hook.model is self for hook in hooks.values())
+        self._watch(self.get_output_embeddings(), "_before_head", before=True)
+        if self.host.adds_vectors:
+            self._watch(self._table(side), "_behind_table")
 
     def tie_weights(self, *args: Any, **kwargs: Any) -> None:
         """Ties as Transformers does; the configuration says whether all tables of tokens are one.
@@ -221,8 +157,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         # Not by the block itself: modules without parameters of their own are not asked.
-        if isinstance(module, DecoderRelations):
-            module.reset()
         if getattr(module, "starts_at_zero", False):
             init.zeros_(module.weight)
             if module.bias is not None:
@@ -250,34 +184,22 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             ValueError: reentrant checkpointing of a model whose layers share a mask that is
                 trained: each layer's part of the backward pass would free the mask's graph.
         """
-        settings = activation_checkpointing_kwargs
         # PyTorch's default is True, Transformers' False.
-        if (
-            self.relations is not None
-            and settings is not None
-            and settings.get("use_reentrant", True)
-        ):
-            raise ValueError(
-                "`relational` models cannot be checkpointed in the reentrant way: give "
-                "use_reentrant=False"
-            )
+        given = activation_checkpointing_kwargs
+        reentrant = given is not None and given.get("use_reentrant", True)
+        refuse(
+            self.relations is not None and reentrant,
+            "`relational` models cannot be checkpointed in the reentrant way: give "
+            "use_reentrant=False",
+        )
         super().activation_checkpointing_enable(activation_checkpointing_kwargs, **kwargs)
-
-    # -- calls of the backbone ---------------------------------------------------------------------
-
-    @contextmanager
-    def _known(self, **calls: Any) -> Iterator[None]:
-        before = self._calls.now
-        self._calls.now = {**before, **calls}
-        try:
-            yield
-        finally:
-            self._calls.now = before
 
     def post_init(self) -> None:
         """Initialises as Transformers does, and tries the relations where there are weights."""
         super().post_init()
-        if self.relations is not None and self.config.num_symbols and not _is_hollow(self):
+        # Weights may be not there, or not here.
+        hollow = any(weight.is_meta or not weight.numel() for weight in self.parameters())
+        if self.relations is not None and self.config.num_symbols and not hollow:
             self._try_relations()
 
     @torch.no_grad()
@@ -304,41 +226,54 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             for module in training:
                 module.training = True
 
-    def _check_reached(self, relations: dict[str, Any]) -> None:
-        """Raise an UnreachedError for attention that has not asked for its relations.
+    # -- a call of the backbone --------------------------------------------------------------------
 
-        In training, layers may be left out at random.
-        """
-        for relation in relations.values() if not self.training else ():
-            if relation.unreached:
-                raise UnreachedError(self.config.host_config.model_type, relation.unreached[0])
+    def _call(
+        self,
+        part: nn.Module,
+        side: str,
+        ids_BL: torch.Tensor,
+        streams: Streams,
+        known: dict[str, Any],
+        **arguments: Any,
+    ) -> Any:
+        """Returns what the backbone, or its encoder, gives for tokens, stream by stream.
 
-    @contextmanager
-    def _passing(self, head: HeadCall) -> Iterator[None]:
-        """Has what passes the head kept within a `with` block."""
-        self._watch_head()
-        with self._known(head=head):
-            yield
-
-    @contextmanager
-    def _adding(self, side: str, ids_BL: torch.Tensor, streams: Streams) -> Iterator[None]:
-        """Has what the encoding adds to vectors of tokens added within a `with` block.
+        Args:
+            part: which of both.
+            side: of the backbone, that reads the tokens.
+            ids_BL: tokens.
+            streams: over them.
+            known: what hooks have to know while the call is under way, see [`Calls`].
+            **arguments: of the part's forward, beside the tokens.
 
         Raises:
-            RuntimeError: the backbone embedded them in a way of its own.
+            RuntimeError: the backbone embedded tokens in a way of its own.
+            UnreachedError: attention has not asked for its relations.
         """
+        rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
+        relations = self.host.relations(self._table(side), rows, streams)
         additions = self.host.additions(ids_BL, streams)
-        if additions is None:
-            yield
-            return
-        self._watch_table(side)
-        with self._known(additions=additions):
-            yield
+        self._watch_parts(side)
+        name = "decoder_input_ids" if len(self.sides) == 2 and side == "decoder" else "input_ids"
+        before = self._calls.now
+        self._calls.now = {**before, **known}
+        if additions is not None:
+            self._calls.now["additions"] = additions
+        try:
+            outputs = part(**{name: rows}, **arguments, **relations, return_dict=True)
             if "additions" in self._calls.now:
                 raise RuntimeError(
                     f"the {side} did not call its table of tokens, {type(self._table(side))}: what "
                     f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
                 )
+        finally:
+            self._calls.now = before
+        # In training, layers may be left out at random.
+        for relation in relations.values() if not self.training else ():
+            if relation.unreached:
+                raise UnreachedError(self.config.host_config.model_type, relation.unreached[0])
+        return outputs
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
         """Returns the table's vectors with something added: random parts, or what was found."""
@@ -375,6 +310,9 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
     def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
         streams = streams.to(host_output.logits.device)  # layers may lie on several devices
+        if (written := streams.written) is not None:  # of the positions that get logits
+            last = written.positions[-host_output.logits.shape[1] :]
+            streams = replace(streams, written=replace(written, positions=last))
         new_BTC = self.host.scores_of_new(host_output)
         return self.symbols.finish(self.host.logits(host_output, streams), streams, new_BTC)
 
@@ -389,19 +327,50 @@ class RetrofitModel(SymbolHead, GenerationMixin):
                 layer.reorder_cache((beam_idx[:, None] * number + streams).flatten())
         return past_key_values
 
-    def _recomputes(self) -> bool:
-        return self.training and self.is_activation_checkpointing
 
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; layers that recompute their activations keep no cache."""
-        if self._recomputes():
-            kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
+# Hooks ---------------------------------------------------------------------------------------
 
 
-def _is_hollow(model: nn.Module) -> bool:
-    """Returns whether weights of a model are not there, or not here."""
-    return any(weight.is_meta or not weight.numel() for weight in model.parameters())
+class Calls(local):
+    """The calls that are under way, by what they are of; each thread has its own.
+
+    A copy has none: locals of threads cannot be copied.
+
+    Attributes:
+        now: [`StackCall`] of a side with blocks, `"additions"` to vectors of tokens, and the
+            [`HeadCall`] of the `"head"`.
+    """
+
+    def __init__(self) -> None:
+        self.now: dict[str, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+
+class Hook:
+    """A hook on a part of the backbone: it calls a method of the model around it.
+
+    In a deep copy of the model, hooks call the copy. In a copy of the part alone, which adapters
+    make, they call the same model still.
+
+    Args:
+        model: around the backbone.
+        method: its name.
+        args: what the method gets before the arguments of the hook.
+    """
+
+    def __init__(self, model: nn.Module, method: str, *args: Any):
+        self.model, self.method, self.args = model, method, args
+
+    def __call__(self, *args: Any) -> Any:
+        return getattr(self.model, self.method)(*self.args, *args)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Hook":
+        return Hook(memo.get(id(self.model), self.model), self.method, *self.args)
+
+
+# An encoder with a decoder ---------------------------------------------------------------------
 
 
 class RetrofitForConditionalGeneration(RetrofitModel):
@@ -429,21 +398,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             for index, layer in enumerate(layers):
                 layer.register_forward_hook(Hook(self, "_behind_layer", side, index))
 
-    def _check_attention(self) -> None:
-        """Raise a ValueError for attention that takes no scores to be added."""
-        kind = str(self.config._attn_implementation)
-        if "flash" in kind and self.config.aggregated_attention:
-            raise ValueError(
-                f"{kind} takes no masks of numbers, as aggregated attention needs them: use "
-                "attn_implementation='sdpa' or 'eager'"
-            )
-
-    # -- parts ------------------------------------------------------------------------------------
-
-    def get_encoder(self, *args: Any, **kwargs: Any) -> RetrofitEncoder:
+    def get_encoder(self, *args: Any, **kwargs: Any) -> "RetrofitEncoder":
         return RetrofitEncoder(self)
-
-    # -- forward ----------------------------------------------------------------------------------
 
     def encode(
         self,
@@ -462,27 +418,31 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 `input_ids` when absent, where `config.needs_stream_ids`.
             **kwargs: for the backbone's encoder; tensors with a row for each sample.
         """
-        self._check_attention()
+        kind = str(self.config._attn_implementation)
+        refuse(
+            "flash" in kind and self.config.aggregated_attention,
+            f"{kind} takes no masks of numbers, as aggregated attention needs them: use "
+            "attn_implementation='sdpa' or 'eager'",
+        )
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         number = self.host.number(streams)
-        rows = self.symbols.rows(input_ids, streams).flatten(0, 1)
-        relations = self.host.relations(self._table("encoder"), rows, streams)
-        call = partial(self._encoder_call, input_ids, attention_mask, streams)
-        with self._calling("encoder", call), self._adding("encoder", input_ids, streams):
-            outputs = self.stack("encoder")(
-                input_ids=rows,
-                attention_mask=repeat_rows(attention_mask, number),
-                return_dict=True,
-                **{name: repeat_rows(value, number) for name, value in kwargs.items()},
-                **relations,
-            )
-        self._check_reached(relations)
-        streams = self.remember(outputs.last_hidden_state, streams)
+        known = {}
+        if "encoder" in self.config.aggregated_attention:
+            mask = padding_mask(attention_mask, self.dtype)
+            known["encoder"] = StackCall(streams, mask, token_positions(attention_mask, input_ids))
+        arguments = {"attention_mask": attention_mask, **kwargs}
+        outputs = self._call(
+            self.stack("encoder"),
+            "encoder",
+            input_ids,
+            streams,
+            known,
+            **{name: repeat_rows(value, number) for name, value in arguments.items()},
+        )
         return SymbolEncoderOutput(
             last_hidden_state=packed(outputs.last_hidden_state, number),
-            hidden_states=each(packed, outputs.get("hidden_states"), number),
-            attentions=each(by_sample, outputs.get("attentions"), number),
-            **streams.fields(),
+            **side_by_side(outputs, number, "hidden_states", "attentions"),
+            **self.remember(outputs.last_hidden_state, streams).fields(),
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
@@ -500,8 +460,6 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         past_key_values: Cache | None = None,
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
     ) -> Seq2SeqLMOutput:
@@ -514,7 +472,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 backbone does it.
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
-            **kwargs: that the backbone's encoder takes; tensors with a row for each sample.
+            **kwargs: that the backbone's encoder takes; tensors with a row for each sample. The
+                decoder gets `output_attentions` and `output_hidden_states` as well.
 
         Returns:
             The loss is that of the answers alone: what a backbone adds to its own, such as that of
@@ -529,109 +488,62 @@ class RetrofitForConditionalGeneration(RetrofitModel):
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if decoder_input_ids is None:
             raise ValueError("decoder_input_ids are missing (or give labels)")
-        returned = {
-            "output_attentions": output_attentions,
-            "output_hidden_states": output_hidden_states,
-        }
-        returned = {name: value for name, value in returned.items() if value is not None}
-        encoder_outputs = self._encoded(
-            encoder_outputs, input_ids, attention_mask, stream_ids, **returned, **kwargs
-        )
-        samples = encoder_outputs.last_hidden_state.shape[0]
-        check_rows(decoder_input_ids.shape[0], samples)
-        check_label_rows(labels, samples)
-        use_cache = self.config.use_cache if use_cache is None else use_cache
-        outputs, head = self._decode(
-            decoder_input_ids, decoder_attention_mask, encoder_outputs, attention_mask,
-            past_key_values, use_cache, returned,
-        )  # fmt: skip
-        host_output = HostOutput(outputs.logits, head)
-        logits, loss = self.predict(host_output, head.streams, labels, num_items_in_batch)
-        return self._scored(outputs, encoder_outputs, self.host.number(head.streams), logits, loss)
-
-    def _encoded(
-        self,
-        encoder_outputs: ModelOutput | tuple | None,
-        input_ids: torch.Tensor | None,
-        attention_mask: torch.Tensor | None,
-        stream_ids: torch.Tensor | None,
-        **kwargs: Any,
-    ) -> SymbolEncoderOutput:
-        """Returns the encoder's output, which is made unless it is given, with its streams."""
         check_arguments(kwargs, self.taken)
+        wanted = {name: kwargs.get(name) for name in ("output_attentions", "output_hidden_states")}
+        wanted = {name: value for name, value in wanted.items() if value is not None}
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
             encoder_outputs = self.encode(input_ids, attention_mask, stream_ids, **kwargs)
-        return self.complete_encoder_output(encoder_outputs, stream_ids, input_ids, attention_mask)
+        source = self.complete_encoder_output(
+            encoder_outputs, stream_ids, input_ids, attention_mask
+        )
+        rows, samples = decoder_input_ids.shape[0], source.last_hidden_state.shape[0]
+        check_rows(rows, samples, labels)
+        check_ids(self.config, decoder_input_ids)
+        check_cache(past_key_values)
+        use_cache = self.config.use_cache if use_cache is None else use_cache
+        if past_key_values is None and use_cache and not self.recomputes():
+            side = self.config.get_text_config(decoder=True)
+            past_key_values = EncoderDecoderCache(DynamicCache(config=side), DynamicCache())
 
-    def _scored(
-        self,
-        outputs: ModelOutput,
-        source: SymbolEncoderOutput,
-        number: int,
-        logits: torch.Tensor,
-        loss: torch.Tensor | None,
-    ) -> Seq2SeqLMOutput:
-        """Returns the backbone's output and its encoder's, of `number` streams, with scores."""
+        history = None if past_key_values is None else past_key_values.self_attention_cache
+        visible = full_mask(decoder_attention_mask)
+        streams = Streams.of(source, source.last_hidden_state.dtype)
+        streams = self.symbols.follow(streams, decoder_input_ids, visible, history, self.num_slots)
+        number = self.host.number(streams)
+        hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
+        known: dict[str, Any] = {"head": HeadCall(streams)}
+        if "decoder" in self.config.aggregated_attention:
+            mask = causal_mask(decoder_input_ids, visible, past_key_values, self.dtype)
+            positions = decoder_positions(decoder_input_ids, visible, past_key_values)
+            known["decoder"] = StackCall(streams, mask, positions, past_key_values)
+        outputs = self._call(
+            self.backbone,
+            "decoder",
+            decoder_input_ids,
+            streams,
+            known,
+            decoder_attention_mask=repeat_rows(decoder_attention_mask, number),
+            attention_mask=repeat_rows(match_rows(attention_mask, rows), number),
+            # Of one sample, flattened streams are not contiguous, as some layers want them.
+            encoder_outputs=HostEncoderOutput(hidden.flatten(0, 1).contiguous()),
+            past_key_values=past_key_values,
+            use_cache=use_cache,
+            **wanted,
+        )
+        output = HostOutput(outputs.logits, known["head"])
+        logits, loss = self.predict(output, streams, labels, num_items_in_batch)
+        names = ("decoder_hidden_states", "decoder_attentions", "cross_attentions")
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
             past_key_values=outputs.get("past_key_values"),
-            decoder_hidden_states=each(packed, outputs.get("decoder_hidden_states"), number),
-            decoder_attentions=each(by_sample, outputs.get("decoder_attentions"), number),
-            cross_attentions=each(by_sample, outputs.get("cross_attentions"), number),
+            **side_by_side(outputs, number, *names),
             encoder_last_hidden_state=source.last_hidden_state,
             encoder_hidden_states=source.hidden_states,
             encoder_attentions=source.attentions,
         )
-
-    def _decode(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        source: SymbolEncoderOutput,
-        source_mask: torch.Tensor | None,
-        past_key_values: Cache | None,
-        use_cache: bool,
-        returned: dict[str, bool | None],
-    ) -> tuple[ModelOutput, HeadCall]:
-        """Returns what the backbone gives for rows of the decoder, and what passed its head."""
-        rows = ids_BT.shape[0]
-        check_ids(self.config, ids_BT)
-        check_cache(past_key_values)
-        if past_key_values is None and use_cache and not self._recomputes():
-            past_key_values = self._new_cache()
-        history = None if past_key_values is None else past_key_values.self_attention_cache
-        known = Streams.of(source, source.last_hidden_state.dtype)
-        streams = self.symbols.follow(known, ids_BT, full_mask(mask), history, self.num_slots)
-        number = self.host.number(streams)
-        hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
-        decoder_rows = self.symbols.rows(ids_BT, streams).flatten(0, 1)
-        relations = self.host.relations(self._table("decoder"), decoder_rows, streams)
-        head = HeadCall(streams)
-        call = partial(self._decoder_call, ids_BT, mask, streams, past_key_values)
-        with (
-            self._passing(head),
-            self._calling("decoder", call),
-            self._adding("decoder", ids_BT, streams),
-        ):
-            outputs = self.backbone(
-                decoder_input_ids=decoder_rows,
-                decoder_attention_mask=repeat_rows(mask, number),
-                attention_mask=repeat_rows(match_rows(source_mask, rows), number),
-                # Of one sample, flattened streams are not contiguous, as some layers want them.
-                encoder_outputs=HostEncoderOutput(hidden.flatten(0, 1).contiguous()),
-                past_key_values=past_key_values,
-                use_cache=use_cache,
-                return_dict=True,
-                **returned,
-                **relations,
-            )
-        self._check_reached(relations)
-        return outputs, head
-
-    # -- aggregated attention ---------------------------------------------------------------------
 
     def _behind_layer(
         self, side: str, index: int, layer: nn.Module, args: tuple, output: Any
@@ -640,36 +552,14 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         call = self._calls.now.get(side)
         if call is None:  # the backbone is called by itself
             return None
-        hidden = hidden_of(output)
+        hidden = output[0] if isinstance(output, tuple) else output
         call = call.padded(hidden.shape[1])
         block = getattr(self, f"{side}_aggregated")[index]
         rope = rotary(call.positions, block.attention.head_dim, self.config.rope_theta)
         streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
         updated = block(streams, call.streams, call.mask, rope, past_key_values=call.cache)
-        return with_hidden(output, updated.flatten(0, 1))
-
-    @contextmanager
-    def _calling(self, side: str, call: Callable[[], StackCall]) -> Iterator[None]:
-        """Lets the blocks of a side, if there are such, know its call within a `with` block."""
-        if side not in self.config.aggregated_attention:
-            yield
-            return
-        with self._known(**{side: call()}):
-            yield
-
-    def _encoder_call(
-        self, ids_BL: torch.Tensor, mask: torch.Tensor | None, streams: Streams
-    ) -> StackCall:
-        return StackCall(streams, padding_mask(mask, self.dtype), token_positions(mask, ids_BL))
-
-    def _decoder_call(
-        self, ids_BT: torch.Tensor, mask: Any, streams: Streams, cache: EncoderDecoderCache | None
-    ) -> StackCall:
-        mask = full_mask(mask)
-        visible = causal_mask(ids_BT, mask, cache, self.dtype)
-        return StackCall(streams, visible, decoder_positions(ids_BT, mask, cache), cache)
-
-    # -- generation -------------------------------------------------------------------------------
+        updated = updated.flatten(0, 1)
+        return (updated, *output[1:]) if isinstance(output, tuple) else updated
 
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
@@ -686,10 +576,6 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         limit = {"max_cache_len": length} if issubclass(kind, StaticCache) else {}
         cache.cross_attention_cache = kind(config=side, **limit)
 
-    def _new_cache(self) -> EncoderDecoderCache:
-        side = self.config.get_text_config(decoder=True)
-        return EncoderDecoderCache(DynamicCache(config=side), DynamicCache())
-
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Returns labels shifted right as the backbone does it; -100 becomes padding."""
         own = getattr(self.backbone, "prepare_decoder_input_ids_from_labels", None)
@@ -698,4 +584,204 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         return shift_right(labels, self.config)
 
 
-__all__ = ["AggregatedBlock", "RetrofitForConditionalGeneration", "RetrofitModel"]
+class RetrofitEncoder(nn.Module):
+    """The encoder of a model as generation sees it; it owns nothing."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, model: "RetrofitForConditionalGeneration"):
+        super().__init__()
+        self.__dict__["encode"] = model.encode  # no child: its weights are not this module's
+
+    def forward(self, *args: Any, **kwargs: Any) -> SymbolEncoderOutput:
+        """Encodes as `RetrofitForConditionalGeneration.encode` does."""
+        return self.__dict__["encode"](*args, **kwargs)
+
+
+class HostEncoderOutput(BaseModelOutput):
+    """What the backbone's decoder gets of its encoder.
+
+    Families ask for fields of their own, such as attention to all tokens or the choice of experts.
+    Of several streams there is no such thing: they are None. Their names have two words or more;
+    a name of one word, such as `to`, is a method of tensors that other code asks for.
+    """
+
+    def __getattr__(self, name: str) -> None:
+        if "_" not in name.strip("_"):
+            raise AttributeError(name)
+        return None
+
+
+class AggregatedBlock(GradientCheckpointingLayer):
+    """Attention of each stream to the aggregated view of all of them, added to a layer's output.
+
+    The norm sits inside the branch and the output projection is 0 at first, so that a new block is
+    an exact identity.
+
+    Args:
+        config: of the model.
+        slot: of the decoder's cache; None in an encoder.
+    """
+
+    def __init__(self, config: RetrofitConfig, slot: int | None):
+        super().__init__()
+        self.attention = AlphaAttention(config, config.num_aggregated_heads, slot)
+        silent(self.attention.out_proj)
+        self.layer_norm = nn.LayerNorm(config.hidden_size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        hidden_BSLD: torch.Tensor,
+        streams: Streams,
+        mask: torch.Tensor | None,
+        rope: CosSin,
+        past_key_values: EncoderDecoderCache | None = None,
+    ) -> torch.Tensor:
+        """Returns the new hidden state; arguments as of [`AlphaAttention`]."""
+        # A backbone may keep its states, or all its weights, in another precision.
+        hidden = hidden_BSLD.to(self.layer_norm.weight.dtype)
+        mask = None if mask is None else mask.to(hidden.dtype)
+        view = self.layer_norm(streams.aggregate(hidden))
+        hidden = self.layer_norm(hidden)
+        update, *_ = self.attention(hidden, view, mask, rope, rope, past_key_values)
+        return hidden_BSLD + self.dropout(update).to(hidden_BSLD.dtype)
+
+
+@dataclass
+class StackCall:
+    """What blocks between the layers of a stack have to know about the call that is under way.
+
+    Attributes:
+        streams: over the stack's sequence.
+        mask: additive, of the blocks' attention, see [`AlphaAttention`].
+        positions: of the tokens: (B or 1, T).
+        cache: of a decoder.
+    """
+
+    streams: Streams
+    mask: torch.Tensor | None
+    positions: torch.Tensor
+    cache: EncoderDecoderCache | None = None
+
+    def padded(self, length: int) -> "StackCall":
+        """Returns this call for an encoder that pads its input on the right, as LED's does."""
+        more = length - self.streams.own.shape[1]
+        if not more:
+            return self
+        own, hidden = self.streams.own, torch.finfo(self.streams.weights.dtype).min
+        mask = self.streams.weights.new_zeros(own.shape[0], 1, 1, own.shape[1])
+        mask = F.pad(mask if self.mask is None else self.mask, (0, more), value=hidden)
+        streams = replace(self.streams, own=F.pad(own, (0, more), value=-1))
+        return StackCall(streams, mask, F.pad(self.positions, (0, more)))
+
+
+# Any backbone --------------------------------------------------------------------------------
+
+
+def taken_arguments(call: Callable[..., Any]) -> frozenset[str]:
+    """Returns the names of keyword arguments that a call of a backbone does something with."""
+    return frozenset((*inspect.signature(call).parameters, *TransformersKwargs.__annotations__))
+
+
+def check_arguments(kwargs: dict[str, Any], taken: frozenset[str]) -> None:
+    """Raise a TypeError for an argument with a value that a backbone would take and forget."""
+    for name, value in kwargs.items():
+        if value is None or name in taken:
+            continue
+        similar = get_close_matches(name, sorted(taken), n=1)
+        hint = f": did you mean {similar[0]!r}?" if similar else ""
+        raise TypeError(f"forward got {name!r}, which the backbone does not take{hint}")
+
+
+def keep_weights(model: nn.Module) -> None:
+    """Mark a model's weights as they are: the model around it initialises only its own."""
+    for module in model.modules():
+        module._is_hf_initialized = True  # type: ignore[assignment]
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor._is_hf_initialized = True  # type: ignore[attr-defined]
+
+
+def repeat_rows(x: Any, number: int) -> Any:
+    """Repeat each sample's row for its streams; what has no row for each sample stays."""
+    if isinstance(x, dict):
+        return {name: repeat_rows(value, number) for name, value in x.items()}
+    if number == 1 or not isinstance(x, torch.Tensor) or x.dim() == 0:
+        return x
+    if x.dim() == 4 and x.shape[0] == 1:  # a mask for all rows
+        return x
+    return x.repeat_interleave(number, dim=0)
+
+
+def packed(hidden: torch.Tensor, number: int) -> torch.Tensor:
+    """Puts the streams of a sample side by side: (B * S, L, D) -> (B, L, S * D)."""
+    if number == 1:
+        return hidden
+    return pack_streams(hidden.unflatten(0, (-1, number)))
+
+
+def side_by_side(outputs: Any, number: int, *names: str) -> dict[str, Any]:
+    """Returns states and attention weights of an output with a sample's streams side by side.
+
+    States (B * S, L, D) become (B, L, S * D), weights (B * S, H, T, M) become (B, S * H, T, M).
+
+    Args:
+        outputs: of the backbone; fields that it lacks are None.
+        number: S.
+        names: of the fields.
+    """
+
+    def change(name: str, x: torch.Tensor | None) -> torch.Tensor | None:
+        if x is None or number == 1:
+            return x
+        if name.endswith("hidden_states"):
+            return packed(x, number)
+        return x.unflatten(0, (-1, number)).flatten(1, 2)
+
+    fields = {name: outputs.get(name) for name in names}
+    return {
+        name: values and tuple(change(name, x) for x in values) for name, values in fields.items()
+    }
+
+
+def layers_of(stack: nn.Module) -> list[nn.Module]:
+    """Returns the layers of an encoder or decoder, as of `model.get_encoder()`, first to last.
+
+    They are the members of the one ModuleList below the stack that lies in no other ModuleList and
+    holds modules of one class. Lists inside a layer (its sublayers, its experts) do not count.
+
+    Raises:
+        ValueError: there is no such list, or more than one.
+    """
+    layer_lists = [
+        (name, list(layers))
+        for name, layers in _outer_lists(stack)
+        if len({type(layer) for layer in layers}) == 1
+    ]
+    if len(layer_lists) != 1:
+        names = " and ".join(name for name, _ in layer_lists) or "none"
+        raise ValueError(
+            f"cannot tell which modules are the layers of {type(stack).__name__}: exactly one "
+            f"ModuleList with members of one class is expected, found {names}"
+        )
+    return layer_lists[0][1]
+
+
+def _outer_lists(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.ModuleList]]:
+    """Yields each ModuleList below a module that lies in no other one, with its name."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.ModuleList):
+            yield f"{prefix}{name}", child
+        else:
+            yield from _outer_lists(child, f"{prefix}{name}.")
+
+
+__all__ = [
+    "AggregatedBlock",
+    "RetrofitForConditionalGeneration",
+    "RetrofitModel",
+    "check_arguments",
+    "repeat_rows",
+    "side_by_side",
+    "taken_arguments",
+]

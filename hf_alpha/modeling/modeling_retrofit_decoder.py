@@ -2,42 +2,45 @@
 
 A sample is one sequence: the problem as its tokenizer writes it, then the answer and an end token.
 
-Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary.
+Transformers tells the texts of a packed row apart by positions that start again; its attention then
+shows no text to another. Names start anew with each text too: what is called `x` in one is nothing
+to the next. So texts get rows of their own, and what is found about their tokens goes back.
+
+Shapes: B batch, T length, M length with what a cache holds, S listed symbols, V vocabulary, N texts
+of packed rows, L length of the longest one.
 """
 
 import inspect
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils import can_return_tuple
 
 from .causal_head import CausalHead, CausalOutput, next_tokens
 from .checks import (
     IGNORE,
     can_look,
+    check_by_token,
     check_dimensions,
-    check_mask,
-    check_position_shape,
     check_positions,
     refuse_vectors,
 )
 from .configuration_retrofit import RetrofitConfig
-from .host_calls import (
-    HeadCall,
-    by_sample,
-    check_arguments,
-    each,
-    packed,
-    repeat_rows,
-    taken_arguments,
-)
+from .host_calls import HeadCall
 from .host_encodings import HostOutput
 from .masks import full_mask, is_by_token
-from .modeling_retrofit import RetrofitModel
-from .packed_texts import LENGTHS, PackedTexts, packed_texts
+from .modeling_retrofit import (
+    RetrofitModel,
+    check_arguments,
+    repeat_rows,
+    side_by_side,
+    taken_arguments,
+)
 from .positions import decoder_positions
 
 
@@ -52,10 +55,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
     config: RetrofitConfig
     auto = AutoModelForCausalLM
     sides = ("decoder",)
-
-    @property
-    def first_free_slot(self) -> int:
-        return self.num_slots
 
     def __init__(self, config: RetrofitConfig, backbone: PreTrainedModel | None = None):
         if config.is_encoder_decoder:
@@ -114,7 +113,11 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         """
         self._check(input_ids, attention_mask, position_ids, past_key_values, kwargs)
         assert input_ids is not None  # as was checked
-        texts = self._texts(input_ids, attention_mask, position_ids, past_key_values)
+        texts = None
+        # Where names are no matter, the backbone itself tells the texts of a row apart.
+        names_matter = self.config.needs_stream_ids or self.config.new_symbols
+        if position_ids is not None and input_ids.shape[1] > 1 and names_matter:
+            texts = packed_texts(input_ids, attention_mask, position_ids, past_key_values)
         if texts is not None:
             given = {"labels": labels, "position_ids": position_ids}
             kwargs["num_items_in_batch"] = num_items_in_batch
@@ -123,73 +126,40 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         learns = next_BT is not None
         if learns and logits_to_keep:
             raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
-        use_cache, past_key_values = self._with_cache(use_cache, past_key_values, learns)
-        positions = self._positions(input_ids, attention_mask, position_ids, past_key_values)
+        past_key_values = self._with_cache(use_cache, past_key_values, learns)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        number = self.host.number(streams)
+        positions = {}
+        if self.takes_positions:  # the padding before a text has none
+            if position_ids is None:
+                position_ids = decoder_positions(
+                    input_ids, full_mask(attention_mask), past_key_values
+                )
+            if self.num_positions is not None:
+                check_positions(position_ids, self.num_positions)
+            one = len(position_ids) == 1  # row, which is for all
+            positions["position_ids"] = position_ids if one else repeat_rows(position_ids, number)
         head = HeadCall(streams, logits_to_keep, cache=past_key_values)
-        outputs = self._decode(input_ids, attention_mask, positions, head, use_cache, kwargs)
+        outputs = self._call(
+            self.backbone,
+            "decoder",
+            input_ids,
+            streams,
+            {"head": head},
+            attention_mask=repeat_rows(attention_mask, number),
+            past_key_values=past_key_values,
+            use_cache=past_key_values is not None,
+            **positions,
+            **kwargs,
+        )
         output = HostOutput(outputs.logits, head)
-        scores = self.predict(output, streams, next_BT, num_items_in_batch)
-        return self._scored(outputs, self.host.number(streams), *scores)
-
-    def _with_cache(
-        self, use_cache: bool | None, cache: Cache | None, learns: bool
-    ) -> tuple[bool, Cache | None]:
-        """Returns whether a cache is used, and which."""
-        use_cache = self.config.use_cache if use_cache is None else use_cache
-        use_cache = use_cache and not (learns or self._recomputes())
-        if use_cache and cache is None:
-            cache = DynamicCache(config=self.config.get_text_config(decoder=True))
-        return use_cache, cache
-
-    def _scored(
-        self, outputs: ModelOutput, number: int, logits: torch.Tensor, loss: torch.Tensor | None
-    ) -> CausalOutput:
-        """Returns the backbone's output, of `number` streams, with scores."""
+        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
         return CausalOutput(
             loss=loss,
             logits=logits,
             past_key_values=outputs.get("past_key_values"),
-            hidden_states=each(packed, outputs.get("hidden_states"), number),
-            attentions=each(by_sample, outputs.get("attentions"), number),
+            **side_by_side(outputs, number, "hidden_states", "attentions"),
         )
-
-    def _decode(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        positions: dict[str, torch.Tensor],
-        head: HeadCall,
-        use_cache: bool,
-        kwargs: dict[str, Any],
-    ) -> Any:
-        """Returns what the backbone gives for the rows of its batch; `head` keeps what passes it.
-
-        Args:
-            positions: that the backbone is given, see `_positions`.
-            kwargs: for the backbone.
-        """
-        streams = head.streams
-        number = self.host.number(streams)
-        rows = self.symbols.rows(ids_BT, streams).flatten(0, 1)
-        relations = self.host.relations(self._table("decoder"), rows, streams)
-        # One row of positions is for all.
-        place = {
-            name: x if len(x) == 1 else repeat_rows(x, number) for name, x in positions.items()
-        }
-        with self._passing(head), self._adding("decoder", ids_BT, streams):
-            outputs = self.backbone(
-                input_ids=rows,
-                attention_mask=repeat_rows(mask, number),
-                past_key_values=head.cache,
-                use_cache=use_cache,
-                return_dict=True,
-                **place,
-                **kwargs,
-                **relations,
-            )
-        self._check_reached(relations)
-        return outputs
 
     def _check(
         self,
@@ -205,36 +175,20 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         assert ids_BT is not None
         rows, length = ids_BT.shape
         check_arguments(kwargs, self.taken)
-        check_position_shape(position_ids, rows, length)
+        check_by_token(rows, length, position_ids=position_ids)
         cached = 0 if cache is None else cache.get_seq_length()
         # Static caches count on the device.
         if is_by_token(mask) and (isinstance(cached, int) or can_look(cached)):
-            check_mask(mask, rows, int(cached) + length)
+            check_by_token(rows, int(cached) + length, attention_mask=mask)
         if position_ids is None and kwargs.get("cu_seq_lens_q") is not None:
             raise ValueError(
                 "cu_seq_lens_q says that rows hold several texts, and position_ids are missing: "
                 "give those that start again with each text"
             )
 
-    # -- several texts in a row --------------------------------------------------------------------
-
-    def _texts(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        position_ids: torch.Tensor | None,
-        cache: Cache | None,
-    ) -> PackedTexts | None:
-        """Returns the texts of packed rows, where names have to start anew with each."""
-        # Where names are no matter, the backbone itself tells its texts apart.
-        names_matter = self.config.needs_stream_ids or self.config.new_symbols
-        if position_ids is None or ids_BT.shape[1] == 1 or not names_matter:
-            return None
-        return packed_texts(ids_BT, mask, position_ids, cache)
-
     def _forward_apart(
         self,
-        texts: PackedTexts,
+        texts: "PackedTexts",
         ids_BT: torch.Tensor,
         stream_ids: torch.Tensor | None,
         given: dict[str, torch.Tensor | None],
@@ -274,21 +228,92 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             hidden_states=hidden and tuple(texts.together(state) for state in hidden),
         )
 
-    def _positions(
-        self,
-        ids_BT: torch.Tensor,
-        mask: Any,
-        given_BT: torch.Tensor | None,
-        cache: Cache | None,
-    ) -> dict[str, torch.Tensor]:
-        """Returns the positions that the backbone is given: the padding before a text has none."""
-        if not self.takes_positions:
-            return {}
-        if given_BT is None:
-            given_BT = decoder_positions(ids_BT, full_mask(mask), cache)
-        if self.num_positions is not None:
-            check_positions(given_BT, self.num_positions)
-        return {"position_ids": given_BT}
+
+# Rows of several texts ----------------------------------------------------------------------------
+
+LENGTHS = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx")
+"""What collators give beside positions, for kernels that are told where texts end."""
+
+
+@dataclass(frozen=True)
+class PackedTexts:
+    """The texts of packed rows.
+
+    Attributes:
+        shape: of the rows, (B, T).
+        lengths: of the texts, in the order in which they stand.
+        mask: 1 for tokens of a text that has a row of its own, 0 for padding: (N, L).
+    """
+
+    shape: tuple[int, int]
+    lengths: list[int]
+    mask: torch.Tensor
+
+    @classmethod
+    def of(cls, position_BT: torch.Tensor, rows: int) -> Self | None:
+        """Returns the texts; None if each row is one.
+
+        As Transformers has it, a text begins where a position does not follow the one before.
+
+        Args:
+            position_BT: of the tokens; one row may be for all.
+            rows: B.
+        """
+        position_BT = position_BT.expand(rows, -1)
+        begins_BT = torch.ones_like(position_BT, dtype=torch.bool)
+        begins_BT[:, 1:] = position_BT.diff() != 1
+        if int(begins_BT.sum()) == rows:
+            return None
+        begin_N = begins_BT.flatten().nonzero().flatten()
+        end = begin_N.new_tensor([begins_BT.numel()])
+        lengths = torch.cat((begin_N, end)).diff()
+        place_L = torch.arange(int(lengths.max()), device=position_BT.device)
+        mask = (place_L < lengths[:, None]).long()
+        return cls((rows, position_BT.shape[1]), lengths.tolist(), mask)
+
+    def apart(self, x_BT: torch.Tensor, filler: int) -> torch.Tensor:
+        """Returns what belongs to tokens with a row for each text: (N, L)."""
+        texts = x_BT.expand(self.shape).flatten().split(self.lengths)
+        return pad_sequence(list(texts), batch_first=True, padding_value=filler)
+
+    def together(self, x_NL: torch.Tensor) -> torch.Tensor:
+        """Returns what belongs to tokens in the packed rows again: (N, L, ...) -> (B, T, ...)."""
+        return x_NL[self.mask.bool()].unflatten(0, self.shape)
+
+
+# Rows of another shape are another program.
+@torch.compiler.disable
+def packed_texts(
+    ids_BT: torch.Tensor, mask: Any, position_BT: torch.Tensor, cache: Cache | None
+) -> PackedTexts | None:
+    """Returns the texts of packed rows; None if each row is one text.
+
+    Args:
+        ids_BT: tokens.
+        mask: of attention, if one is given.
+        position_BT: of the tokens.
+        cache: of earlier ones.
+
+    Raises:
+        ValueError: positions start again beside a mask or a cache, where texts would see one
+            another.
+    """
+    if mask is None and (cache is None or not cache.get_seq_length()):
+        return PackedTexts.of(position_BT, ids_BT.shape[0])
+    # Masks that are prepared for attention come from `generate`, whose rows are one text each.
+    if not can_look(position_BT) or not (mask is None or is_by_token(mask)):
+        return None
+    back_BT = position_BT.diff() <= 0
+    if mask is not None:
+        shown_BT = mask[:, -ids_BT.shape[1] :] > 0
+        back_BT = back_BT & shown_BT[:, 1:] & shown_BT[:, :-1]
+    if bool(back_BT.any()):
+        raise ValueError(
+            "position_ids start again within a row, as those of several texts in one row do, and "
+            "there is an attention_mask or a cache, with which the texts would see one another: "
+            "give packed rows without either, or each text a row of its own"
+        )
+    return None
 
 
 def check_keeps_keys(backbone: PreTrainedModel) -> None:
@@ -300,4 +325,4 @@ def check_keeps_keys(backbone: PreTrainedModel) -> None:
         )
 
 
-__all__ = ["RetrofitForCausalLM", "check_keeps_keys"]
+__all__ = ["PackedTexts", "RetrofitForCausalLM", "check_keeps_keys", "packed_texts"]

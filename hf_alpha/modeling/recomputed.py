@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional as F
 from transformers.utils.generic import maybe_autocast
 
-from .cpu import is_transformed
+from .checks import is_transformed
 
 PAIRS = {"cpu": 2048}  # of a block
 MORE_PAIRS = 1 << 16  # on other devices

@@ -13,12 +13,12 @@ from transformers.utils import ModelOutput
 
 from .checks import check_labels
 from .configuration_symbols import SymbolModelConfig
+from .cpu import suit_cpu
 from .logit_scale import LogitScale, token_loss
 from .new_symbols import UNUSABLE
-from .relations import RelationGates, SymbolPointer, TextMemory
 from .saving import SavesCode
 from .streams import Streams, SymbolEncoderOutput, match_rows
-from .symbol_layer import SymbolDraws, SymbolLayer
+from .symbol_layer import SymbolLayer
 
 OUTSIDE_LOSS = (
     "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
@@ -27,10 +27,6 @@ OUTSIDE_LOSS = (
     "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
     "model.accepts_loss_kwargs = False"
 )
-
-
-# Modules that initialise themselves.
-RESETTING = (LogitScale, SymbolDraws, RelationGates, SymbolPointer, TextMemory)
 
 
 class SymbolModel(SavesCode, PreTrainedModel):
@@ -49,13 +45,22 @@ class SymbolModel(SavesCode, PreTrainedModel):
         """What turns ids into vectors and hidden states into logits."""
         return self.base_model.symbols
 
+    def post_init(self) -> None:
+        """Initialises as the base class does; what the model computes on a CPU, it does faster."""
+        super().post_init()
+        suit_cpu(self)
+
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Draws what a checkpoint did not bring: of the symbol layer, then as the base class."""
-        if isinstance(module, RESETTING):
-            module.reset()
+        if (reset := getattr(module, "reset", None)) is not None:  # ours know how they begin
+            reset()
         else:
             super()._init_weights(module)
+
+    def recomputes(self) -> bool:
+        """Returns whether layers compute their activations a second time for the gradients."""
+        return self.training and self.is_activation_checkpointing
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
         """Resizes as the base class does, for a model without symbols.
@@ -155,6 +160,9 @@ class SymbolModel(SavesCode, PreTrainedModel):
 
     def settle_step(self) -> None:
         """Bring what changes once per optimiser step up to date with the steps so far."""
+        scale = getattr(self, "logit_scale", None)
+        if scale is not None:
+            scale.advance(self.symbol_layer.steps.settle())
         self.symbol_layer.settle_step()
 
     def advance_step(self) -> None:
@@ -205,7 +213,7 @@ class SymbolHead(SymbolModel):
             if num_items is not None and self.config.needs_stream_ids:
                 raise ValueError(OUTSIDE_LOSS)
             return self._logits(hidden_BSTD, streams), None
-        adapting = torch.is_grad_enabled() and self._adapts_scale()
+        adapting = torch.is_grad_enabled() and self.training and self._adapts_scale()
         if adapting:
             self._start_step()
         logits = self._logits(hidden_BSTD, streams)
@@ -219,15 +227,12 @@ class SymbolHead(SymbolModel):
             self._observe(logits, labels, usable)
         return logits, loss
 
-    def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
-        assert self.logit_scale is not None
-        return self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
-
     def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V) from the symbol layer; backbones may have heads of their own."""
+        assert self.logit_scale is not None
         new_BTC = self._scores_of_new(hidden_BSTD)
-        return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams, new_BTC)
+        scores_BSTR = self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
+        return self.symbol_layer.logits(scores_BSTR, streams, new_BTC)
 
     def _scores_of_new(self, hidden_BSTD: torch.Tensor) -> torch.Tensor | None:
         """Returns scores of a symbol that the text lacks, (B, T, C), if there may be such."""
@@ -267,8 +272,11 @@ class SymbolHead(SymbolModel):
         """Prepares settings of generation; a caller's limit of length replaces the model's.
 
         Else there would be two: Transformers warns of that, and prefers `max_new_tokens`, whoever
-        has said it.
+        has said it. Layers that recompute their activations in training keep no cache, nor does a
+        decoder without layers.
         """
+        if self.recomputes() or getattr(self.config, "decoder_layers", None) == 0:
+            kwargs["use_cache"] = False
         callers = None if generation_config is self.generation_config else generation_config
         limits = {
             name
@@ -298,13 +306,7 @@ class SymbolHead(SymbolModel):
 
     def _adapts_scale(self) -> bool:
         """Returns whether AdaCos is at work."""
-        scale = self.logit_scale
-        return scale is not None and self.training and scale.adaptive and not scale.frozen
-
-    def settle_step(self) -> None:
-        if self.logit_scale is not None:
-            self.logit_scale.advance(self.symbol_layer.steps.settle())
-        super().settle_step()
+        return self.logit_scale is not None and self.logit_scale.adaptive
 
 
 def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:
@@ -315,4 +317,4 @@ def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Ten
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
 
 
-__all__ = ["RESETTING", "SymbolHead", "SymbolModel", "shift_right"]
+__all__ = ["SymbolHead", "SymbolModel", "shift_right"]

@@ -1,8 +1,11 @@
 import pytest
 import torch
+from folnets import make_folnet
+from geometrics import small_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import seeds
+from retrofits import make_retrofit
+from strategies import make_model, seeds
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -192,3 +195,38 @@ def test_dropout_by_bits_drops_its_share_and_scales_the_rest(p):
     torch.manual_seed(0)
     assert BitDropout(p).train()(x).equal(y)
     assert BitDropout(p).eval()(x) is x
+
+
+def test_models_are_built_with_all_that_is_listed():
+    """And parts of a backbone stay as they are."""
+    geometric = small_model(embedding_size=16)
+    models = [make_model(), make_folnet(boolean_form="reglu", unary_operators="jmc"), geometric]
+    modules = [module for model in models for module in model.modules()]
+    bases = {base.__name__: base for module in modules for base in type(module).__mro__}
+    for kind, (name, _) in cpu.METHODS.items():
+        assert hasattr(getattr(bases[kind], name), "__wrapped__")
+    swapped = {
+        (base.__name__, name)
+        for module in modules
+        for name, part in module.named_children()
+        for base in type(module).__mro__
+        if isinstance(part, BlockLinear | BitDropout)
+    }
+    assert swapped >= {(kind, name) for kind, names in cpu.PARTS.items() for name in names}
+    backbone = make_retrofit("bart", symbol_encoding="streams").backbone
+    assert not any(isinstance(module, BlockLinear | BitDropout) for module in backbone.modules())
+
+
+def test_without_the_switch_models_are_plain(monkeypatch):
+    monkeypatch.setattr(cpu, "ENABLED", False)
+    model = make_model()
+    assert not any(isinstance(module, BlockLinear | BitDropout) for module in model.modules())
+
+
+def test_replicas_work_with_their_own_weights():
+    """As `DataParallel` makes them, which copies a module's attributes."""
+    layer, x = make_model().model.encoder.layers[0], torch.randn(1, 3, 200, 16)
+    replica = layer._replicate_for_data_parallel()
+    replica.fc2 = nn.Linear(24, 16, bias=False)
+    nn.init.zeros_(replica.fc2.weight)
+    assert not replica._feed_forward(x).any() and layer._feed_forward(x).all()

@@ -11,6 +11,7 @@ from hosts import BERT_SIZES, HOSTS, VOCABULARY, make_host
 from peft import LoraConfig, get_peft_model
 from promises import Batch, logits
 from retrofits import BOTH_SIDES, make_retrofit, random_batch
+from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -24,7 +25,7 @@ from transformers import (
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
+from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, layers_of
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "streams": {},
@@ -466,3 +467,37 @@ def test_reentrant_checkpointing_of_layers_that_share_a_trained_mask_is_refused(
         batch = random_batch(1, model.config, SIZES)
         model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
     make_retrofit("bart").activation_checkpointing_enable({"use_reentrant": True})
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_layers_are_found_and_called_in_their_order(name):
+    host, order = make_host(name), []
+    encoder, decoder = layers_of(host.get_encoder()), layers_of(host.get_decoder())
+    assert (len(encoder), len(decoder)) == (3 if name == "byt5" else 2, 2)
+    for number, layer in enumerate((*encoder, *decoder)):
+        layer.register_forward_hook(lambda *_, number=number: order.append(number))
+    ids = torch.arange(4, 11)[None]
+    host(input_ids=ids, decoder_input_ids=ids[:, :5])
+    assert order == list(range(len(encoder) + len(decoder)))
+
+
+class Stack(nn.Module):
+    def __init__(self, **lists: nn.ModuleList):
+        super().__init__()
+        for name, members in lists.items():
+            setattr(self, name, members)
+
+
+def linears(count: int) -> nn.ModuleList:
+    return nn.ModuleList(nn.Linear(2, 2) for _ in range(count))
+
+
+def test_a_stack_without_such_a_list_or_with_two():
+    inside = Stack(sublayers=linears(2))
+    mixed = nn.ModuleList([nn.Linear(2, 2), inside])  # the list inside is a part of one layer
+    assert layers_of(Stack(blocks=nn.ModuleList([inside]))) == [inside]
+    assert len(layers_of(Stack(below=Stack(blocks=linears(3)), other=mixed))) == 3
+    with pytest.raises(ValueError, match=r"layers of Stack: .* found none"):
+        layers_of(Stack(blocks=mixed, empty=nn.ModuleList()))
+    with pytest.raises(ValueError, match=r"layers of Stack: .* found first and below\.second"):
+        layers_of(Stack(first=linears(2), below=Stack(second=linears(1))))

@@ -4,11 +4,17 @@ import pytest
 import torch
 from families.test_alpha_decoder import make_decoder
 from hosts import DECODERS, make_host
+from hypothesis import given
+from hypothesis import strategies as st
 from retrofits import DecoderFamily, make_retrofit
 from transformers import BloomConfig, DynamicCache, MambaConfig, MptConfig, StaticCache
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
-from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
+from hf_alpha.modeling.modeling_retrofit_decoder import (
+    PackedTexts,
+    RetrofitForCausalLM,
+    packed_texts,
+)
 from hf_alpha.modeling.symbols import rename_ids
 
 RELATIONAL = {"symbol_encoding": "relational"}
@@ -187,7 +193,8 @@ PACKED = {
     (4, 2, 1, 5): [[5, 10, 6, 10, 7, 11], [12, 10, 8, 12, 7, 10]],
 }
 STREAMS = {"symbol_encoding": "streams"}
-encodings = pytest.mark.parametrize("settings", [RELATIONAL, STREAMS, CANONICAL, LEARNED])
+ENCODINGS = [RELATIONAL, STREAMS, CANONICAL, LEARNED]
+encodings = pytest.mark.parametrize("settings", ENCODINGS)
 
 
 def packed(lengths):
@@ -278,7 +285,7 @@ def test_arguments_that_fit_no_other_or_nothing_takes_are_refused(host, settings
         model(**step, attention_mask=mask)
 
 
-@encodings
+@pytest.mark.parametrize("settings", [*ENCODINGS, {**RELATIONAL, "new_symbols": True}])
 def test_logits_of_the_last_tokens_are_those_of_all(settings):
     """As `generate` asks for them, with a cache behind; the head sees no other."""
     model = make_retrofit("llama", **settings)
@@ -299,3 +306,79 @@ def test_logits_of_the_last_tokens_are_those_of_all(settings):
     assert rows == [1, 1, 1]
     with pytest.raises(ValueError, match="logits_to_keep beside labels: leave it out"):
         model(**batch, labels=batch["input_ids"], logits_to_keep=2)
+
+
+# Rows of several texts ----------------------------------------------------------------------------
+
+
+def packed_rows(*positions):
+    """Ids that are as good as any, and these positions."""
+    positions = torch.tensor(positions)
+    return torch.ones_like(positions), positions
+
+
+def texts_of(ids, positions, mask=None, cache=None):
+    return packed_texts(ids, mask, positions, cache)
+
+
+@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6), starts=st.data())
+def test_texts_apart_and_together_are_the_row(lengths, starts):
+    """A text begins where a position does not follow the one before, wherever it starts."""
+    first = [starts.draw(st.integers(0, 9)) for _ in lengths]
+    parts = [torch.arange(i, i + n) for i, n in zip(first, lengths, strict=True)]
+    for n in range(1, len(parts)):  # one that goes on where another ends is no new text
+        parts[n] += 20 * n
+    ids, positions = torch.arange(3, 3 + sum(lengths))[None], torch.cat(parts)[None]
+    texts = texts_of(ids, positions)
+    if len(lengths) == 1:
+        assert texts is None
+        return
+    assert texts.lengths == lengths and texts.mask.sum(1).tolist() == lengths
+    apart = texts.apart(ids, 0)
+    assert [row[:n].tolist() for row, n in zip(apart, lengths, strict=True)] == [
+        part.tolist() for part in ids[0].split(lengths)
+    ]
+    assert not apart[texts.mask == 0].any()
+    assert texts.together(apart).equal(ids)
+
+
+@pytest.mark.parametrize(
+    ("positions", "lengths"),
+    [
+        ([0, 1, 2, 0, 1, 2], [3, 3]),
+        ([0, 1, 2, 7, 8, 9], [3, 3]),  # a gap
+        ([5, 4, 3, 2, 1, 0], [1] * 6),  # back
+        ([0, 0, 1, 1, 2, 3], [1, 2, 3]),  # no step
+    ],
+)
+def test_a_text_begins_where_a_position_does_not_follow(positions, lengths):
+    assert texts_of(*packed_rows(positions)).lengths == lengths
+
+
+def test_rows_of_a_batch_begin_texts():
+    texts = texts_of(*packed_rows([0, 1, 2], [0, 1, 0]))
+    assert texts.lengths == [3, 2, 1] and texts.shape == (2, 3)
+    ids, _ = packed_rows([0, 1, 2], [0, 1, 2])
+    assert PackedTexts.of(torch.tensor([[0, 1, 0]]), 2).lengths == [2, 1, 2, 1]  # one row for all
+    assert texts_of(ids, torch.tensor([[4, 5, 6]])) is None
+
+
+def test_beside_a_mask_the_last_tokens_of_it_are_those_at_hand():
+    """What is hidden may have any position, at the end of a mask that has cached tokens too."""
+    ids, positions = packed_rows([0, 0, 1, 2])
+    shown = torch.tensor([[1, 1, 1, 0, 1, 1, 1]])  # three that are cached, then padding
+    assert texts_of(ids, positions, shown) is None
+    with pytest.raises(ValueError, match="start again within a row"):
+        texts_of(ids, positions, torch.tensor([[0, 1, 1, 1, 1, 1, 1]]))
+
+
+def test_a_cache_that_holds_tokens_is_as_a_mask():
+    ids, positions = packed_rows([0, 1, 0])
+    cache = DynamicCache()
+    assert texts_of(ids, positions, cache=cache).lengths == [2, 1]
+    cache.update(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 2, 4), 0)
+    with pytest.raises(ValueError, match="start again within a row"):
+        texts_of(ids, positions, cache=cache)
+    assert texts_of(*packed_rows([2, 3, 4]), cache=cache) is None
+    prepared = torch.zeros(1, 1, 3, 5)  # as generate makes it
+    assert texts_of(ids, positions, prepared, cache) is None
