@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jinja2 import TemplateError
@@ -27,9 +27,11 @@ from hf_alpha.serve.requests import Chat, Refusal, Request
 
 BESIDE = 8
 """Tokens of a text that its answer is decoded with: what stands between two belongs to neither."""
+STOPPING = "the server is stopping: ask again later"
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """More of an answer; `finish` says why it ends, if it does, and `tokens` how many it has."""
 
     index: int
@@ -110,8 +112,10 @@ class Engine:
         """Take a request.
 
         Raises:
-            Refusal: too many wait already.
+            Refusal: too many wait already, or the server is stopping.
         """
+        if self.closing:
+            raise Refusal(503, STOPPING)
         with self._changed:
             if len(self._waiting) >= self.limits.waiting:
                 told = f"{self.limits.waiting} requests wait already: ask again later"
@@ -147,7 +151,7 @@ class Engine:
     def _is_over(self, ask: Ask) -> bool:
         """Whether nothing more is to be done for a request; it is told why."""
         if self.closing and not ask.gone:
-            ask.give(Refusal(503, "the server is stopping: ask again later"))
+            ask.give(Refusal(503, STOPPING))
         elif time.monotonic() > ask.deadline and not ask.gone:
             told = f"this took more than {self.limits.timeout:g} seconds, with the time it waited"
             ask.give(Refusal(504, f"{told}: ask for less, or serve with a longer --timeout"))
@@ -239,12 +243,15 @@ class Engine:
         request = ask.request
         try:
             encoding = self._encoding(request)
-            limit = self._limit(request, len(encoding["input_ids"]))
-        except (ValueError, TypeError, TemplateError) as error:
-            ask.give(Refusal(400, f"{error}"))
+            ids = encoding["input_ids"]
+            limit, ask.tokens = self._limit(request, len(ids)), len(ids)
+            if isinstance(request, Chat):
+                ask.prefix = self.tokenizer.decode(ids, False, names=encoding.names)
+        except Exception as error:
+            fault = not isinstance(error, (ValueError, TypeError, TemplateError))
+            logging.get_logger(__name__).info("a request was not read", exc_info=fault)
+            ask.give(Refusal(500 if fault else 400, f"{error}".removeprefix("row 0: ")))
             return
-        ask.tokens = len(encoding["input_ids"])
-        ask.prefix = self.tokenizer.decode(encoding["input_ids"], False, names=encoding.names)
         ask.give(None)
         for index in range(request.n):
             self._rows.append(Row(ask, index, encoding, limit, self._sampler(request, index)))
@@ -273,6 +280,7 @@ class Engine:
 
     def _encoded(self, text: str, names: Any, encode: Callable[[str], Any]) -> Any:
         """Encode a text; symbols are added for its names, where that needs no training."""
+        self._check_size(len(text.split()), "words")  # before symbols are added for them
         if names is not None or self._listed:
             text = self._marked(text, names)
         try:
@@ -300,13 +308,14 @@ class Engine:
             raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
         return marked
 
+    def _check_size(self, number: int, what: str) -> None:
+        if number > (most := self.limits.max_input):
+            told = f"the text has {number:,} {what}, and this server takes {most:,} tokens"
+            raise ValueError(f"{told}: shorten it, or serve with more --max-input")
+
     def _limit(self, request: Request, length: int) -> int:
         """Return how many tokens an answer to a text of so many has at most."""
-        if length > self.limits.max_input:
-            told = (
-                f"the text has {length:,} tokens, and this server takes {self.limits.max_input:,}"
-            )
-            raise ValueError(f"{told}: shorten it, or serve with more --max-input")
+        self._check_size(length, "tokens")
         room = generation.answer_room(self.model.config, length, self.limits.max_tokens, "the text")
         assert room is not None
         if (request.max_tokens or 0) > room:
@@ -324,7 +333,8 @@ class Engine:
         numbers.seed() if request.seed is None else numbers.manual_seed(request.seed + index)
 
         def draw(scores: torch.Tensor) -> int:  # on the CPU: a seed means the same anywhere
-            scores = cut(None, warm(None, scores[None].float().cpu()))
+            scores = scores[None].float().cpu()
+            scores = cut(None, warm(None, scores - scores.max()))
             return int(torch.multinomial(scores.softmax(-1), 1, generator=numbers))
 
         return draw

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,30 +50,42 @@ class MessageReader:
 
     def __init__(self, template: Any, prefix: str, tools: list[dict[str, Any]]):
         self._parser = template and ResponseParser(template, prefix=prefix, tools=tools)
-        self._open = ""  # a call, as far as it is written
+        self._unsent = ""  # by the parser
         self.calls = 0
 
     def feed(self, text: str, last: bool) -> Iterator[dict[str, Any]]:
         """Yield what is new in the message; calls as soon as they are whole."""
-        items: list[Any] = [text] if text else []
-        if self._parser is not None:
-            try:
-                events = self._parser.feed(text)
-                events += self._parser.finalize()[1] if last else []
-                items = response_events_to_chunks(events)
-                for event in events:
-                    is_open = event["type"] == "region_chunk" and event["dirty"]
-                    self._open = self._open + event["text"] if is_open else ""
-            except (ValueError, KeyError):  # no call, or half of one: it is text then
-                items, self._parser = [self._open + text], None
-        for item in items:
-            if isinstance(item, ToolCall):
-                function = {"name": item.name, "arguments": item.arguments}
-                call = {"id": f"call_{uuid.uuid4().hex}", "type": "function", "function": function}
-                yield {"tool_calls": [{"index": self.calls, **call}]}
-                self.calls += 1
+        for kind, items in groupby(self._items(text, last), type):
+            if kind is ToolCall:
+                for item in items:
+                    function = {"name": item.name, "arguments": item.arguments}
+                    call = {"id": f"call_{uuid.uuid4().hex}", "type": "function"}
+                    yield {"tool_calls": [{"index": self.calls, **call, "function": function}]}
+                    self.calls += 1
             else:
-                yield {"reasoning_content" if isinstance(item, ReasoningText) else "content": item}
+                yield {"reasoning_content" if kind is ReasoningText else "content": "".join(items)}
+
+    def _items(self, text: str, last: bool) -> Iterator[Any]:
+        """Yield text, thoughts and calls; what is no call, or half of one, is text."""
+        if self._parser is None:
+            yield from [text] if text else []
+            return
+        for place, character in enumerate([*text, None] if last else text):
+            self._unsent += character or ""
+            try:
+                feed = self._parser.feed
+                events = self._parser.finalize()[1] if character is None else feed(character)
+                items = response_events_to_chunks(events)
+            except (ValueError, KeyError):
+                self._parser = None
+                yield self._unsent + text[place + 1 :]
+                return
+            for event in events:
+                if event["type"] == "region_close" and event["field"] != "content":
+                    self._unsent = ""
+                elif event["type"] == "region_chunk" and not event["dirty"]:
+                    self._unsent = self._unsent.partition(event["text"])[2]
+            yield from items
 
 
 class Answers:
@@ -82,7 +95,7 @@ class Answers:
         self._ask, self._template, self._written = ask, template, 0
         self._is_chat = isinstance(ask.request, Chat)
         kind = "chat.completion" if self._is_chat else "text_completion"
-        self._head = {"id": f"{kind[:4]}-{uuid.uuid4().hex}", "object": kind}
+        self._head: dict[str, Any] = {"id": f"{kind[:4]}-{uuid.uuid4().hex}", "object": kind}
         self._head |= {"created": int(time.time()), "model": ask.request.model}
 
     async def _pieces(self) -> AsyncIterator[Piece]:
