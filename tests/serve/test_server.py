@@ -55,7 +55,9 @@ def converted(kind="llama", encoding="relational", rule=PATTERN, positions=4096)
     host = make_host(kind, vocab_size=len(tokenizer), **ids)
     rule = {"pattern": rule} if isinstance(rule, str) else rule
     rules = {"name": {**rule, "count": 2}}
-    return get_symbol_model(host, tokenizer, SymbolConfig(symbols=rules, encoding=encoding))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return get_symbol_model(host, tokenizer, SymbolConfig(symbols=rules, encoding=encoding))
 
 
 def canonical():
@@ -124,6 +126,7 @@ def test_answers_are_the_models_own_in_the_names_of_the_text(make):
     with served(model, tokenizer) as client:
         one, two = (text_of(client, text) for text in TEXTS)
         assert one.strip() == expected.strip() and two == renamed(one) and len(one) > 5
+        assert make is not converted or one.startswith(" ")  # it goes on behind a word
         if make is MAKERS["learned"]:
             with pytest.raises(openai.BadRequestError, match="more names than the 2 symbols"):
                 complete(client, "xa1 xb1 xc1")
@@ -178,10 +181,10 @@ def test_a_hundred_requests_at_once_get_what_each_gets_alone(client):
 
 
 def test_long_texts_and_long_answers_share_no_batch_that_has_no_positions_for_both():
-    with served(*converted(positions=64)) as client, ThreadPoolExecutor() as pool:
-        asks = [("alice " * 40, {"max_tokens": 20}), ("za1", {"max_tokens": 60})] * 4
+    with served(*converted(positions=32)) as client, ThreadPoolExecutor() as pool:
+        asks = [("alice " * 20, {"max_tokens": 8}), ("za1", {"max_tokens": 30})] * 2
         replies = list(pool.map(lambda ask: complete(client, ask[0], **ask[1]), asks))
-    assert [reply.usage.completion_tokens for reply in replies] == [20, 60] * 4
+    assert [reply.usage.completion_tokens for reply in replies] == [8, 30] * 2
 
 
 def test_a_seed_draws_the_same_answer_again_and_none_draws_others(client):
@@ -266,31 +269,42 @@ SCRIPT = [
 TOOLS = [{"type": "function", "function": {"name": "send_mail", "parameters": {"type": "object"}}}]
 
 
-def scripted():
-    """A Llama whose next token is a function of the last one: it calls the first name."""
-    words = dict.fromkeys([*MARKS, *SCRIPT, *"bc"])
-    words = {word: i for i, word in enumerate([*words, *range(len(words) % 2)])}
-    beneath = Tokenizer(models.WordLevel({f"{w}": i for w, i in words.items()}, "<unk>"))
-    beneath.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    host = finish(beneath, False)
-    host.chat_template = CHAT.replace("assistant>{", "assistant> {") + "{# <tool_call> #}"
-    size = len(words)
-    config = LlamaConfig(vocab_size=size, hidden_size=size, intermediate_size=2, eos_token_id=2,
-                         num_hidden_layers=1, num_attention_heads=1, pad_token_id=0)  # fmt: skip
+def scripted(host, script):
+    """A Llama whose next token is a function of the last one, behind a tokenizer that spells."""
+    size = len(host) + len(host) % 2
+    config = LlamaConfig(vocab_size=size, hidden_size=size, intermediate_size=2, pad_token_id=0,
+                         num_hidden_layers=1, num_attention_heads=1)  # fmt: skip
     model = LlamaForCausalLM(config).eval()
+    model.generation_config.eos_token_id = host.eos_token_id
     with torch.no_grad():
         layer = model.model.layers[0]
         for weight in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
             weight.zero_()
         model.model.embed_tokens.weight.copy_(torch.eye(size))
         model.lm_head.weight.zero_()
-        for before, after in pairwise(SCRIPT):
-            model.lm_head.weight[words[after], words[before]] = 1
+        for before, after in pairwise(host.convert_tokens_to_ids(script)):
+            model.lm_head.weight[after, before] = 1
     return model, CanonicalTokenizer.from_tokenizer(host, {"name": "[a-z]+_[a-z]+"})
 
 
+def caller():
+    """One that calls the first name as a tool, for the second."""
+    words = {word: i for i, word in enumerate(dict.fromkeys([*MARKS, *SCRIPT, *"bc"]))}
+    beneath = Tokenizer(models.WordLevel(words, "<unk>"))
+    beneath.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    host = finish(beneath, False)
+    host.chat_template = CHAT.replace("assistant>{", "assistant> {") + "{# <tool_call> #}"
+    return scripted(host, SCRIPT)
+
+
+def test_a_word_that_begins_as_a_name_is_no_name():
+    """The stream waits for its end."""
+    with served(*scripted(byte_level(), [*">Ġby.", "</s>"])) as client:
+        assert text_of(client, "my_name>") == " by."
+
+
 def test_tools_are_called_by_their_names_whatever_they_are(client):
-    with served(*scripted()) as asked:
+    with served(*caller()) as asked:
         for name, whom in (("send_mail", "ann_lee"), ("post_it", "bob_ray")):
             offered = [{**TOOLS[0], "function": {"name": name}}]
             reply = chat(asked, f"to {whom}", tools=offered)
@@ -306,7 +320,7 @@ def test_tools_are_called_by_their_names_whatever_they_are(client):
         chat(client, "x", tools=TOOLS)
     with served(*canonical()) as asked, pytest.raises(openai.BadRequestError, match="no chat tem"):
         chat(asked, "x")
-    model, tokenizer = scripted()
+    model, tokenizer = caller()
     tokenizer.chat_template = "{# <tool_call> #}{{ messages[0].content }}"
     with served(model, tokenizer) as asked, pytest.raises(openai.BadRequestError, match="no tools"):
         chat(asked, "x", tools=TOOLS)
