@@ -7,6 +7,7 @@ batches take the parts: `encode_problems`, `plan_batches`, `answer_batches`.
 
 import copy
 import inspect
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -141,7 +142,7 @@ def beam_search(
         output = generate_ids(model, inputs, {**settings, "max_new_tokens": room})
         spelling = NEW_NAME if getattr(model.config, "new_symbols", False) else None
         texts = tokenizer.batch_decode(output, names=inputs.names, new_names=spelling)
-        end, _ = _end_and_pad(model, tokenizer, settings)
+        end, _ = end_and_pad(model, tokenizer, settings)
         has_end = [not end.isdisjoint(row) for row in output.tolist()]
         answers = list(map(Answer, texts, has_end))
         count = len(answers) // len(batch)
@@ -207,7 +208,7 @@ def generate_rows(
         The ids of each answer, without what comes before it and from its end token on.
     """
     batch = {key: torch.tensor([row[key] for row in rows]) for key in rows[0]}
-    end, pad = _end_and_pad(model, tokenizer, settings)
+    end, pad = end_and_pad(model, tokenizer, settings)
     settings = {**settings} if pad is None else {"pad_token_id": pad, **settings}
     if model.config.is_encoder_decoder and not _has_start(model):
         settings.setdefault("decoder_start_token_id", pad)
@@ -220,9 +221,10 @@ def _has_start(model: Any) -> bool:
     return settings is None or any(getattr(settings, key) is not None for key in keys)
 
 
-def _end_and_pad(
+def end_and_pad(
     model: Any, tokenizer: Any, settings: Mapping[str, Any]
 ) -> tuple[set[int], int | None]:
+    """Return the tokens that end an answer, and the one for padding, if there is one."""
     config = getattr(model, "generation_config", None) or model.config
     end = settings.get("eos_token_id", config.eos_token_id)
     end = tokenizer.eos_token_id if end is None else end
@@ -411,22 +413,22 @@ def encode_problem(tokenizer: AnyTokenizer, problem: str) -> AlphaEncoding | Non
     try:
         return tokenizer(problem)
     except ValueError as error:  # a FormulaError may be that of another copy of the class
-        if _lacks_only_symbols(tokenizer, problem):
+        if needed_symbols(tokenizer, problem) is not None:
             return None
         text = str(error).removeprefix("row 0: ")
         raise FormulaError(text, getattr(error, "position", -1)) from None
 
 
-def _lacks_only_symbols(tokenizer: AnyTokenizer, problem: str) -> bool:
-    """Return whether the tokenizer could read a problem with a symbol for each name."""
+def needed_symbols(tokenizer: AnyTokenizer, problem: str) -> dict[str, int] | None:
+    """Return class -> names of a problem; None if it could not be read with a symbol for each."""
     roomy = copy.deepcopy(tokenizer)
     roomy.extend_symbols({name: len(set(problem.split())) + len(set(problem))
                           for name in roomy.symbol_classes})  # fmt: skip
     try:
-        roomy(problem)
+        symbols = roomy(problem)["stream_ids"]
     except ValueError:
-        return False
-    return True
+        return None
+    return dict(Counter(roomy.class_of(index) for index in symbols))
 
 
 def encode_problems(tokenizer: AnyTokenizer, problems: Sequence[str]) -> list[AlphaEncoding | None]:
@@ -543,6 +545,7 @@ __all__ = [
     "configured_limit",
     "encode_problem",
     "encode_problems",
+    "end_and_pad",
     "equal_batches",
     "evaluation_mode",
     "extend_vocabulary",
@@ -550,6 +553,7 @@ __all__ = [
     "generate_answers",
     "generate_ids",
     "generate_rows",
+    "needed_symbols",
     "plan_batches",
     "raise_limit",
     "room_for",

@@ -41,7 +41,7 @@ LAYERS = [
     {"release", "side_by_side", "solving"},
     {"card"},
     {"push", "quickstart"},
-    {"demo", "info"},
+    {"demo", "info", "serve"},
     {"cli"},
     {"__main__"},
 ]
@@ -63,6 +63,8 @@ HEAVY = [
     "spot",
     "typer",
     "gradio",
+    "starlette",
+    "uvicorn",
     "ahocorasick",
     "pynini",
 ]

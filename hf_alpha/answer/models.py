@@ -143,7 +143,7 @@ class Model(Answerer):
         try:
             encoding = encode_problem(self.tokenizer, problem)
             if encoding is None:
-                return Reply(outside=True, reason=_too_many_names(self.model, self.tokenizer))
+                return Reply(outside=True, reason=too_many_names(self.model, self.tokenizer))
             length = len(encoding["input_ids"])
             answer_room(self.model.config, length, search["max_new_tokens"], "the problem")
         except FormulaError as error:
@@ -322,7 +322,8 @@ def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncodi
             )
 
 
-def _too_many_names(model: Any, tokenizer: Any) -> str:
+def too_many_names(model: Any, tokenizer: Any) -> str:
+    """Say that a text has more names than a model has symbols, and what to do."""
     num_symbols = sum(tokenizer.symbol_classes.values())
     if model.config.encoding.no_extension:
         advice = (
@@ -364,4 +365,4 @@ def _without_origin(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-__all__ = ["Host", "Model", "answer_limit", "load_answerer"]
+__all__ = ["Host", "Model", "answer_limit", "load_answerer", "too_many_names"]

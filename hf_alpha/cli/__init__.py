@@ -17,7 +17,12 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "compare": train.compare,
         "quickstart": train.quickstart,
     },
-    "Ask": {"solve": solve.solve, "evaluate": evaluate.evaluate, "demo": solve.demo},
+    "Ask": {
+        "solve": solve.solve,
+        "evaluate": evaluate.evaluate,
+        "demo": solve.demo,
+        "serve": solve.serve,
+    },
     "Share": {"release": share.release, "push": share.push, "info": share.info},
     "Data": {"generate-data": data.generate_data, "transduce": data.transduce},
 }

@@ -1,4 +1,4 @@
-"""`hf-alpha solve` and `demo`: a model or a solver answers, and every answer is checked."""
+"""`hf-alpha solve`, `demo` and `serve`: a model or a solver answers; answers are checked."""
 
 import json
 from collections import Counter
@@ -22,6 +22,7 @@ from hf_alpha.cli.options import (
     refuse,
 )
 from hf_alpha.folders import Records, checkpoint_place
+from hf_alpha.serve import Limits
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
@@ -331,4 +332,48 @@ def demo(
     page.block_thread()
 
 
-__all__ = ["demo", "solve"]
+@grouped
+@may_trust("model")
+def serve(
+    model: Annotated[str, typer.Argument(help="Folder or Hub name.")],
+    *,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines too.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HF_ALPHA_API_KEY", help="What clients have to know. Others see a command line."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What clients call the model; by default its folder's name.")
+    ] = None,
+    device: Device = "auto",
+    limits: Limits,
+) -> None:
+    r"""Serve a model to OpenAI's clients: /v1/chat/completions, /v1/completions, /v1/models.
+
+    Answers are in the names of each text, streamed or at once. It listens on this machine alone
+    unless --host says otherwise. It needs:
+
+    pip install -e '.\[serve]'
+    """
+    checkpoint_place(model)
+    quiet_bars()
+    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.processes import choose_device
+    from hf_alpha.serve.engine import Engine
+    from hf_alpha.serve.server import LOOPBACK, Api
+    from hf_alpha.serve.server import serve as serve_api
+
+    weights, tokenizer = load_checkpoint(model)
+    engine = Engine(weights.to(choose_device(device)), tokenizer, limits)
+    if not api_key and host not in LOOPBACK:
+        say(f"warning: whoever reaches {host} may ask: set HF_ALPHA_API_KEY", err=True)
+    called = name or (Path(model).resolve().name if Path(model).is_dir() else model)
+    serve_api(Api(engine, called, api_key), host, port, say)
+
+
+__all__ = ["demo", "serve", "solve"]

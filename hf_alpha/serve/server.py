@@ -1,0 +1,300 @@
+"""The address: requests over HTTP in OpenAI's form, and streams."""
+
+import asyncio
+import hmac
+import json
+import signal
+import socket
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import groupby
+from types import SimpleNamespace
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request as Call
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from transformers.cli.serving.utils import (
+    ReasoningText,
+    ToolCall,
+    get_response_template,
+    response_events_to_chunks,
+)
+from transformers.utils.chat_parsing import ResponseParser
+
+from hf_alpha.serve.engine import Ask, Engine, Part
+from hf_alpha.serve.requests import Chat, Completion, Refusal, Request, read_request
+
+MAX_BODY = 4 * 1024 * 1024
+"""Bytes of a request."""
+LOOPBACK = ["127.0.0.1", "localhost"]
+Piece = tuple[int, dict[str, Any], str | None]
+"""What is new in an answer: its index, the fields that grow, and why it ends, if it does."""
+
+
+class MessageReader:
+    """Tells what a model writes in a chat: text, thoughts, and calls of tools.
+
+    Args:
+        template: Transformers' `response_template`; None for text alone.
+        prefix: the chat so far, as the model reads it.
+        tools: that the model may call.
+    """
+
+    def __init__(self, template: Any, prefix: str, tools: list[dict[str, Any]]):
+        self._parser = template and ResponseParser(template, prefix=prefix, tools=tools)
+        self._unsent = ""  # by the parser
+        self.calls = 0
+
+    def feed(self, text: str, last: bool) -> Iterator[dict[str, Any]]:
+        """Yield what is new in the message; calls as soon as they are whole."""
+        for kind, items in groupby(self._items(text, last), type):
+            if kind is ToolCall:
+                for item in items:
+                    function = {"name": item.name, "arguments": item.arguments}
+                    call = {"id": f"call_{uuid.uuid4().hex}", "type": "function"}
+                    yield {"tool_calls": [{"index": self.calls, **call, "function": function}]}
+                    self.calls += 1
+            else:
+                yield {"reasoning_content" if kind is ReasoningText else "content": "".join(items)}
+
+    def _items(self, text: str, last: bool) -> Iterator[Any]:
+        """Yield text, thoughts and calls; what is no call, or half of one, is text."""
+        if self._parser is None:
+            yield from [text] if text else []
+            return
+        for place, character in enumerate([*text, None] if last else text):
+            self._unsent += character or ""
+            try:
+                feed = self._parser.feed
+                events = self._parser.finalize()[1] if character is None else feed(character)
+                items = response_events_to_chunks(events)
+            except (ValueError, KeyError):
+                self._parser = None
+                yield self._unsent + text[place + 1 :]
+                return
+            for event in events:
+                if event["type"] == "region_close" and event["field"] != "content":
+                    self._unsent = ""
+                elif event["type"] == "region_chunk" and not event["dirty"]:
+                    self._unsent = self._unsent.partition(event["text"])[2]
+            yield from items
+
+
+class Answers:
+    """The answers to a request that has been read, as OpenAI writes them."""
+
+    def __init__(self, ask: Ask, template: Any):
+        self._ask, self._template, self._written = ask, template, 0
+        self._is_chat = isinstance(ask.request, Chat)
+        kind = "chat.completion" if self._is_chat else "text_completion"
+        self._head: dict[str, Any] = {"id": f"{kind[:4]}-{uuid.uuid4().hex}", "object": kind}
+        self._head |= {"created": int(time.time()), "model": ask.request.model}
+
+    async def _pieces(self) -> AsyncIterator[Piece]:
+        request: Any = self._ask.request
+        readers, left = [], request.n
+        for index in range(left if self._is_chat else 0):
+            readers.append(MessageReader(self._template, self._ask.prefix, request.tools))
+            yield index, {"role": "assistant", "content": ""}, None
+        while left:
+            part: Part = await self._ask.next()
+            finish, pieces = part.finish, iter([{"text": part.text}])
+            if self._is_chat:
+                pieces = readers[part.index].feed(part.text, finish is not None)
+            for piece in pieces:
+                yield part.index, piece, None
+            if finish is not None:
+                left, self._written = left - 1, self._written + part.tokens
+                if finish == "stop" and self._is_chat and readers[part.index].calls:
+                    finish = "tool_calls"
+                yield part.index, {} if self._is_chat else {"text": ""}, finish
+
+    def _choice(self, key: str, index: int, fields: dict[str, Any], finish: Any) -> dict[str, Any]:
+        content = {key: fields} if self._is_chat else fields
+        return {"index": index, **content, "logprobs": None, "finish_reason": finish}
+
+    def _usage(self) -> dict[str, int]:
+        read, written = self._ask.tokens, self._written
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+    async def whole(self) -> dict[str, Any]:
+        """Return all answers at once."""
+        answers: list[dict[str, Any]] = [{} for _ in range(self._ask.request.n)]
+        ends: dict[int, str | None] = {}
+        async for index, piece, ends[index] in self._pieces():
+            for key, value in piece.items():
+                answers[index][key] = answers[index].get(key, type(value)()) + value
+        choices = [self._choice("message", i, one, ends[i]) for i, one in enumerate(answers)]
+        return {**self._head, "choices": choices, "usage": self._usage()}
+
+    async def stream(self) -> AsyncIterator[str]:
+        """Yield the events of a stream; an error is one, since the stream has begun."""
+        head = {**self._head, "object": f"{self._head['object']}{'.chunk' * self._is_chat}"}
+        try:
+            async for index, piece, finish in self._pieces():
+                yield _event({**head, "choices": [self._choice("delta", index, piece, finish)]})
+            if self._ask.request.stream_options.get("include_usage"):
+                yield _event({**head, "choices": [], "usage": self._usage()})
+            yield "data: [DONE]\n\n"
+        except Refusal as refusal:
+            yield _event(_error(refusal))
+
+
+def _event(data: dict[str, Any]) -> str:
+    return f"data: {json.dumps(data)}\n\n"
+
+
+class Api:
+    """What clients may call.
+
+    Args:
+        engine: that answers.
+        name: what the model is called.
+        key: that clients have to know, if there is one.
+    """
+
+    def __init__(self, engine: Engine, name: str, key: str | None = None):
+        self.engine, self.name, self._key = engine, name, key or None
+        self._watchers = set[asyncio.Task[None]]()
+
+    def app(self, hosts: list[str]) -> Starlette:
+        """Return the application, for requests under these host names."""
+
+        @asynccontextmanager
+        async def lifespan(app: Starlette) -> AsyncIterator[None]:
+            self.engine.start()
+            yield
+            self.engine.closing = True
+            self.engine.join()
+
+        # A page from elsewhere may not reach this by a name that it has pointed here.
+        layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]
+        routes = [
+            Route("/v1/models", self.models),
+            Route("/v1/chat/completions", self.chat, methods=["POST"]),
+            Route("/v1/completions", self.complete, methods=["POST"]),
+        ]
+        return Starlette(False, routes, layers, {Refusal: _refused}, lifespan=lifespan)
+
+    async def models(self, call: Call) -> Response:
+        """Say which model there is."""
+        self._check(call, self.name)
+        model = {"id": self.name, "object": "model", "created": 0, "owned_by": "hf_alpha"}
+        return JSONResponse({"object": "list", "data": [model]})
+
+    async def chat(self, call: Call) -> Response:
+        """Answer a chat."""
+        return await self._answer(call, Chat)
+
+    async def complete(self, call: Call) -> Response:
+        """Answer a text, or go on with it."""
+        return await self._answer(call, Completion)
+
+    def _check(self, call: Call, name: str) -> None:
+        """Refuse who lacks the key, and another model than this one."""
+        given = call.headers.get("authorization", "").removeprefix("Bearer ")
+        if self._key is not None and not hmac.compare_digest(given.encode(), self._key.encode()):
+            raise Refusal(401, "this server has a key: give it as api_key")
+        if name != self.name:
+            raise Refusal(404, f"there is no model {name!r}, but {self.name!r}")
+
+    async def _answer(self, call: Call, kind: type[Request]) -> Response:
+        self._check(call, self.name)
+        request = read_request(kind, await _body(call))
+        self._check(call, request.model)
+        template = self._template(request) if isinstance(request, Chat) else None
+        ask = Ask(request, self.engine.limits.timeout)
+        self.engine.ask(ask)
+        watcher = asyncio.create_task(_watch(call, ask))
+        self._watchers.add(watcher)  # or it is forgotten before its end
+        watcher.add_done_callback(self._watchers.discard)
+        await ask.next()
+        answers = Answers(ask, template)
+        if request.stream:
+            return StreamingResponse(answers.stream(), media_type="text/event-stream")
+        return JSONResponse(await answers.whole())
+
+    def _template(self, request: Chat) -> Any:
+        """Return how the model writes messages, by its tokenizer or its family."""
+        config, tokenizer = self.engine.model.config, self.engine.tokenizer
+        host = SimpleNamespace(config=getattr(config, "backbone_config", None) or config)
+        template = get_response_template(tokenizer, host)
+        if template is None and "<tool_call>" in f"{getattr(tokenizer, 'chat_template', None)}":
+            host.config = SimpleNamespace(model_type="qwen2")  # many write calls as it does
+            template = get_response_template(tokenizer, host)
+        if template is None and request.tools:
+            told = "nobody knows how this model calls tools: set its tokenizer's response_template"
+            raise Refusal(400, f"{told} (see Transformers' docs), or leave tools out")
+        return template
+
+
+async def _body(call: Call) -> bytes:
+    """Read a request, up to a size; JSON by its header, which no page of others sends unasked."""
+    if "json" not in call.headers.get("content-type", ""):
+        raise Refusal(415, "send JSON, with the header Content-Type: application/json")
+    body = b""
+    async for part in call.stream():
+        body += part
+        if len(body) > MAX_BODY:
+            raise Refusal(413, f"a request has at most {MAX_BODY:,} bytes")
+    return body
+
+
+async def _watch(call: Call, ask: Ask) -> None:
+    """Wait until a client has its answer or is gone; then nothing more is written for it."""
+    while (await call.receive())["type"] != "http.disconnect":
+        pass
+    ask.give(Refusal(499, "the client is gone"))
+
+
+def _error(refusal: Refusal) -> dict[str, Any]:
+    """Return an error as OpenAI writes it."""
+    kind = "invalid_request_error" if refusal.status_code < 500 else "server_error"
+    code = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+    error = {"message": refusal.detail, "type": kind, "code": code.get(refusal.status_code)}
+    return {"error": {**error, "param": None}}
+
+
+async def _refused(call: Call, refusal: Any) -> Response:
+    return JSONResponse(_error(refusal), refusal.status_code)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, which tells an engine that it is to stop before it waits for answers."""
+
+    def __init__(self, api: Api, hosts: list[str]):
+        settings: Any = {"log_level": "warning", "access_log": False, "server_header": False}
+        super().__init__(uvicorn.Config(api.app(hosts), timeout_graceful_shutdown=5, **settings))
+        self._engine = api.engine
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop."""
+        self._engine.closing = True
+        super().handle_exit(sig, frame)
+
+
+def serve(api: Api, host: str, port: int, say: Callable[[str], object] = print) -> None:
+    """Serve until a signal says to stop; all who wait are told.
+
+    Raises:
+        OSError: there is no such address, or its port is taken.
+    """
+    try:
+        listening = socket.create_server((host, port))
+    except OSError as error:
+        raise OSError(f"{host}:{port}: {error}; name another --host or --port") from None
+    say(f"http://{host}:{listening.getsockname()[1]}/v1 serves {api.name!r} (stop with Ctrl-C)")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
+    with suppress(KeyboardInterrupt):
+        Server(api, LOOPBACK if host in LOOPBACK else ["*"]).run(sockets=[listening])
+
+
+__all__ = ["LOOPBACK", "Api", "Server", "serve"]

@@ -1,0 +1,538 @@
+"""The server, asked by OpenAI's own client: answers in names, alone and many at once."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import pairwise
+
+import openai
+import own_process
+import pytest
+import torch
+from hosts import make_host
+from small_tokenizers import MARKS, byte_level, finish, unigram
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers.cli.serving.utils import get_response_template
+
+from hf_alpha import CanonicalModel, CanonicalTokenizer, SymbolConfig, get_symbol_model
+from hf_alpha.generation import generate_answers
+from hf_alpha.loading import load_checkpoint
+from hf_alpha.resources import released_models
+from hf_alpha.serve import Limits
+from hf_alpha.serve.engine import Engine
+from hf_alpha.serve.requests import Chat, read_request
+from hf_alpha.serve.server import MAX_BODY, Api, MessageReader, Server
+
+TEXTS = ["alice sees xa1 and ya1", "alice sees zb2 and xa1"]
+NEW_NAMES = {"xa1": "zb2", "ya1": "xa1"}
+PATTERN = "[xyz][a-z][0-9]"
+CHAT = (
+    "{% for t in tools or [] %}tool {{ t.function.name }} {% endfor %}"
+    "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+LONG = {"max_tokens": 3000}
+
+
+def renamed(text):
+    return re.sub("|".join(NEW_NAMES), lambda match: NEW_NAMES[match[0]], text)
+
+
+def converted(kind="llama", encoding="relational", rule=PATTERN, positions=4096):
+    """A host with random weights, and a layer of two symbols around it."""
+    tokenizer = unigram(end=kind == "t5")
+    tokenizer.chat_template = CHAT
+    ids = {} if kind == "t5" else {"eos_token_id": None, "max_position_embeddings": positions}
+    host = make_host(kind, vocab_size=len(tokenizer), **ids)
+    rule = {"pattern": rule} if isinstance(rule, str) else rule
+    rules = {"name": {**rule, "count": 2}}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return get_symbol_model(host, tokenizer, SymbolConfig(symbols=rules, encoding=encoding))
+
+
+def canonical():
+    """A host as it is, behind a tokenizer that spells names."""
+    tokenizer = byte_level()
+    host = make_host("llama", vocab_size=len(tokenizer), eos_token_id=None)
+    return host, CanonicalTokenizer.from_tokenizer(tokenizer, {"name": PATTERN})
+
+
+@contextmanager
+def served(model, tokenizer, key="", **limits):
+    """A server in this process, and a client of it."""
+    api = Api(Engine(model, tokenizer, Limits(**{"max_tokens": 3000, **limits})), "small", key)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = Server(api, ["127.0.0.1"])
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    with openai.OpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=30) as client:
+        client.engine = api.engine
+        yield client
+    server.handle_exit(signal.SIGTERM, None)
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def client():
+    """One that asks a converted Llama."""
+    with served(*converted()) as client:
+        yield client
+
+
+def complete(client, prompt, **options):
+    options = {"max_tokens": 20, **options}
+    return client.completions.create(model="small", prompt=prompt, **options)
+
+
+def text_of(client, prompt, **options):
+    """The answer, whole, after it has come in parts too."""
+    (whole,) = complete(client, prompt, **options).choices
+    parts = [chunk.choices[0] for chunk in complete(client, prompt, stream=True, **options)]
+    assert "".join(part.text for part in parts) == whole.text
+    assert {part.finish_reason for part in parts[:-1]} <= {None}
+    assert parts[-1].finish_reason == whole.finish_reason
+    return whole.text
+
+
+MAKERS = {
+    "relational": converted,
+    "learned": lambda: converted(encoding="learned"),
+    "canonical": canonical,
+    "t5": lambda: converted("t5", encoding="streams"),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_answers_are_the_models_own_in_the_names_of_the_text(make):
+    """At once and in parts, and renamed where the names are; with more names than it has symbols
+    where the model needs no training for that.
+    """
+    model, tokenizer = make()
+    (expected,), _ = generate_answers(
+        model, tokenizer, TEXTS, num_beams=1, max_new_tokens=20, progress=False
+    )
+    with served(model, tokenizer) as client:
+        one, two = (text_of(client, text) for text in TEXTS)
+        assert one.strip() == expected.strip() and two == renamed(one) and len(one) > 5
+        assert make is not converted or one.startswith(" ")  # it goes on behind a word
+        if make is MAKERS["learned"]:
+            with pytest.raises(openai.BadRequestError, match="more names than the 2 symbols"):
+                complete(client, "xa1 xb1 xc1")
+        else:
+            many = [text_of(client, f"xa1 {name} zc1 xd1 xa1") for name in ("yb2", "ye2")]
+            assert many[1] == many[0].replace("yb2", "ye2")
+
+
+def test_a_released_model_answers_with_names_that_it_makes_up():
+    """As solve does: an A-normal form."""
+    model, tokenizer = load_checkpoint(released_models()["anf-relational"])
+    with served(model, tokenizer) as client:
+        one, two = (text_of(client, f"{a} | {b}", max_tokens=30).strip() for a, b in ("xy", "pq"))
+    assert one == "let t1 = x | y ; t1" and two == "let t1 = p | q ; t1"
+
+
+def test_a_hundred_requests_at_once_get_what_each_gets_alone(client):
+    """Greedy and drawn ones, in parts and whole, one answer and two, short and long."""
+    kinds = [
+        {"prompt": TEXTS[0]},
+        {"prompt": "bob and xa1", "temperature": 1.5, "seed": 3, "max_tokens": 11},
+        {"prompt": "za1", "top_p": 0.9, "seed": 4, "n": 2, "stop": "a"},
+        {"prompt": "not " * 30 + "zb1 xa1", "stream": True, "max_tokens": 20},
+    ]
+
+    def texts(choices):
+        found = {}
+        for choice in choices:
+            found[choice.index] = found.get(choice.index, "") + choice.text
+        return found
+
+    alone = [
+        texts(chunk.choices[0] for chunk in complete(client, **{"max_tokens": 9, **kind}))
+        if "stream" in kind
+        else texts(complete(client, **{"max_tokens": 9, **kind}).choices)
+        for kind in kinds
+    ]
+    assert len(alone[2]) == 2 and alone[2][0] != alone[2][1]
+
+    async def ask(many, kind):
+        reply = await many.completions.create(model="small", **{"max_tokens": 9, **kind})
+        if "stream" in kind:
+            return texts([chunk.choices[0] async for chunk in reply])
+        return texts(reply.choices)
+
+    async def ask_all():
+        url = {"base_url": client.base_url, "api_key": "none", "max_retries": 0}
+        async with openai.AsyncOpenAI(**url) as many:
+            return await asyncio.gather(*(ask(many, kinds[i % 4]) for i in range(100)))
+
+    assert asyncio.run(ask_all()) == alone * 25
+
+
+def test_long_texts_and_long_answers_share_no_batch_that_has_no_positions_for_both():
+    with served(*converted(positions=32)) as client, ThreadPoolExecutor() as pool:
+        asks = [("alice " * 20, {"max_tokens": 8}), ("za1", {"max_tokens": 30})] * 2
+        replies = list(pool.map(lambda ask: complete(client, ask[0], **ask[1]), asks))
+    assert [reply.usage.completion_tokens for reply in replies] == [8, 30] * 2
+
+
+def test_a_seed_draws_the_same_answer_again_and_none_draws_others(client):
+    drawn = {"temperature": 1.3, "top_p": 0.95}
+    one, again, other = (text_of(client, TEXTS[0], seed=s, **drawn) for s in (1, 1, 2))
+    assert one == again != other
+    assert len({complete(client, TEXTS[0], **drawn).choices[0].text for _ in range(3)}) > 1
+    greedy = text_of(client, TEXTS[0], temperature=0, seed=5)
+    assert greedy == text_of(client, TEXTS[0], temperature=1e-30)
+    assert greedy == text_of(client, TEXTS[0]) != one
+
+
+@pytest.mark.parametrize("make", [converted, canonical])
+def test_stop_strings_are_in_the_names_of_the_text_and_never_sent(make):
+    with served(*make()) as client:
+        whole = text_of(client, TEXTS[0])
+        for start in (1, 4, 9):
+            stop = whole[start : start + 5]
+            assert text_of(client, TEXTS[0], stop=["~~", stop]) == whole[: whole.find(stop)]
+        assert complete(client, TEXTS[0], stop=stop).choices[0].finish_reason == "stop"
+        assert complete(client, TEXTS[0]).choices[0].finish_reason == "length"
+
+
+def test_tokens_are_counted(client):
+    usage = complete(client, TEXTS[0], n=2).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (5, 40, 45)
+    *_, last = complete(client, TEXTS[0], stream=True, stream_options={"include_usage": True})
+    assert last.usage.total_tokens == 25 and last.choices == []
+
+
+def chat(client, content, names=None, **options):
+    """The answer to a chat, whole, after it has come in parts too."""
+    options = {"max_tokens": 20, "extra_body": {"names": names}, **options}
+    ask = {"model": "small", "messages": [{"role": "user", "content": content}], **options}
+    (whole,) = client.chat.completions.create(**ask).choices
+    chunks = list(client.chat.completions.create(stream=True, **ask))
+    deltas = [chunk.choices[0].delta for chunk in chunks]
+    assert deltas[0].role == whole.message.role == "assistant"
+    assert "".join(delta.content or "" for delta in deltas) == whole.message.content
+    assert chunks[-1].choices[0].finish_reason == whole.finish_reason
+    calls = [call for delta in deltas for call in delta.tool_calls or ()]
+    told = [call.function for call in whole.message.tool_calls or ()]
+    assert [(c.function.name, c.function.arguments) for c in calls] == [
+        (f.name, f.arguments) for f in told
+    ]
+    return whole
+
+
+def test_a_chat_is_answered_in_its_names_found_or_given(client):
+    one, two = (chat(client, text).message.content for text in TEXTS)
+    assert two == renamed(one) and "a1" in one
+    parts = [{"type": "text", "text": text} for text in ("alice sees xa1", "and ya1")]
+    assert chat(client, parts) == chat(client, "alice sees xa1\nand ya1")
+    # no rule finds these
+    given = [chat(client, f"{name} sees bob", [name]).message.content for name in ("dora", "emil")]
+    assert given[1] == given[0].replace("dora", "emil") and "dora" in given[0]
+    assert given[0] == chat(client, "dora sees bob", {"name": ["dora"]}).message.content
+    assert given[0] != chat(client, "dora sees bob").message.content
+    with pytest.raises(openai.BadRequestError, match="'zoe' stands in no text"):
+        chat(client, "dora sees bob", ["zoe"])
+    with pytest.raises(openai.BadRequestError, match=r'names: give {"name": \[...\]}'):
+        chat(client, "alice sees bob", {"person": ["bob"]})
+
+
+def test_names_of_a_column_have_to_be_given():
+    with served(*converted(rule={"column": "people"})) as client:
+        with pytest.raises(openai.BadRequestError, match=r'names: give {"name": \[...\]}'):
+            complete(client, "alice sees bob")
+        one, two = (
+            text_of(client, f"{name} sees bob", extra_body={"names": [name, "bob"]})
+            for name in ("dora", "emil")
+        )
+        assert two == one.replace("dora", "emil") != one
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+SCRIPT = [
+    *("<assistant>", "sure", "<tool_call>", '{"name":', '"b",', '"arguments":'),
+    *('{"to":', '"c"}}', "</tool_call>", "</s>"),
+]
+TOOLS = [{"type": "function", "function": {"name": "send_mail", "parameters": {"type": "object"}}}]
+
+
+def scripted(host, script):
+    """A Llama whose next token is a function of the last one, behind a tokenizer that spells."""
+    size = len(host) + len(host) % 2
+    config = LlamaConfig(vocab_size=size, hidden_size=size, intermediate_size=2, pad_token_id=0,
+                         num_hidden_layers=1, num_attention_heads=1)  # fmt: skip
+    model = LlamaForCausalLM(config).eval()
+    model.generation_config.eos_token_id = host.eos_token_id
+    with torch.no_grad():
+        layer = model.model.layers[0]
+        for weight in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
+            weight.zero_()
+        model.model.embed_tokens.weight.copy_(torch.eye(size))
+        model.lm_head.weight.zero_()
+        for before, after in pairwise(host.convert_tokens_to_ids(script)):
+            model.lm_head.weight[after, before] = 1
+    return model, CanonicalTokenizer.from_tokenizer(host, {"name": "[a-z]+_[a-z]+"})
+
+
+def caller():
+    """One that calls the first name as a tool, for the second."""
+    words = {word: i for i, word in enumerate(dict.fromkeys([*MARKS, *SCRIPT, *"bc"]))}
+    beneath = Tokenizer(models.WordLevel(words, "<unk>"))
+    beneath.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    host = finish(beneath, False)
+    host.chat_template = CHAT.replace("assistant>{", "assistant> {") + "{# <tool_call> #}"
+    return scripted(host, SCRIPT)
+
+
+def test_a_word_that_begins_as_a_name_is_no_name():
+    """The stream waits for its end."""
+    with served(*scripted(byte_level(), [*">Ġby.", "</s>"])) as client:
+        assert text_of(client, "my_name>") == " by."
+
+
+def test_tools_are_called_by_their_names_whatever_they_are(client):
+    with served(*caller()) as asked:
+        for name, whom in (("send_mail", "ann_lee"), ("post_it", "bob_ray")):
+            offered = [{**TOOLS[0], "function": {"name": name}}]
+            reply = chat(asked, f"to {whom}", tools=offered)
+            assert reply.finish_reason == "tool_calls"
+            assert reply.message.content.strip() == "sure"
+            (call,) = reply.message.tool_calls
+            assert call.function.name == name
+            assert json.loads(call.function.arguments) == {"to": whom}
+        assert chat(asked, "x", tools=TOOLS, max_tokens=5).message.content == (
+            ' sure <tool_call> {"name": "send_mail", "arguments":'
+        )
+    with pytest.raises(openai.BadRequestError, match="set its tokenizer's response_template"):
+        chat(client, "x", tools=TOOLS)
+    with served(*canonical()) as asked, pytest.raises(openai.BadRequestError, match="no chat tem"):
+        chat(asked, "x")
+    model, tokenizer = caller()
+    tokenizer.chat_template = "{# <tool_call> #}{{ messages[0].content }}"
+    with served(model, tokenizer) as asked, pytest.raises(openai.BadRequestError, match="no tools"):
+        chat(asked, "x", tools=TOOLS)
+
+
+CALL = '<tool_call>\n{"name": "f", "arguments": {"a": [1, "é"]}}\n</tool_call>'
+
+HALF = 'a <tool_call>{"name": "f", "ar'
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "calls", "thought"),
+    [
+        (f"a {CALL} {CALL}", "a", 2, ""),
+        ("<think>so</think> b <tool", " b <tool", 0, "so"),
+        (HALF, HALF, 0, ""),
+        ("a <tool_call>f()</tool_call> b", "a <tool_call>f()</tool_call> b", 0, ""),
+    ],
+)
+def test_what_is_no_whole_call_is_text(text, content, calls, thought):
+    """In parts of any size."""
+    model = type("Model", (), {"config": LlamaConfig()})
+    model.config.model_type = "qwen2"
+    for size in (1, 3, len(text)):
+        reader = MessageReader(get_response_template(None, model), "<|im_start|>assistant\n", [])
+        parts = [text[i : i + size] for i in range(0, len(text), size)]
+        pieces = [piece for part in parts for piece in reader.feed(part, False)]
+        pieces += reader.feed("", True)
+        told = {key: "".join(p[key] for p in pieces if key in p)
+                for key in ("content", "reasoning_content")}  # fmt: skip
+        assert "".join(told["content"].split()) == "".join(content.split())
+        assert told["reasoning_content"] == thought
+        assert reader.calls == sum("tool_calls" in piece for piece in pieces) == calls
+
+
+def test_calls_and_their_results_go_back_as_templates_read_them():
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    body = {"model": "small", "messages": messages, "tools": TOOLS, "tool_choice": "none"}
+    read = read_request(Chat, json.dumps(body).encode())
+    assert read.messages[0]["tool_calls"][0]["function"]["arguments"] == {"a": 1}
+    assert read.tools == []
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def post(client, body, path="/completions", **headers):
+    """Status and error of a request that OpenAI's client would not send."""
+    connection = HTTPConnection(client.base_url.host, client.base_url.port, timeout=30)
+    headers = {"Content-Type": "application/json", **headers}
+    connection.request("POST", f"/v1{path}", body, headers)
+    reply = connection.getresponse()
+    text = reply.read()
+    connection.close()
+    return reply.status, json.loads(text)["error"]["message"] if text[:1] == b"{" else text
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"n": 17}, "n: Input should be less than or equal to 16"),
+        ({"temperature": 3}, "temperature: "),
+        ({"prompt": ["a", "b"]}, "prompt: Input should be a valid string"),
+        ({"logprobs": 3}, "logprobs = 3 is not supported here: leave it out"),
+        ({"frequency_penalty": 0.5}, "frequency_penalty = 0.5 is not"),
+        ({"guided_json": {}}, "guided_json = {} is not"),
+        ({"max_tokens": 3001}, "max_tokens = 3,001, and this text gets 3,000 at most"),
+        ({"prompt": "alice " * 1600, "max_tokens": 2600}, "this text gets 2,495 at most"),
+        ({"prompt": "alice " * 2000}, "the text has 2,001 tokens, and this server takes 2,000"),
+        ({"prompt": "".join(f"xa{i} " for i in range(2001))}, "the text has 2,001 words"),
+        ({"stream_options": {"x": True}}, "stream_options: x: "),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_words(limited, fields, told):
+    with pytest.raises(openai.BadRequestError) as raised:
+        complete(limited, "a", extra_body=fields)
+    assert told in raised.value.message and raised.value.type == "invalid_request_error"
+
+
+@pytest.fixture(scope="module")
+def limited():
+    """A server with a key and narrow limits."""
+    with served(*converted(), key="secret", batch=1, waiting=1, max_input=2000) as client:
+        yield client
+
+
+def test_nobody_asks_without_the_key_or_another_model_or_from_elsewhere(limited):
+    wrong = openai.OpenAI(base_url=limited.base_url, api_key="wrong", max_retries=0)
+    with pytest.raises(openai.AuthenticationError, match="this server has a key"):
+        wrong.models.list()
+    assert post(limited, "{}")[0] == 401
+    assert [model.id for model in limited.models.list()] == ["small"]
+    with pytest.raises(openai.NotFoundError, match="there is no model 'large', but 'small'"):
+        limited.completions.create(model="large", prompt="a")
+    known = {"Authorization": "Bearer secret"}
+    assert post(limited, "{}", **{**known, "Host": "example.com"})[0] == 400
+    assert post(limited, "{}", "/embeddings", **known)[0] == 404
+    assert post(limited, "{}", **{**known, "Content-Type": "text/plain"})[0] == 415
+    assert post(limited, "[1]", **known) == (400, "give a JSON object")
+    assert "Invalid JSON" in post(limited, "{", **known)[1]
+    large = json.dumps({"model": "small", "prompt": "a" * MAX_BODY})
+    assert post(limited, large, **known)[0] == 413
+    # what is null, or asks for what is done anyway, is no matter
+    complete(limited, "a", user="me", presence_penalty=0, logit_bias={}, seed=None)
+
+
+def test_a_full_queue_says_so_and_the_others_are_answered(limited):
+    def ask_all():
+        async def run():
+            url = {"base_url": limited.base_url, "api_key": "secret", "max_retries": 0}
+            async with openai.AsyncOpenAI(**url) as many:
+                asks = (
+                    many.completions.create(model="small", prompt="a", max_tokens=100)
+                    for _ in range(5)
+                )
+                return await asyncio.gather(*asks, return_exceptions=True)
+
+        return asyncio.run(run())
+
+    replies = ask_all()
+    full = [reply for reply in replies if isinstance(reply, openai.RateLimitError)]
+    assert 1 <= len(full) < 5 and "1 requests wait already" in full[0].message
+    assert all(reply.usage.completion_tokens == 100 for reply in replies if reply not in full)
+
+
+def test_time_is_up_while_it_is_written_or_waits():
+    with served(*converted(), timeout=0.3, batch=1) as client:
+        with pytest.raises(openai.APIError, match=r"more than 0\.3 seconds"):
+            list(complete(client, "a", stream=True, **LONG))
+        with pytest.raises(openai.InternalServerError, match="longer --timeout") as raised:
+            complete(client, "a", **LONG)
+        assert raised.value.status_code == 504
+        assert complete(client, "a", max_tokens=2).usage.completion_tokens == 2
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_nothing_is_written_for_clients_that_are_gone(client, streams):
+    connection = HTTPConnection(client.base_url.host, client.base_url.port, timeout=30)
+    body = json.dumps({"model": "small", "prompt": "xa1 ya1", "stream": streams, **LONG})
+    connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+    if streams:
+        connection.getresponse().read(200)
+    while not client.engine._batch or not client.engine._batch[0].ids:
+        time.sleep(0.001)
+    (row,) = client.engine._batch
+    connection.sock.close()
+    connection.close()
+    assert complete(client, "a", max_tokens=2).choices
+    assert row.done and 0 < len(row.ids) < LONG["max_tokens"]
+
+
+def test_a_model_that_fails_ends_a_batch_and_not_the_server(client, monkeypatch):
+    monkeypatch.setattr(client.engine.model, "generate", lambda **_: 1 / 0)
+    with pytest.raises(openai.InternalServerError, match="the model failed: ZeroDivisionError"):
+        complete(client, "a")
+    monkeypatch.undo()
+    assert complete(client, "a").choices
+
+
+# -- the command, and other servers ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("served") / "mine"
+    for part in converted():
+        part.save_pretrained(place)
+    return place
+
+
+def test_the_command_serves_a_folder_and_ends_clean(folder):
+    """A signal in the middle of an answer: who waits is told, and the exit code is 0."""
+    environment = {**os.environ, "HF_ALPHA_API_KEY": "secret"}
+    arguments = ["-m", "hf_alpha", "serve", folder, "--port", 0, "--device", "cpu",
+                 "--max-tokens", 3000]  # fmt: skip
+    process = own_process.Process(*arguments, env=environment)
+    while not (line := re.match(r"(\S+) serves 'mine' ", process.stdout)):
+        assert process.poll() is None, process.stderr
+        time.sleep(0.05)
+    with openai.OpenAI(base_url=line[1], api_key="secret", max_retries=0) as client:
+        assert [model.id for model in client.models.list()] == ["mine"]
+        parts = client.completions.create(model="mine", prompt=TEXTS[0], stream=True, **LONG)
+        next(parts)
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(openai.APIError, match="the server is stopping"):
+            list(parts)
+    assert process.wait(20) == 0 and "Traceback" not in process.stderr
+
+
+def test_the_core_of_a_learned_conversion_is_an_ordinary_llama(tmp_path):
+    """As docs/solving.md says."""
+    model, tokenizer = converted(encoding="learned")
+    model.backbone.save_pretrained(tmp_path)
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert type(plain) is LlamaForCausalLM
+    ids = tokenizer(TEXTS[0], return_tensors="pt")["input_ids"]
+    assert torch.equal(plain(ids).logits, model(input_ids=ids).logits)
+
+
+def test_names_are_written_as_words_for_any_server_that_holds_the_host():
+    """What docs/solving.md shows, asked of this server."""
+    model, tokenizer = canonical()
+    with served(model, tokenizer) as client:
+
+        def ask(text):
+            return complete(client, text).choices[0].text
+
+        def parts(text):
+            return (chunk.choices[0].text for chunk in complete(client, text, stream=True))
+
+        names = tokenizer.canonical
+        answers = [CanonicalModel(ask, names)(text) for text in TEXTS]
+        assert answers == [ask(text) for text in TEXTS] and answers[1] == renamed(answers[0])
+        assert "".join(CanonicalModel(parts, names).stream(TEXTS[0])) == answers[0]
