@@ -45,6 +45,7 @@ def test_layers_of_a_decoder():
         ({"is_decoder": True, "cjoin_premise": "size"}, 'set "heads"'),
         ({"is_decoder": True, "diagonal_link": True}, "diagonal_link is for encoders"),
         ({"is_decoder": True, "symbol_encoding": "streams"}, "a decoder alone has no input"),
+        ({"segment_labels": ["date"]}, "FOLNet reads no segments"),
         ({"hidden_act": "nothing"}, "hidden_act 'nothing' is unknown"),
         ({"head_size": 0}, "head_size must be at least 1"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob must lie in"),
