@@ -186,11 +186,6 @@ class FolnetConfig(SymbolModelConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def base(cls, **settings: Any) -> "FolnetConfig":
-        """Returns the base model of Table 8, with these settings in place of its own."""
-        return cls(**settings)
-
-    @classmethod
     def large(cls, **settings: Any) -> "FolnetConfig":
         """Returns the large model of Table 8, with these settings in place of its own."""
         return cls(**{**LARGE, **settings})

@@ -262,12 +262,10 @@ class Atoms:
             scores_CNTM = channels_first(list(softmaxed.values()), binary)
             if scope.relations:
                 scores = _split(scores_CNTM, softmaxed)
-                related = [
-                    o.related(scores[o.letter], unary, scope.relations)
-                    for o in operators
-                    if o.kernel_is_binary
-                ]
-                scores_CNTM = torch.cat(related)
+                for operator in operators:
+                    if isinstance(operator, Join):
+                        scores["j"] = operator.related(scores["j"], unary, scope.relations)
+                scores_CNTM = torch.cat(list(scores.values()))
             if scope.mask is not None:
                 scores_CNTM = scores_CNTM + scope.mask
             kernels = _split(scores_CNTM.softmax(-1), softmaxed)
@@ -277,7 +275,7 @@ class Atoms:
 
 
 class LogicOperator(nn.Module):
-    """Deduces what is added to the atoms of a branch.
+    """Deduces what is added to the atoms of a branch: (N, T, D1), or (N, T, M, D2).
 
     Attributes:
         letter: what Table 2 and the configuration call it.
@@ -302,26 +300,17 @@ class LogicOperator(nn.Module):
         super().__init__()
         self.num_heads = config.num_attention_heads
         self.scaling = config.head_size**-0.5 if config.scaled else 1.0
-        self.implication = IMPLICATIONS[config.implication]
+        self.form = config.implication
 
-    def forward(self, atoms: Atoms) -> torch.Tensor:
-        """Returns what is deduced: (N, T, D1), or (N, T, M, D2) in the binary branch."""
-        raise NotImplementedError
+    def implication(self, z: torch.Tensor) -> torch.Tensor:
+        """Returns ln(1 + 2 e^z), Equation 27, or ReLU(z + ln 2), a lower bound (Appendix D.2).
 
-    def related(
-        self,
-        scores_CNTM: torch.Tensor,
-        unary_NTD: torch.Tensor,
-        relations: tuple[torch.Tensor, ...],
-    ) -> torch.Tensor:
-        """Returns the scores of the kernel, (C, N, T, M), with what relations add to them.
-
-        Args:
-            scores_CNTM: scores of the kernel.
-            unary_NTD: normalised unary atoms, D1 wide.
-            relations: 1 where one holds, else 0: each (N, T, M).
+        By default z itself, as where an implication is an equivalence (Section 3.2).
         """
-        return scores_CNTM
+        if self.form == "none":
+            return z
+        z = z + math.log(2.0)
+        return F.softplus(z) if self.form == "softplus" else F.relu(z)
 
     def heads(self, x_NTC: torch.Tensor) -> torch.Tensor:
         """Splits heads and puts them first: (N, T, H * S) -> (H, N, T, S)."""
@@ -389,6 +378,7 @@ class Join(LogicOperator):
         unary_NTD: torch.Tensor,
         relations: tuple[torch.Tensor, ...],
     ) -> torch.Tensor:
+        """Returns the scores of the kernel, (C, N, T, M), with what relations add to them."""
         assert self.gates is not None
         gates_RHNT = self.gates(unary_NTD).unflatten(-1, (len(relations), -1)).permute(2, 3, 0, 1)
         for gate_HNT, relation in zip(gates_RHNT, relations, strict=True):
@@ -562,11 +552,10 @@ class Prod(LogicOperator):
         self.kernel = nn.Linear(config.hidden_size, config.unary_size)
         self.premise = nn.Linear(d2, config.head_size)
         self.output = nn.Linear(config.num_attention_heads, d2)
-        self.is_linear = config.implication == "none"
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_NTHS = self.kernel(atoms.unary).unflatten(-1, (self.num_heads, -1)) * self.scaling
-        if not self.is_linear:
+        if self.form != "none":
             scores_NTMH = self.premise(atoms.binary) @ kernel_NTHS.transpose(2, 3)
             return self.output(self.implication(scores_NTMH))
         premise_SD, premise_S = biased(self.premise, kernel_NTHS.device)
@@ -737,21 +726,6 @@ def _blocks(atoms_NTMD: torch.Tensor, pairs: int) -> Sequence[torch.Tensor]:
     return [part for text in atoms_NTMD.split(1) for part in text.split(max(1, pairs // m), 1)]
 
 
-def softplus_implication(z: torch.Tensor) -> torch.Tensor:
-    """Returns ln(1 + 2 e^z), Equation 27."""
-    return F.softplus(z + math.log(2.0))
-
-
-def relu_implication(z: torch.Tensor) -> torch.Tensor:
-    """Returns ReLU(z + ln 2), a lower bound of ln(1 + 2 e^z) (Appendix D.2)."""
-    return F.relu(z + math.log(2.0))
-
-
-def no_implication(z: torch.Tensor) -> torch.Tensor:
-    """Returns z itself, as where an implication is an equivalence (Section 3.2)."""
-    return z
-
-
 def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> torch.Tensor:
     """Returns projected binary atoms, in the order in which they are multiplied: (C, N, T, M).
 
@@ -803,11 +777,6 @@ def is_plain_linear(module: nn.Module) -> bool:
     return type(module) in (nn.Linear, BlockLinear) and not hooked
 
 
-IMPLICATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "none": no_implication,
-    "softplus": softplus_implication,
-    "relu": relu_implication,
-}
 OPERATORS: dict[str, type[LogicOperator]] = {
     operator.letter: operator for operator in (Join, Mu, ConjugateJoin, Assoc, Trans, Prod)
 }

@@ -37,6 +37,7 @@ from .checks import (
 from .configuration_folnet import FolnetConfig
 from .encoder_heads import (
     EncoderHead,
+    Pooler,
     SequenceClassification,
     TokenClassification,
     class_loss,
@@ -51,28 +52,11 @@ from .folnet_stacks import (
     layer_norm,
 )
 from .logit_scale import LogitScale
-from .masks import first_states, split_prefix, with_prompt_as_prefix
+from .masks import split_prefix, with_prompt_as_prefix
 from .streams import Streams
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, shift_right
 from .symbols import unpack_streams
-
-
-class FolnetPooler(nn.Module):
-    """Makes a vector of the whole input from its first token (Appendix A.4)."""
-
-    def __init__(self, config: FolnetConfig):
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-
-    def forward(self, view_BLD: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
-        """Returns the vectors of the inputs: (B, D1).
-
-        Args:
-            view_BLD: a vector for each position, D1 wide.
-            attention_mask: 1 for tokens, 0 for padding on either side: (B, L).
-        """
-        return self.dense(first_states(view_BLD, attention_mask)).tanh()
 
 
 class FolnetModel(FolnetPreTrainedModel):
@@ -98,7 +82,7 @@ class FolnetModel(FolnetPreTrainedModel):
         self.encoder = None if config.is_decoder else FolnetEncoder(config, self.symbols)
         decodes = config.is_decoder or config.is_encoder_decoder
         self.decoder = FolnetDecoder(config, self.symbols) if decodes else None
-        self.pooler = FolnetPooler(config) if pools and not decodes else None
+        self.pooler = Pooler(config) if pools and not decodes else None
         self.post_init()
 
     @can_return_tuple
@@ -145,14 +129,21 @@ class FolnetModel(FolnetPreTrainedModel):
                 input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
                 output_binary_states=output_binary_states, **returned,
             )  # fmt: skip
-        _refuse_prefix(prefix_mask)
+        if prefix_mask is not None:
+            raise ValueError(
+                "prefix_mask is for a decoder alone (is_decoder=True): an encoder sees its input "
+                "in both directions, and the decoder beside it has no prefix. Leave it out"
+            )
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
                 input_ids, attention_mask, token_type_ids, stream_ids,
                 output_binary_states=output_binary_states or self.decoder is not None, **returned,
             )  # fmt: skip
         if self.decoder is None:
-            return self._with_pooled(encoder_outputs, attention_mask)
+            if self.pooler is None:
+                return encoder_outputs
+            pooled = self.pooler(self.view(encoder_outputs), attention_mask)
+            return encoder_outputs.completed(pooler_output=pooled)
         if decoder_input_ids is None:
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
@@ -163,12 +154,6 @@ class FolnetModel(FolnetPreTrainedModel):
             use_cache, output_binary_states=output_binary_states, **returned,
         )  # fmt: skip
         return decoded.behind(source)
-
-    def _with_pooled(self, encoded: Any, attention_mask: torch.Tensor | None) -> Any:
-        """Returns an encoder's output with the vector of the whole input, where that is made."""
-        if self.pooler is None:
-            return encoded
-        return encoded.completed(pooler_output=self.pooler(self.view(encoded), attention_mask))
 
     def _complete(
         self,
@@ -206,15 +191,6 @@ class FolnetModel(FolnetPreTrainedModel):
         return Streams.of(outputs, hidden.dtype).aggregate(hidden_BSLD)[:, 0]
 
 
-def _refuse_prefix(prefix_mask: torch.Tensor | None) -> None:
-    """Raise a ValueError for a prefix in a model with an encoder."""
-    if prefix_mask is not None:
-        raise ValueError(
-            "prefix_mask is for a decoder alone (is_decoder=True): an encoder sees its input in "
-            "both directions, and the decoder beside it has no prefix. Leave it out"
-        )
-
-
 # Heads that score the ids of the vocabulary
 
 
@@ -223,7 +199,10 @@ class FolnetPredictions(nn.Module):
 
     def __init__(self, config: FolnetConfig):
         super().__init__()
-        self.transform = FolnetTransform(config)
+        self.transform = nn.Sequential()
+        self.transform.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.transform.activation = ACT2FN[config.hidden_act]
+        self.transform.norm = layer_norm(config, config.hidden_size)
         self.vocabulary_of = config
         self.bias = nn.Parameter(torch.zeros(config.num_base_tokens))
 
@@ -237,20 +216,6 @@ class FolnetPredictions(nn.Module):
         vocabulary = self.vocabulary_of.vocabulary
         symbols = self.bias.new_zeros(vocabulary.num_symbols)
         return logits_BTV + vocabulary.join(self.bias, symbols, dim=0)
-
-
-class FolnetTransform(nn.Module):
-    """A dense layer, an activation and a norm."""
-
-    def __init__(self, config: FolnetConfig):
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = ACT2FN[config.hidden_act]
-        self.norm = layer_norm(config, config.hidden_size)
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Transforms hidden states (..., D1); the shape stays."""
-        return self.norm(self.activation(self.dense(hidden)))
 
 
 class FolnetPreTrainingHeads(nn.Module):

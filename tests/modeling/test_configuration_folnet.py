@@ -20,7 +20,6 @@ def test_large_is_that_of_table_8():
     assert config.vocab_size == 50
     recipe = read_recipe("folnet/pretrain-large")
     assert FolnetConfig(**recipe.model).to_dict() == FolnetConfig.large().to_dict()
-    assert FolnetConfig.base(max_distance=8).to_dict() == FolnetConfig(max_distance=8).to_dict()
 
 
 def test_layers_of_a_decoder():

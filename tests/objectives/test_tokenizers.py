@@ -56,7 +56,7 @@ def test_a_model_learns_what_only_the_lexicon_tells_and_keeps_it(expressions, tm
     make_tokenizer("words", ["nothing"]).save_pretrained(tmp_path / "empty")
     steps = {"max_steps": 100, "learning_rate": 0.003, "per_device_train_batch_size": 12}
     model, said = {**GRAPH, "relation_attention": attention}, []
-    told = {"model": GRAPH, "transducer": transducer, "tokenizer": str(tmp_path / "empty")}
+    told = {"model": model, "transducer": transducer, "tokenizer": str(tmp_path / "empty")}
     made = recipe(tmp_path, "token", data, steps, **told)
     train(made, say=said.append)
     assert "segments: 1 labels: MWE" in said
