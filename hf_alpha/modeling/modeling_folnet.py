@@ -140,10 +140,11 @@ class FolnetModel(FolnetPreTrainedModel):
                 output_binary_states=output_binary_states or self.decoder is not None, **returned,
             )  # fmt: skip
         if self.decoder is None:
+            encoded: Any = encoder_outputs
             if self.pooler is None:
-                return encoder_outputs
-            pooled = self.pooler(self.view(encoder_outputs), attention_mask)
-            return encoder_outputs.completed(pooler_output=pooled)
+                return encoded
+            pooled = self.pooler(self.view(encoded), attention_mask)
+            return encoded.completed(pooler_output=pooled)
         if decoder_input_ids is None:
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
