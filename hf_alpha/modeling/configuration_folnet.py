@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from huggingface_hub.dataclasses import strict
 
-from .choices import check_activation, check_choice, check_unique, refuse
+from .choices import check_activation, check_choice, refuse
 from .configuration_symbols import SymbolModelConfig, special_tokens
-from .segment_relations import RELATIONS
 from .symbol_vocabulary import token_digest
 
 AUTO_MAP = {
@@ -67,8 +66,6 @@ class FolnetConfig(SymbolModelConfig):
         cls_atoms: the first token that is not padding is [CLS], with distances of its own; in
             encoders only.
         type_vocab_size: kinds of `token_type_ids`.
-        segment_labels: in an encoder with `"relative"` positions, labels of symbolic segments that
-            stand beside the tokens ([`GeometricConfig`]): their relations are binary base atoms.
         prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions.
         hidden_act: of the Boolean operators.
         boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
@@ -142,7 +139,6 @@ class FolnetConfig(SymbolModelConfig):
     max_position_embeddings: int = 512
     cls_atoms: bool = True
     type_vocab_size: int = 2
-    segment_labels: list[str] = field(default_factory=list)
     prefix_lm: bool = False
 
     hidden_act: str = "gelu"
@@ -182,15 +178,12 @@ class FolnetConfig(SymbolModelConfig):
         kwargs.setdefault("auto_map", dict(AUTO_MAP))
         if "num_decoder_layers" in kwargs:
             raise ValueError("num_decoder_layers follows from the others: set decoder_layers")
+        # Models of earlier versions have the field, which says nothing where it is empty.
+        refuse(kwargs.pop("segment_labels", None), "FOLNet reads no segments; GeometricModel does")
         if not self.num_base_tokens:
             total = self.vocab_size or VOCABULARY
             self.num_base_tokens = total - sum(self.symbol_classes.values())
         super().__post_init__(**kwargs)
-
-    @classmethod
-    def base(cls, **settings: Any) -> "FolnetConfig":
-        """Returns the base model of Table 8, with these settings in place of its own."""
-        return cls(**settings)
 
     @classmethod
     def large(cls, **settings: Any) -> "FolnetConfig":
@@ -205,10 +198,7 @@ class FolnetConfig(SymbolModelConfig):
             tokenizer: of Transformers; where it has no [CLS], nor have the distances.
             settings: other fields.
         """
-        labels = list(getattr(tokenizer, "segment_labels", []))
-        settings = {
-            "cls_atoms": tokenizer.cls_token_id is not None, "segment_labels": labels, **settings
-        }  # fmt: skip
+        settings = {"cls_atoms": tokenizer.cls_token_id is not None, **settings}
         if hasattr(tokenizer, "num_base_tokens"):
             return super().for_tokenizer(tokenizer, **settings)
         return cls(
@@ -231,7 +221,6 @@ class FolnetConfig(SymbolModelConfig):
         check_activation("hidden_act", self.hidden_act)
         self._check_operators()
         self._check_form()
-        check_unique("segment_labels", self.segment_labels)
 
     def _check_operators(self) -> None:
         for name, alphabet in (
@@ -280,10 +269,6 @@ class FolnetConfig(SymbolModelConfig):
             'decoder alone has no input: set is_encoder_decoder, or choose "learned" or '
             '"dual_part" without "first_occurrence"',
         )
-        refuse(
-            self.segment_labels and (decodes or self.position_scheme != "relative"),
-            'segment_labels are for encoders with position_scheme "relative": leave them out',
-        )
 
     @property
     def num_decoder_layers(self) -> int:
@@ -294,11 +279,6 @@ class FolnetConfig(SymbolModelConfig):
     def num_distances(self) -> int:
         """How many relative distances have a vector (Appendix A.4)."""
         return 2 * self.max_distance + 2
-
-    @property
-    def num_relations(self) -> int:
-        """How many relations have a vector: distances, and with segments `RELATIONS`."""
-        return self.num_distances + len(RELATIONS) * bool(self.segment_labels)
 
     @property
     def unary_size(self) -> int:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers import PreTrainedConfig
+from transformers.activations import ACT2FN
 from transformers.modeling_utils import PreTrainedModel
 
 from .checks import (
@@ -25,6 +26,7 @@ from .checks import (
     check_label_shape,
     check_multi_labels,
 )
+from .masks import first_states
 
 OTHER_KINDS = (
     ", or set config.problem_type: single_label_classification, multi_label_classification or "
@@ -151,6 +153,19 @@ class SequenceClassification(EncoderHead):
         return self.loss_function(loss_labels, logits.float(), self.config)
 
 
+class Pooler(nn.Module):
+    """Makes a vector of the whole input from its first token (Chen 2023, Appendix A.4)."""
+
+    def __init__(self, config: Any, activation: str = "tanh"):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = ACT2FN[activation]
+
+    def forward(self, hidden_BLD: torch.Tensor, mask_BL: torch.Tensor | None) -> torch.Tensor:
+        """Returns the vectors of the inputs, (B, D); the mask is 0 for padding on either side."""
+        return self.activation(self.dense(first_states(hidden_BLD, mask_BL)))
+
+
 def head_dropout(config: Any) -> nn.Dropout:
     """Returns the dropout before a head: `classifier_dropout`, by default that of the encoder."""
     share = config.classifier_dropout
@@ -209,6 +224,7 @@ def labels_for_loss(
 
 __all__ = [
     "EncoderHead",
+    "Pooler",
     "SequenceClassification",
     "TokenClassification",
     "TokenLabels",

@@ -1,42 +1,325 @@
-"""Stacks of FOLNet's layers: an encoder, and a decoder with or without a source.
+"""FOLNet's stacks from the bottom up: base atoms, a step of deduction, an encoder, a decoder.
 
 Shapes: B batch, S streams (1 unless the encoding opens streams), N = B * S, L source length, T
-target length, M positions that a row of binary atoms relates to, D1 and D2 widths of unary and
-binary atoms, H heads. Inside a stack unary atoms are (N, L, D1) and binary ones (N, L, M, D2);
-outside of it they are (B, L, S * D1) and (B, L, M, S * D2).
+target length or positions whose atoms are deduced, M positions that a row of binary atoms relates
+to, D1 and D2 widths of unary and binary atoms, H heads, V vocabulary. Inside a stack unary atoms
+are (N, L, D1) and binary ones (N, L, M, D2); outside of it they are (B, L, S * D1) and
+(B, L, M, S * D2).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
-from transformers.utils import can_return_tuple
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.utils import ModelOutput, can_return_tuple
 
 from .checks import (
     check_by_token,
     check_cache,
     check_dimensions,
     check_ids,
+    check_positions,
     check_rows,
     check_types,
     refuse_positions,
     refuse_vectors,
 )
 from .configuration_folnet import FolnetConfig
-from .folnet_layers import FolnetEmbeddings, FolnetLayer, for_streams, layer_norm
-from .folnet_outputs import FolnetOutput, completed
-from .logic_operators import SLOTS, Scope
-from .masks import additive, self_attention_part
-from .positions import clipped_ids, distance_ids, token_positions
-from .premises import HISTORY, Columns, Source, use_premise_layers
-from .segment_relations import Segments, distances_and_names
+from .logic_operators import (
+    HISTORY,
+    OPERATORS,
+    Atoms,
+    BinaryBool,
+    Columns,
+    Join,
+    Scope,
+    Source,
+    UnaryBool,
+    use_premise_layers,
+)
+from .masks import additive, self_attention_part, visible_in_prefix
+from .positions import distance_ids, token_positions
 from .streams import Streams, match_rows
 from .symbol_layer import SymbolLayer
 from .symbol_model import SymbolModel
 from .symbols import unpack_streams
+
+STREAMS = ("stream_ids", "own_streams", "renaming", "symbol_memory")
+
+
+@dataclass
+class FolnetOutput(ModelOutput):
+    """What a FOLNet of any form, or a head on it, returns; what does not apply is None.
+
+    Attributes:
+        loss: where labels are given.
+        logits: scores of each id at each position (B, T, V), of classes (B, C) or (B, L, C), or of
+            choices (B, choices).
+        start_logits, end_logits: scores of where answers begin and end: (B, L).
+        seq_relationship_logits: scores of sentence pairs, by [`FolnetForPreTraining`]: (B, 2).
+        last_hidden_state: unary atoms u_L(x): (B, L, S * D1); of the decoder, if there is one.
+        pooler_output: the vector of the whole input, read off [CLS], in an encoder: (B, D1).
+        binary_hidden_state: binary atoms u_L(x, y): (B, L, M, S * D2). In a decoder, 0 where y is
+            hidden from x; those that relate to the source come first, and with a cache, x is one of
+            the present positions.
+        past_key_values: premises of a decoder's past.
+        hidden_states: unary atoms of all layers, each (B, L, S * D1).
+        attentions: kernels of the join operators, each (N, H, L, M).
+        decoder_hidden_states, decoder_attentions, encoder_last_hidden_state,
+            encoder_binary_hidden_state, encoder_hidden_states, encoder_attentions: both sides' of
+            an encoder-decoder, in place of `hidden_states` and `attentions`. A decoder has one
+            kernel over source and target: `cross_attentions` stay None.
+        stream_ids, own_streams, renaming, symbol_memory: as in [`SymbolEncoderOutput`].
+        symbol_pointer: what the head adds to the scores of symbols: (B, T, S); see [`Streams`].
+    """
+
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+    start_logits: torch.Tensor | None = None
+    end_logits: torch.Tensor | None = None
+    seq_relationship_logits: torch.Tensor | None = None
+    # Optional only because every field of a ModelOutput is.
+    last_hidden_state: torch.Tensor = None  # type: ignore[assignment]
+    pooler_output: torch.Tensor | None = None
+    binary_hidden_state: torch.Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+    decoder_hidden_states: tuple[torch.Tensor, ...] | None = None
+    decoder_attentions: tuple[torch.Tensor, ...] | None = None
+    cross_attentions: None = None
+    encoder_last_hidden_state: torch.Tensor | None = None
+    encoder_binary_hidden_state: torch.Tensor | None = None
+    encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
+    encoder_attentions: tuple[torch.Tensor, ...] | None = None
+    stream_ids: torch.Tensor = None  # type: ignore[assignment]
+    own_streams: torch.Tensor = None  # type: ignore[assignment]
+    renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
+    symbol_pointer: torch.Tensor | None = None
+
+    def completed(self, **fields: Any) -> "FolnetOutput":
+        """Returns a copy with further fields, in the order of the class.
+
+        A field that is set on the output itself comes last, which Trainer would take for another.
+        """
+        return FolnetOutput(**{**self, **fields})
+
+    def scored(self, **scores: Any) -> "FolnetOutput":
+        """Returns the output of a head: its scores, and the atoms without those it was made for."""
+        unseen = ("last_hidden_state", "pooler_output", "symbol_pointer", *STREAMS)
+        return FolnetOutput(**{n: x for n, x in self.items() if n not in unseen}, **scores)
+
+    def behind(self, source: "FolnetOutput") -> "FolnetOutput":
+        """Returns a decoder's output and that of the encoder before it as one."""
+        states = ("hidden_states", "attentions")
+        fields = {f"decoder_{n}" if n in states else n: x for n, x in self.items()}
+        own = ("last_hidden_state", "binary_hidden_state", *states)
+        return FolnetOutput(**fields, **{f"encoder_{n}": source[n] for n in own if n in source})
+
+
+def layer_norm(config: FolnetConfig, width: int) -> nn.LayerNorm:
+    """Returns the norm in front of a deduction; it has weights where `layer_norm_affine` is set."""
+    affine = config.layer_norm_affine
+    return nn.LayerNorm(width, eps=config.layer_norm_eps, elementwise_affine=affine)
+
+
+class FolnetEmbeddings(nn.Module):
+    """Base atoms u_0(x) and u_0(x, y) of one side (Equation 10); words come from the symbol layer.
+
+    Args:
+        config: of the model.
+        decodes: for a decoder, which has no kinds of tokens and no [CLS].
+    """
+
+    def __init__(self, config: FolnetConfig, decodes: bool):
+        super().__init__()
+        self.config, self.decodes = config, decodes
+        d1, d2 = config.hidden_size, config.binary_hidden_size
+        if not decodes:
+            self.token_type_embeddings = nn.Embedding(config.type_vocab_size, d1)
+        scheme = config.position_scheme
+        if scheme == "absolute":
+            self.position_embeddings = nn.Embedding(config.max_position_embeddings, d1)
+        elif scheme == "relative":
+            self.distance_embeddings = nn.Embedding(config.num_distances, d2)
+        elif scheme == "shaw":
+            self.key_distances = nn.Embedding(config.num_distances, config.head_size)
+            self.value_distances = nn.Embedding(config.num_distances, config.head_size)
+        self.diagonal = nn.Linear(d1, d2) if config.diagonal_link else None
+        # "The same symbol as": within a sequence; in a decoder also across, and whether written.
+        relations = 3 if decodes else 1
+        self.relations = config.encoding.binary_atoms(relations, d2)
+        self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        words_BSTD: torch.Tensor,
+        positions: torch.Tensor,
+        distances: torch.Tensor,
+        relations: tuple[torch.Tensor, ...] = (),
+        token_type_ids: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns unary base atoms (N, T, D1) and binary ones (N, T, M, D2).
+
+        Args:
+            words_BSTD: vectors of the tokens, from the symbol layer.
+            positions: where tokens stand, counted from the first one: (B or 1, T).
+            distances: numbers of the distances: (B or 1, T, M).
+            relations: of the symbol layer, each (B, 1, T, M).
+            token_type_ids: (B, T); all 0 by default.
+
+        Raises:
+            ValueError: a position has no vector.
+        """
+        unary = words_BSTD
+        if not self.decodes:
+            types = torch.zeros_like(positions) if token_type_ids is None else token_type_ids
+            unary = unary + self.token_type_embeddings(types)[:, None]
+        if self.config.position_scheme == "absolute":
+            check_positions(positions, self.config.max_position_embeddings)
+            unary = unary + self.position_embeddings(positions)[:, None]
+        binary = self._binary_atoms(unary, distances, relations)
+        binary = binary.expand(*unary.shape[:2], -1, -1, -1).flatten(0, 1)
+        unary = self.unary_norm(unary).flatten(0, 1)
+        return self.dropout(unary), self.dropout(binary)
+
+    def _binary_atoms(
+        self,
+        unary_BSTD: torch.Tensor,
+        distances: torch.Tensor,
+        relations: tuple[torch.Tensor, ...],
+    ) -> torch.Tensor:
+        """Returns u_0(x, y): (B or 1, S or 1, T, M, D2)."""
+        if self.config.position_scheme == "relative":
+            atoms = self.distance_embeddings(distances)[:, None]
+        else:
+            width = self.config.binary_hidden_size
+            atoms = unary_BSTD.new_zeros(1, 1, *distances.shape[1:], width)
+        if self.diagonal is not None:
+            on_diagonal = self.diagonal(unary_BSTD).transpose(2, 3)
+            atoms = atoms + on_diagonal.diag_embed(dim1=2, dim2=3)
+        if self.relations is not None:
+            atoms = atoms + self.relations(torch.stack(relations, dim=-1).to(atoms))
+        return self.binary_norm(atoms)
+
+    def vectors(self, distances: torch.Tensor, streams: int) -> dict[str, Any]:
+        """Returns the vectors of Shaw et al. as arguments of [`Scope`]; none in other schemes.
+
+        Args:
+            distances: numbers of the distances: (B or 1, T, M).
+            streams: S.
+        """
+        if self.config.position_scheme != "shaw":
+            return {}
+        return {
+            "key_vectors": for_streams(self.key_distances(distances), streams),
+            "value_vectors": for_streams(self.value_distances(distances), streams),
+        }
+
+
+class FolnetLayer(GradientCheckpointingLayer):
+    """One step of deduction: the operators of both branches, then the Boolean ones (Figure 1).
+
+    Args:
+        config: of the model.
+        decodes: for a decoder.
+        has_source: for a decoder behind an encoder.
+    """
+
+    def __init__(self, config: FolnetConfig, decodes: bool = False, has_source: bool = False):
+        super().__init__()
+        d1, d2 = config.hidden_size, config.binary_hidden_size
+        self.cascade = config.boolean_cascade
+        self.unary_letters, self.binary_letters = config.unary_operators, config.binary_operators
+        for letter in config.unary_operators + config.binary_operators:
+            setattr(self, OPERATORS[letter].name, OPERATORS[letter](config, has_source))
+        self.unary_bool = UnaryBool(config, d1, config.intermediate_size)
+        self.binary_bool = BinaryBool(config, config.transposed_boolean and not decodes)
+        self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
+        if self.cascade:
+            self.unary_bool_norm = layer_norm(config, d1)
+            self.binary_bool_norm = layer_norm(config, d2)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def operator(self, letter: str) -> Any:
+        """Returns the operator that Table 2 calls by this letter."""
+        return getattr(self, OPERATORS[letter].name)
+
+    def forward(
+        self,
+        unary_NTD: torch.Tensor,
+        binary_NTMD: torch.Tensor,
+        scope: Scope,
+        only_unary: bool,
+        *traced: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Returns both branches with what is deduced, and join's kernel (N, H, T, M) or None.
+
+        Args:
+            unary_NTD: unary atoms of the layer before, D1 wide.
+            binary_NTMD: binary atoms of the layer before, D2 wide.
+            scope: what the atoms relate to.
+            only_unary: leave the binary branch as it is, where nothing behind this layer reads it.
+            traced: the tensors of `scope.traced()`. Reentrant checkpointing gives gradients to
+                arguments only, so they are taken from here.
+        """
+        scope = scope.carrying(*traced)
+        by_unary, by_binary, attention = self._deduce(unary_NTD, binary_NTMD, scope, only_unary)
+        unary_NTD, binary_NTMD = self._add(unary_NTD, by_unary), self._add(binary_NTMD, by_binary)
+        del by_unary, by_binary
+        if self.cascade:
+            unary_NTD = self._add(unary_NTD, self.unary_bool(self.unary_bool_norm(unary_NTD)))
+            if not only_unary:
+                by_binary = self.binary_bool(self.binary_bool_norm(binary_NTMD))
+                binary_NTMD = self._add(binary_NTMD, by_binary)
+        return unary_NTD, binary_NTMD, attention
+
+    def _deduce(
+        self, unary_NTD: torch.Tensor, binary_NTMD: torch.Tensor, scope: Scope, only_unary: bool
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+        """Returns what is added to each branch (None for nothing), and join's kernel or None."""
+        operators = [self.operator(letter) for letter in self.letters(only_unary)]
+        atoms = Atoms.of(
+            self.unary_norm(unary_NTD), self.binary_norm(binary_NTMD), scope, operators
+        )
+        attention = None
+        if (kernel := atoms.kernels.get(Join.letter)) is not None:
+            attention = kernel.transpose(0, 1)
+            # Gradients pass through what is returned, for those who look at them.
+            atoms.kernels[Join.letter] = attention.transpose(0, 1)
+        by_unary = by_binary = None
+        for operator in operators:  # one after the other: what each deduces is not kept
+            if operator.letter in self.unary_letters:
+                by_unary = _plus(by_unary, operator(atoms))
+            else:
+                by_binary = _plus(by_binary, operator(atoms))
+        if not self.cascade:
+            by_unary = _plus(by_unary, self.unary_bool(atoms.unary))
+            if not only_unary:
+                by_binary = _plus(by_binary, self.binary_bool(atoms.binary))
+        return by_unary, by_binary, attention
+
+    def letters(self, only_unary: bool) -> str:
+        """Returns the letters of the operators that are at work."""
+        return self.unary_letters + ("" if only_unary else self.binary_letters)
+
+    def _add(self, atoms: torch.Tensor, deduced: torch.Tensor | None) -> torch.Tensor:
+        return atoms if deduced is None else atoms + self.dropout(deduced)
+
+
+def _plus(total: torch.Tensor | None, deduced: torch.Tensor) -> torch.Tensor:
+    return deduced if total is None else total + deduced
+
+
+def for_streams(x: torch.Tensor, streams: int) -> torch.Tensor:
+    """Repeats what belongs to a sample for each of its streams: (B or 1, ...) -> (N or 1, ...)."""
+    return x if streams == 1 or x.shape[0] == 1 else x.repeat_interleave(streams, dim=0)
 
 
 class FolnetPreTrainedModel(SymbolModel):
@@ -158,9 +441,6 @@ class FolnetEncoder(FolnetStack):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_binary_states: bool = True,
-        segment_ids: torch.Tensor | None = None,
-        segment_starts: torch.Tensor | None = None,
-        segment_ends: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> FolnetOutput:
         """Returns the atoms of the tokens.
@@ -173,9 +453,6 @@ class FolnetEncoder(FolnetStack):
                 `input_ids` when absent, where they are needed (`config.needs_stream_ids`).
             output_attentions, output_hidden_states: by default what the configuration says.
             output_binary_states: return u_L(x, y); else the last layer need not deduce them.
-            segment_ids, segment_starts, segment_ends: symbolic segments beside the tokens, each
-                (B, S); see [`Segments`]. `hidden_states` before the last one, and `attentions`,
-                hold the segments behind the tokens.
 
         Raises:
             ValueError: inputs are out of range or do not fit each other.
@@ -187,111 +464,50 @@ class FolnetEncoder(FolnetStack):
             *input_ids.shape, attention_mask=attention_mask, token_type_ids=token_type_ids
         )
         check_types(token_type_ids, self.config.type_vocab_size)
-        segments = self._segments(input_ids, segment_ids, segment_starts, segment_ends)
-        deduces = output_binary_states or self.diagonal is not None
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         words = self.symbols.embed(input_ids, streams)
-        unary, binary, scope = self._base_atoms(
-            words, streams, token_positions(attention_mask, input_ids), attention_mask,
-            token_type_ids, segments,
-        )  # fmt: skip
-        outputs, _ = self._deduce(
-            unary, binary, [scope] * len(self.layers), words.shape[1], output_attentions,
-            output_hidden_states, deduces,
-        )  # fmt: skip
-        return self._completed(outputs, streams, input_ids.shape[1], output_binary_states)
-
-    def _segments(
-        self,
-        ids_BL: torch.Tensor,
-        labels: torch.Tensor | None,
-        starts: torch.Tensor | None,
-        ends: torch.Tensor | None,
-    ) -> Segments | None:
-        """Returns the segments beside the tokens; in training, padding where there are none."""
-        batch, length = ids_BL.shape
-        num_labels = len(self.config.segment_labels)
-        segments = Segments.of(labels, starts, ends, batch, length, num_labels)
-        if segments is None and num_labels and self.training:
-            return Segments.nothing(batch, ids_BL.device)
-        return segments
-
-    def _base_atoms(
-        self,
-        words_BSLD: torch.Tensor,
-        streams: Streams,
-        positions: torch.Tensor,
-        mask_BL: torch.Tensor | None,
-        token_type_ids: torch.Tensor | None,
-        segments: Segments | None,
-    ) -> tuple[torch.Tensor, torch.Tensor, Scope]:
-        """Returns unary and binary base atoms of tokens and segments, and what they relate to."""
-        number = words_BSLD.shape[1]
-        shown = None if mask_BL is None else mask_BL > 0
+        number = words.shape[1]
         relations = () if streams.within is None else streams.within.matrices
-        if segments is not None:
-            shown = segments.shown(mask_BL, words_BSLD.shape[2])
-            count = segments.ids.shape[1]
-            relations = tuple(F.pad(relation, (0, count, 0, count)) for relation in relations)
-        distances = self._distances(positions, token_type_ids, segments)
-        unary, binary = self.embeddings(
-            words_BSLD, positions, distances, relations, token_type_ids, segments
-        )
+        positions = token_positions(attention_mask, input_ids)
+        distances = self._distances(positions, token_type_ids)
+        unary, binary = self.embeddings(words, positions, distances, relations, token_type_ids)
         mask = None
-        if shown is not None:
-            mask = for_streams(additive(shown[:, None], words_BSLD.dtype), number)
+        if attention_mask is not None:
+            mask = for_streams(additive(attention_mask[:, None] > 0, words.dtype), number)
         vectors = self.embeddings.vectors(distances, number)
-        return unary, binary, Scope(mask, relations=one_stream(relations), **vectors)
-
-    def _distances(
-        self,
-        positions: torch.Tensor,
-        token_type_ids: torch.Tensor | None,
-        segments: Segments | None,
-    ) -> torch.Tensor:
-        """Returns numbers of the distances of Appendix A.4: (B or 1, L, L).
-
-        With segments, elements that share positions have one of `RELATIONS` behind these numbers.
-        """
-        limit, types = self.config.max_distance, token_type_ids
-        if segments is None:
-            ids, first = distance_ids(positions, positions, limit), positions == 0
-        else:
-            starts, ends = segments.starting(positions), segments.ending(positions)
-            between, named, apart = distances_and_names(starts, ends)
-            ids, first = clipped_ids(between, limit), ends == 0
-            types = None if types is None else segments.starting(types)
-        if types is not None:
-            other = types[:, :, None] != types[:, None]
-            ids = torch.where(other, limit, ids)
-        if self.config.cls_atoms:
-            ids = torch.where(first[:, :, None] & ~first[:, None], 2 * limit, ids)
-            ids = torch.where(~first[:, :, None] & first[:, None], 2 * limit + 1, ids)
-        if segments is not None:
-            ids = torch.where(apart, ids, named + self.config.num_distances)
-        return ids
-
-    def _completed(
-        self, outputs: FolnetOutput, streams: Streams, tokens: int, output_binary_states: bool
-    ) -> FolnetOutput:
-        """Returns the atoms of the tokens, without those of segments, and the streams over them."""
+        scope = Scope(mask, relations=one_stream(relations), **vectors)
+        outputs, _ = self._deduce(
+            unary, binary, [scope] * len(self.layers), number, output_attentions,
+            output_hidden_states, output_binary_states or self.diagonal is not None,
+        )  # fmt: skip
         if self.diagonal is not None:
-            self._add_diagonal(outputs)
-        if outputs.last_hidden_state.shape[1] > tokens:
-            _keep_tokens(outputs, tokens)
+            outputs.last_hidden_state = outputs.last_hidden_state + self._of_diagonal(outputs)
         if self.symbols.owner.symbol_memory is not None:
             last = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
             streams = self.symbols.remember(last[:, 0], streams)
         binary = outputs.binary_hidden_state if output_binary_states else None
-        return completed(outputs, binary_hidden_state=binary, **streams.fields())
+        return outputs.completed(binary_hidden_state=binary, **streams.fields())
 
-    def _add_diagonal(self, outputs: FolnetOutput) -> None:
-        """Adds a projection of u_L(x, x) to u_L(x)."""
+    def _distances(
+        self, positions: torch.Tensor, token_type_ids: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Returns numbers of the distances of Appendix A.4: (B or 1, L, L)."""
+        limit, first = self.config.max_distance, positions == 0
+        ids = distance_ids(positions, positions, limit)
+        if token_type_ids is not None:
+            other = token_type_ids[:, :, None] != token_type_ids[:, None]
+            ids = torch.where(other, limit, ids)
+        if self.config.cls_atoms:
+            ids = torch.where(first[:, :, None] & ~first[:, None], 2 * limit, ids)
+            ids = torch.where(~first[:, :, None] & first[:, None], 2 * limit + 1, ids)
+        return ids
+
+    def _of_diagonal(self, outputs: FolnetOutput) -> torch.Tensor:
+        """Returns a projection of u_L(x, x): (B, L, S * D1)."""
         assert self.diagonal is not None and outputs.binary_hidden_state is not None
         streams = outputs.last_hidden_state.shape[-1] // self.config.hidden_size
         binary = outputs.binary_hidden_state.unflatten(-1, (streams, -1))
-        update = self.diagonal(binary.diagonal(dim1=1, dim2=2).permute(0, 3, 1, 2))
-        outputs.last_hidden_state = outputs.last_hidden_state + update.flatten(2)
+        return self.diagonal(binary.diagonal(dim1=1, dim2=2).permute(0, 3, 1, 2)).flatten(2)
 
 
 class FolnetDecoder(FolnetStack):
@@ -343,9 +559,14 @@ class FolnetDecoder(FolnetStack):
             input_ids, streams, source, attention_mask, encoder_attention_mask, prefix_mask, cache
         )
         number = unary.shape[0] // input_ids.shape[0]
+        across = None if source is None else cache
+        scopes = [
+            replace(scope, columns=Columns(i, number, source, self_attention_part(cache), across))
+            for i in range(len(self.layers))
+        ]
         outputs, kernel = self._deduce(
-            unary, binary, self._scopes(scope, number, source, cache), number, output_attentions,
-            output_hidden_states, output_binary_states,
+            unary, binary, scopes, number, output_attentions, output_hidden_states,
+            output_binary_states,
         )  # fmt: skip
         shown = outputs.binary_hidden_state
         if shown is not None:
@@ -353,9 +574,9 @@ class FolnetDecoder(FolnetStack):
         if source is not None and kernel is not None:
             weights = kernel[..., : source.unary.shape[1]]
             streams = self.symbols.point(streams, streams.masses(weights))
-        return completed(
-            outputs, binary_hidden_state=shown, past_key_values=cache,
-            symbol_pointer=streams.pointer, **streams.fields(),
+        return outputs.completed(
+            binary_hidden_state=shown, past_key_values=cache, symbol_pointer=streams.pointer,
+            **streams.fields(),
         )  # fmt: skip
 
     def _cache(self, cache: Cache | None, use_cache: bool | None) -> Cache | None:
@@ -371,10 +592,9 @@ class FolnetDecoder(FolnetStack):
         if has_source:
             check_cache(cache)
         if not cache.get_seq_length():
-            slots = 1 + len(SLOTS) * len(self.layers)
-            use_premise_layers(self_attention_part(cache), slots)
+            slots = use_premise_layers(self_attention_part(cache), len(self.layers))
             if has_source:
-                use_premise_layers(cache.cross_attention_cache, slots)
+                use_premise_layers(cache.cross_attention_cache, len(self.layers))
                 cache.is_updated = dict.fromkeys(range(slots), False)
         return cache
 
@@ -458,21 +678,6 @@ class FolnetDecoder(FolnetStack):
         parts = (shown.expand(batch, rows, -1), visible.expand(batch, -1, -1))
         return torch.cat(parts, dim=-1), torch.cat((other, distances), dim=-1)
 
-    def _scopes(
-        self, scope: Scope, streams: int, source: Source | None, cache: Cache | None
-    ) -> list[Scope]:
-        """Returns the scope of each layer, which has slots of its own in the cache."""
-        across = None if source is None else cache
-        return [
-            replace(
-                scope,
-                columns=Columns(
-                    1 + len(SLOTS) * index, streams, source, self_attention_part(cache), across
-                ),
-            )
-            for index in range(len(self.layers))
-        ]
-
 
 def _over_all_columns(streams: Streams) -> tuple[torch.Tensor, ...]:
     """Returns the relations over the columns of source and text, each (B, 1, T, M).
@@ -484,16 +689,6 @@ def _over_all_columns(streams: Streams) -> tuple[torch.Tensor, ...]:
     (within,), (across, written) = streams.within.matrices, streams.across.matrices
     source, text = across.shape[-1], within.shape[-1]
     return F.pad(within, (source, 0)), F.pad(across, (0, text)), F.pad(written, (0, text))
-
-
-def _keep_tokens(outputs: FolnetOutput, length: int) -> None:
-    """Leaves out the atoms of the segments, which stand behind the tokens."""
-    assert outputs.last_hidden_state is not None
-    outputs.last_hidden_state = outputs.last_hidden_state[:, :length]
-    if outputs.hidden_states is not None:
-        outputs.hidden_states = (*outputs.hidden_states[:-1], outputs.last_hidden_state)
-    if outputs.binary_hidden_state is not None:
-        outputs.binary_hidden_state = outputs.binary_hidden_state[:, :length, :length]
 
 
 def packed(x: torch.Tensor, streams: int) -> torch.Tensor:
@@ -535,11 +730,10 @@ def seen(
     number = torch.arange(keys, device=device)
     visible = (number[None] <= number[-rows:, None])[None]
     if prefix is not None:
-        inside = F.pad(prefix > 0, (0, max(0, keys - prefix.shape[1])))[:, :keys]
-        visible = visible | (inside[:, -rows:, None] & inside[:, None])
+        visible = visible | visible_in_prefix(prefix, number[-rows:], keys)[:, 0]
     if mask is not None:
         visible = visible & (mask[:, None] > 0)
     return visible
 
 
-__all__ = ["FolnetDecoder", "FolnetEncoder", "FolnetPreTrainedModel", "FolnetStack"]
+__all__ = ["FolnetDecoder", "FolnetEncoder", "FolnetOutput", "FolnetPreTrainedModel", "layer_norm"]

@@ -12,9 +12,14 @@ In a decoder, positions see earlier ones only. Kernels that are normalised and t
 get no share of the softmax: multiplied by 0 behind it, they would leave traces in the sum. Premises
 of pairs (x, y) that nothing reads are not masked.
 
+To deduce the row u(x, y) of a new position x, a decoder needs premises at all positions that x
+relates to, and never the binary atoms of other rows. That is what its cache keeps: `keys` of a slot
+grow by a row with each position; for trans, whose premise v(a, y) is a matrix, `values` grow by a
+column too.
+
 Shapes: N rows of a batch (samples, or their streams), T positions x whose atoms are deduced, M
-positions that they relate to (T in an encoder; in a decoder those of the source and of the past
-come before the T of the present), D1 and D2 widths of unary and binary atoms, H heads, S size of a
+positions that they relate to (T in an encoder; in a decoder I of the source and P of the past come
+before the T of the present), D1 and D2 widths of unary and binary atoms, H heads, S size of a
 head, C channels.
 """
 
@@ -26,16 +31,144 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from transformers.activations import ACT2FN
+from transformers.cache_utils import Cache, DynamicLayer, EncoderDecoderCache
 from transformers.utils.generic import maybe_autocast
 
-from .checks import is_recorded
+from .checks import is_recorded, is_transformed
 from .configuration_folnet import FolnetConfig
-from .premises import Columns, Source
-from .recomputed import boolean, can_recompute
 
 LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where one maximum would look ahead
 SMALLEST_SUM = 1e-30  # below any sum of such exponentials
+HISTORY = 0  # the cache slot that tells how many positions there are, and which symbols they hold
+FEW_PAIRS, MANY_PAIRS = 1 << 12, 1 << 16  # of a block: few stay in a CPU's cache
+
+
+class PremiseLayer(DynamicLayer):
+    """A cache slot of premises: `keys` (B, C * S, P, E) and `values` (B, C * S, P, M or 0)."""
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add the present rows; `values` of the past have zeros in the columns that are new."""
+        if self.is_initialized and (columns := value_states.shape[-1] - self.values.shape[-1]) > 0:
+            self.values = F.pad(self.values, (0, columns))
+        return super().update(key_states, value_states, *args, **kwargs)
+
+    def get_seq_length(self) -> int:
+        """Returns P; `keys` of trans have rows of width 0."""
+        return self.keys.shape[-2] if self.is_initialized else 0
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forget so many of the last positions; the number is negative, as in the base class."""
+        before = self.get_seq_length()
+        super().crop(tokens_to_remove)
+        num_removed = before - self.get_seq_length()
+        if num_removed and self.values.shape[-1] > num_removed:
+            self.values = self.values[..., :-num_removed]
+
+
+def use_premise_layers(cache: Cache, layers: int) -> int:
+    """Let a cache that holds nothing yet keep the premises of so many layers; returns its slots.
+
+    Raises:
+        ValueError: it cannot grow, as static caches cannot.
+    """
+    if any(layer.get_max_length() > 0 for layer in cache.layers):
+        raise ValueError(
+            "FOLNet keeps matrices of premises that grow with the text, for which there is no "
+            "static cache: leave out cache_implementation, or use a DynamicCache"
+        )
+    slots = 1 + len(SLOTS) * layers
+    cache.layers = [PremiseLayer() for _ in range(slots)]
+    return slots
+
+
+@dataclass(frozen=True)
+class Source:
+    """The encoder's atoms, a row for each row of the decoder.
+
+    Attributes:
+        unary: u_L(x): (N, I, D1).
+        binary: u_L(x, y): (N, I, I, D2).
+    """
+
+    unary: torch.Tensor
+    binary: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Premises at the positions that a layer of a decoder relates to.
+
+    Attributes:
+        layer: its number.
+        streams: S.
+        source: the encoder's atoms, in an encoder-decoder.
+        past: cache of the premises of the decoder's own positions.
+        across: cache of the premises of the source's positions.
+    """
+
+    layer: int
+    streams: int = 1
+    source: Source | None = None
+    past: Cache | None = None
+    across: EncoderDecoderCache | None = None
+
+    def slot(self, letter: str) -> int:
+        """Returns the slot of an operator of this layer."""
+        return 1 + len(SLOTS) * self.layer + SLOTS.index(letter)
+
+    def extend(
+        self, letter: str, present: torch.Tensor, project: Callable[[Source], torch.Tensor]
+    ) -> torch.Tensor:
+        """Returns an operator's premises of source, past and present: (C, N, M, E).
+
+        Args:
+            letter: of the operator.
+            present: premises of the present positions: (C, N, T, E).
+            project: makes (C, N, I, E) of the source's atoms.
+        """
+        present = self._remember(letter, present, present[..., :0])[0]
+        source = self.of_source(letter, project)
+        return present if source is None else torch.cat((source, present), dim=2)
+
+    def extend_square(self, letter: str, present: torch.Tensor) -> torch.Tensor:
+        """Returns v(a, y) for a of past and present, (C, N, P + T, M), from (C, N, T, M)."""
+        return self._remember(letter, present[..., :0], present)[1]
+
+    def of_source(
+        self, letter: str, project: Callable[[Source], torch.Tensor]
+    ) -> torch.Tensor | None:
+        """Returns what `project` makes of the source's atoms; a cache keeps it for later calls."""
+        if self.source is None or self.across is None:
+            return None if self.source is None else project(self.source)
+        cache, slot = self.across.cross_attention_cache, self.slot(letter)
+        if not self.across.is_updated.get(slot):
+            premises = self._turned(project(self.source))
+            cache.update(premises, premises[..., :0], slot)
+            self.across.is_updated[slot] = True
+        return self._turned(cache.layers[slot].keys)
+
+    def _remember(
+        self, letter: str, keys: torch.Tensor, values: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Notes present premises in the cache; returns keys and values of past and present."""
+        if self.past is None:
+            return keys, values
+        entries = self.past.update(self._turned(keys), self._turned(values), self.slot(letter))
+        return self._turned(entries[0]), self._turned(entries[1])
+
+    def _turned(self, x: torch.Tensor) -> torch.Tensor:
+        """Puts samples first, as caches are reordered, or channels first again.
+
+        (C, B * S, ...) becomes (B, C * S, ...), and the other way round.
+        """
+        return x.unflatten(1, (-1, self.streams)).transpose(0, 1).flatten(1, 2)
 
 
 @dataclass(frozen=True)
@@ -128,12 +261,10 @@ class Atoms:
             scores_CNTM = channels_first(list(softmaxed.values()), binary)
             if scope.relations:
                 scores = _split(scores_CNTM, softmaxed)
-                related = [
-                    o.related(scores[o.letter], unary, scope.relations)
-                    for o in operators
-                    if o.kernel_is_binary
-                ]
-                scores_CNTM = torch.cat(related)
+                for operator in operators:
+                    if isinstance(operator, Join):
+                        scores["j"] = operator.related(scores["j"], unary, scope.relations)
+                scores_CNTM = torch.cat(list(scores.values()))
             if scope.mask is not None:
                 scores_CNTM = scores_CNTM + scope.mask
             kernels = _split(scores_CNTM.softmax(-1), softmaxed)
@@ -143,7 +274,7 @@ class Atoms:
 
 
 class LogicOperator(nn.Module):
-    """Deduces what is added to the atoms of a branch.
+    """Deduces what is added to the atoms of a branch: (N, T, D1), or (N, T, M, D2).
 
     Attributes:
         letter: what Table 2 and the configuration call it.
@@ -168,26 +299,17 @@ class LogicOperator(nn.Module):
         super().__init__()
         self.num_heads = config.num_attention_heads
         self.scaling = config.head_size**-0.5 if config.scaled else 1.0
-        self.implication = IMPLICATIONS[config.implication]
+        self.form = config.implication
 
-    def forward(self, atoms: Atoms) -> torch.Tensor:
-        """Returns what is deduced: (N, T, D1), or (N, T, M, D2) in the binary branch."""
-        raise NotImplementedError
+    def implication(self, z: torch.Tensor) -> torch.Tensor:
+        """Returns ln(1 + 2 e^z), Equation 27, or ReLU(z + ln 2), a lower bound (Appendix D.2).
 
-    def related(
-        self,
-        scores_CNTM: torch.Tensor,
-        unary_NTD: torch.Tensor,
-        relations: tuple[torch.Tensor, ...],
-    ) -> torch.Tensor:
-        """Returns the scores of the kernel, (C, N, T, M), with what relations add to them.
-
-        Args:
-            scores_CNTM: scores of the kernel.
-            unary_NTD: normalised unary atoms, D1 wide.
-            relations: 1 where one holds, else 0: each (N, T, M).
+        By default z itself, as where an implication is an equivalence (Section 3.2).
         """
-        return scores_CNTM
+        if self.form == "none":
+            return z
+        z = z + math.log(2.0)
+        return F.softplus(z) if self.form == "softplus" else F.relu(z)
 
     def heads(self, x_NTC: torch.Tensor) -> torch.Tensor:
         """Splits heads and puts them first: (N, T, H * S) -> (H, N, T, S)."""
@@ -211,7 +333,7 @@ class LogicOperator(nn.Module):
             assert of_source is not None
             return self.heads(of_source(source.unary))
 
-        return atoms.scope.columns.extend(SLOTS.index(self.letter), present, project)
+        return atoms.scope.columns.extend(self.letter, present, project)
 
     def write_unary(self, deduced_HNTS: torch.Tensor) -> torch.Tensor:
         """Joins the heads of what is deduced and projects it: (N, T, D1)."""
@@ -255,6 +377,7 @@ class Join(LogicOperator):
         unary_NTD: torch.Tensor,
         relations: tuple[torch.Tensor, ...],
     ) -> torch.Tensor:
+        """Returns the scores of the kernel, (C, N, T, M), with what relations add to them."""
         assert self.gates is not None
         gates_RHNT = self.gates(unary_NTD).unflatten(-1, (len(relations), -1)).permute(2, 3, 0, 1)
         for gate_HNT, relation in zip(gates_RHNT, relations, strict=True):
@@ -428,11 +551,10 @@ class Prod(LogicOperator):
         self.kernel = nn.Linear(config.hidden_size, config.unary_size)
         self.premise = nn.Linear(d2, config.head_size)
         self.output = nn.Linear(config.num_attention_heads, d2)
-        self.is_linear = config.implication == "none"
 
     def forward(self, atoms: Atoms) -> torch.Tensor:
         kernel_NTHS = self.kernel(atoms.unary).unflatten(-1, (self.num_heads, -1)) * self.scaling
-        if not self.is_linear:
+        if self.form != "none":
             scores_NTMH = self.premise(atoms.binary) @ kernel_NTHS.transpose(2, 3)
             return self.output(self.implication(scores_NTMH))
         premise_SD, premise_S = biased(self.premise, kernel_NTHS.device)
@@ -485,9 +607,9 @@ class Trans(LogicOperator):
         columns = scope.columns
         assert columns is not None
         masked = premise_CNTM * scope.visible(premise_CNTM.dtype)
-        premise_CNRM = columns.extend_square(SLOTS.index(self.letter), masked)
+        premise_CNRM = columns.extend_square(self.letter, masked)
         deduced = kernel_CNTM[..., -premise_CNRM.shape[2] :] @ premise_CNRM
-        source_CNII = columns.of_source(SLOTS.index(self.letter), self._project)
+        source_CNII = columns.of_source(self.letter, self._project)
         if source_CNII is None:
             return deduced
         length = source_CNII.shape[2]
@@ -530,6 +652,10 @@ class BinaryBool(UnaryBool):
 
     In an encoder with `transposed_boolean`, it sees u(y, x) beside u(x, y), and has a linear skip
     of it.
+
+    Between its two products there are several times as many numbers as in the atoms, for each pair
+    of positions: the most of all that training would store. They are computed in blocks of pairs,
+    and once more for the gradients.
     """
 
     def __init__(self, config: FolnetConfig, transposed: bool):
@@ -539,42 +665,65 @@ class BinaryBool(UnaryBool):
         self.skip = nn.Linear(width, width) if transposed else None
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
-        if can_recompute(atoms, self.fc1.weight):
-            return boolean(self._hidden, atoms, self._weights(atoms.device), self.skip is not None)
-        if self.skip is None:
-            return self._rows(atoms)
-        flipped = atoms.transpose(1, 2)
-        return self._rows(torch.cat((atoms, flipped), dim=-1)) + self.skip(flipped)
+        both = (atoms,) if self.skip is None else (atoms, atoms.transpose(1, 2))
+        factors = self._factors(atoms.device)
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed():
+            return self._of_block(factors, *both).view(atoms.shape)
+        # Gradients of many blocks are summed: few pairs only where these sums are precise.
+        precise = atoms.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+        pairs = FEW_PAIRS if atoms.is_cpu and precise else MANY_PAIRS
+        deduce = self._recomputed if torch.is_grad_enabled() else self._of_block
+        blocks = zip(*(_blocks(x, pairs) for x in both), strict=True)
+        return torch.cat([deduce(factors, *block) for block in blocks]).view(atoms.shape)
 
-    def _hidden(self, z: torch.Tensor) -> torch.Tensor:
-        """Returns what stands between the two products; a gate lies behind what it multiplies."""
+    def _recomputed(self, *block: Any) -> torch.Tensor:
+        """Returns what `_of_block` does, of which only its arguments are kept for the gradients."""
+        return checkpoint(self._of_block, *block, use_reentrant=False, preserve_rng_state=False)
+
+    def _of_block(
+        self,
+        factors: tuple[torch.Tensor, ...],
+        atoms: torch.Tensor,
+        flipped: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Returns what is added to R of the atoms u(x, y): (R, D2).
+
+        Args:
+            factors: matrices and biases of the two products and of the skip.
+            atoms: R of them, of whatever shape.
+            flipped: likewise u(y, x), if it takes part.
+        """
+        w_in, b_in, w_out, b_out, *skip = factors
+        rows = atoms if flipped is None else torch.cat((atoms, flipped), dim=-1)
+        rows = rows.reshape(-1, rows.shape[-1])
+        z = torch.addmm(b_in, rows, w_in)
         if self.gate is None:
-            return self.activation(z)
-        value, gate = z.chunk(2, dim=-1)
-        return F.relu(gate) * value
+            z = self.activation(z)
+        else:
+            value, gate = z.chunk(2, dim=-1)
+            z = F.relu(gate) * value
+        deduced = torch.addmm(b_out, z, w_out)
+        if flipped is None:
+            return deduced
+        deduced = torch.addmm(deduced, rows[:, atoms.shape[-1] :], skip[0])
+        return deduced + skip[1].to(deduced.dtype)
 
-    def _weights(self, device: torch.device) -> tuple[torch.Tensor, ...]:
+    def _factors(self, device: torch.device) -> tuple[torch.Tensor, ...]:
+        """Returns what `_of_block` multiplies by; a gate lies behind what it multiplies."""
         first, behind = biased(self.fc1, device), biased(self.fc2, device)
         if self.gate is not None:
             gate = biased(self.gate, device)
             first = torch.cat((first[0], gate[0])), torch.cat((first[1], gate[1]))
-        skip = () if self.skip is None else biased(self.skip, device)
-        return (*first, *behind, *skip)
+        skip = [] if self.skip is None else [biased(self.skip, device)]
+        return tuple(x for weight, bias in (first, behind, *skip) for x in (weight.t(), bias))
 
 
-def softplus_implication(z: torch.Tensor) -> torch.Tensor:
-    """Returns ln(1 + 2 e^z), Equation 27."""
-    return F.softplus(z + math.log(2.0))
-
-
-def relu_implication(z: torch.Tensor) -> torch.Tensor:
-    """Returns ReLU(z + ln 2), a lower bound of ln(1 + 2 e^z) (Appendix D.2)."""
-    return F.relu(z + math.log(2.0))
-
-
-def no_implication(z: torch.Tensor) -> torch.Tensor:
-    """Returns z itself, as where an implication is an equivalence (Section 3.2)."""
-    return z
+def _blocks(atoms_NTMD: torch.Tensor, pairs: int) -> Sequence[torch.Tensor]:
+    """Returns views of so many pairs each, in their order: some texts, or rows of one."""
+    _, t, m, _ = atoms_NTMD.shape
+    if t * m <= pairs:
+        return atoms_NTMD.split(pairs // max(t * m, 1))
+    return [part for text in atoms_NTMD.split(1) for part in text.split(max(1, pairs // m), 1)]
 
 
 def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> torch.Tensor:
@@ -629,11 +778,6 @@ def is_plain_linear(module: nn.Module) -> bool:
     return (type(module) is nn.Linear or ours) and not hooked
 
 
-IMPLICATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "none": no_implication,
-    "softplus": softplus_implication,
-    "relu": relu_implication,
-}
 OPERATORS: dict[str, type[LogicOperator]] = {
     operator.letter: operator for operator in (Join, Mu, ConjugateJoin, Assoc, Trans, Prod)
 }
@@ -641,17 +785,14 @@ SLOTS = "jact"
 """Operators that keep premises of a decoder's past, in the order of their cache slots."""
 
 __all__ = [
+    "HISTORY",
     "OPERATORS",
-    "SLOTS",
-    "Assoc",
     "Atoms",
     "BinaryBool",
-    "ConjugateJoin",
+    "Columns",
     "Join",
-    "LogicOperator",
-    "Mu",
-    "Prod",
     "Scope",
-    "Trans",
+    "Source",
     "UnaryBool",
+    "use_premise_layers",
 ]

@@ -4,8 +4,7 @@ The source is Chen, "Learning Language Representations with Logical Inductive Bi
 three forms are here: an encoder, a decoder, and an encoder with a decoder (Appendix A.5).
 
 This file has the model and all its heads. They stand on the stacks of `folnet_stacks.py`, these on
-the layers of `folnet_layers.py`, and these on the operators of `logic_operators.py`; what all of
-them return is in `folnet_outputs.py`. Saved models name their classes by this file.
+the operators of `logic_operators.py`. Saved models name their classes by this file.
 
 Shapes: B batch, S streams (1 unless the encoding opens streams), L source length, T target length,
 M positions that a row of binary atoms relates to, D1 and D2 widths of unary and binary atoms, V
@@ -16,6 +15,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional as F
+from transformers.activations import ACT2FN
 from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
 from transformers.utils import ModelOutput, can_return_tuple
@@ -36,25 +37,20 @@ from .checks import (
 from .configuration_folnet import FolnetConfig
 from .encoder_heads import (
     EncoderHead,
+    Pooler,
     SequenceClassification,
     TokenClassification,
     class_loss,
     head_dropout,
     place_loss,
 )
-from .folnet_layers import FolnetPooler, FolnetPreTrainingHeads
-from .folnet_outputs import (
-    FolnetClassOutput,
-    FolnetLMOutput,
+from .folnet_stacks import (
+    FolnetDecoder,
+    FolnetEncoder,
     FolnetOutput,
-    FolnetSeq2SeqOutput,
-    FolnetSpanOutput,
-    completed,
-    joint_output,
-    joint_states_of,
-    states_of,
+    FolnetPreTrainedModel,
+    layer_norm,
 )
-from .folnet_stacks import FolnetDecoder, FolnetEncoder, FolnetPreTrainedModel
 from .logit_scale import LogitScale
 from .masks import split_prefix, with_prompt_as_prefix
 from .streams import Streams
@@ -86,7 +82,7 @@ class FolnetModel(FolnetPreTrainedModel):
         self.encoder = None if config.is_decoder else FolnetEncoder(config, self.symbols)
         decodes = config.is_decoder or config.is_encoder_decoder
         self.decoder = FolnetDecoder(config, self.symbols) if decodes else None
-        self.pooler = FolnetPooler(config) if pools and not decodes else None
+        self.pooler = Pooler(config) if pools and not decodes else None
         self.post_init()
 
     @can_return_tuple
@@ -105,11 +101,8 @@ class FolnetModel(FolnetPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_binary_states: bool = True,
-        segment_ids: torch.Tensor | None = None,
-        segment_starts: torch.Tensor | None = None,
-        segment_ends: torch.Tensor | None = None,
         **kwargs: Any,
-    ) -> FolnetOutput | FolnetSeq2SeqOutput:
+    ) -> FolnetOutput:
         """Encodes, decodes, or both; arguments are as in [`FolnetEncoder`] and [`FolnetDecoder`].
 
         Raises:
@@ -129,23 +122,29 @@ class FolnetModel(FolnetPreTrainedModel):
                 "token_type_ids": token_type_ids, "stream_ids": stream_ids,
                 "decoder_input_ids": decoder_input_ids,
                 "decoder_attention_mask": decoder_attention_mask,
-                "encoder_outputs": encoder_outputs, "segment_ids": segment_ids,
-                "segment_starts": segment_starts, "segment_ends": segment_ends,
+                "encoder_outputs": encoder_outputs,
             }  # fmt: skip
             refuse_unknown({**of_others, **kwargs}, "a FOLNet that is a decoder alone", ignored=())
             return self.decoder(
                 input_ids, None, attention_mask, None, past_key_values, use_cache, prefix_mask,
                 output_binary_states=output_binary_states, **returned,
             )  # fmt: skip
-        _refuse_prefix(prefix_mask)
+        if prefix_mask is not None:
+            raise ValueError(
+                "prefix_mask is for a decoder alone (is_decoder=True): an encoder sees its input "
+                "in both directions, and the decoder beside it has no prefix. Leave it out"
+            )
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, token_type_ids, stream_ids, segment_ids=segment_ids,
-                output_binary_states=output_binary_states or self.decoder is not None,
-                segment_starts=segment_starts, segment_ends=segment_ends, **returned,
+                input_ids, attention_mask, token_type_ids, stream_ids,
+                output_binary_states=output_binary_states or self.decoder is not None, **returned,
             )  # fmt: skip
         if self.decoder is None:
-            return self._with_pooled(encoder_outputs, attention_mask)
+            encoded: Any = encoder_outputs
+            if self.pooler is None:
+                return encoded
+            pooled = self.pooler(self.view(encoded), attention_mask)
+            return encoded.completed(pooler_output=pooled)
         if decoder_input_ids is None:
             raise ValueError(
                 "decoder_input_ids are missing (or give labels to the model with a head)"
@@ -155,13 +154,7 @@ class FolnetModel(FolnetPreTrainedModel):
             decoder_input_ids, source, decoder_attention_mask, attention_mask, past_key_values,
             use_cache, output_binary_states=output_binary_states, **returned,
         )  # fmt: skip
-        return joint_output(decoded, source)
-
-    def _with_pooled(self, encoded: Any, attention_mask: torch.Tensor | None) -> Any:
-        """Returns an encoder's output with the vector of the whole input, where that is made."""
-        if self.pooler is None:
-            return encoded
-        return completed(encoded, pooler_output=self.pooler(self.view(encoded), attention_mask))
+        return decoded.behind(source)
 
     def _complete(
         self,
@@ -199,16 +192,41 @@ class FolnetModel(FolnetPreTrainedModel):
         return Streams.of(outputs, hidden.dtype).aggregate(hidden_BSLD)[:, 0]
 
 
-def _refuse_prefix(prefix_mask: torch.Tensor | None) -> None:
-    """Raise a ValueError for a prefix in a model with an encoder."""
-    if prefix_mask is not None:
-        raise ValueError(
-            "prefix_mask is for a decoder alone (is_decoder=True): an encoder sees its input in "
-            "both directions, and the decoder beside it has no prefix. Leave it out"
-        )
-
-
 # Heads that score the ids of the vocabulary
+
+
+class FolnetPredictions(nn.Module):
+    """What masked prediction does before and behind the tied projection, as in BERT."""
+
+    def __init__(self, config: FolnetConfig):
+        super().__init__()
+        self.transform = nn.Sequential()
+        self.transform.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.transform.activation = ACT2FN[config.hidden_act]
+        self.transform.norm = layer_norm(config, config.hidden_size)
+        self.vocabulary_of = config
+        self.bias = nn.Parameter(torch.zeros(config.num_base_tokens))
+
+    def resize(self) -> None:
+        """Cuts the bias, or adds zeros to it, where the vocabulary has another size."""
+        added = self.vocabulary_of.num_base_tokens - len(self.bias)
+        self.bias = nn.Parameter(F.pad(self.bias.detach(), (0, added)), self.bias.requires_grad)
+
+    def forward(self, logits_BTV: torch.Tensor) -> torch.Tensor:
+        """Returns logits with the bias of base tokens; symbols have none, as they have no names."""
+        vocabulary = self.vocabulary_of.vocabulary
+        symbols = self.bias.new_zeros(vocabulary.num_symbols)
+        return logits_BTV + vocabulary.join(self.bias, symbols, dim=0)
+
+
+class FolnetPreTrainingHeads(nn.Module):
+    """Masked prediction, and whether two sentences belong together or stand in order."""
+
+    def __init__(self, config: FolnetConfig, pairs: bool):
+        super().__init__()
+        self.predictions = FolnetPredictions(config)
+        if pairs:
+            self.seq_relationship = nn.Linear(config.hidden_size, 2)
 
 
 class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
@@ -230,7 +248,7 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
 
     def _predict(
         self,
-        outputs: FolnetOutput | FolnetSeq2SeqOutput,
+        outputs: FolnetOutput,
         labels_BT: torch.Tensor | None,
         num_items: torch.Tensor | int | None,
         scored: Any = slice(None),
@@ -282,7 +300,7 @@ class FolnetForMaskedLM(FolnetLMHead):
         labels: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
-    ) -> FolnetLMOutput:
+    ) -> FolnetOutput:
         """Returns scores of each id at each position, and the loss where labels are given.
 
         Args:
@@ -297,11 +315,11 @@ class FolnetForMaskedLM(FolnetLMHead):
         outputs: FolnetOutput,
         labels_BL: torch.Tensor | None,
         num_items: torch.Tensor | int | None,
-    ) -> FolnetLMOutput:
+    ) -> FolnetOutput:
         """Returns the scores of an encoder's positions, and the loss where labels are given."""
         check_by_token(*outputs.last_hidden_state.shape[:2], labels=labels_BL)
         logits, loss = self._predict(outputs, labels_BL, num_items)
-        return FolnetLMOutput(loss=loss, logits=logits, **states_of(outputs))
+        return outputs.scored(loss=loss, logits=logits)
 
 
 class FolnetForPreTraining(FolnetForMaskedLM):
@@ -320,7 +338,7 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         next_sentence_label: torch.Tensor | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
-    ) -> FolnetLMOutput:
+    ) -> FolnetOutput:
         """Returns what [`FolnetForMaskedLM`] does, and scores of the pair.
 
         Args:
@@ -343,7 +361,7 @@ class FolnetForPreTraining(FolnetForMaskedLM):
         if next_sentence_label is not None:
             loss = _pair_loss(pairs, next_sentence_label, labels, num_items_in_batch)
             total = loss if total is None else total + loss
-        return completed(predicted, loss=total, seq_relationship_logits=pairs)
+        return predicted.completed(loss=total, seq_relationship_logits=pairs)
 
 
 def _pair_loss(
@@ -400,7 +418,7 @@ class FolnetForCausalLM(FolnetGenerator):
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int | torch.Tensor = 0,
         **kwargs: Any,
-    ) -> FolnetLMOutput:
+    ) -> FolnetOutput:
         """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
@@ -430,8 +448,7 @@ class FolnetForCausalLM(FolnetGenerator):
         scored = slice(-logits_to_keep, None) if last else logits_to_keep
         next_BT = None if next_BT is None else next_BT[:, scored]
         logits, loss = self._predict(outputs, next_BT, num_items_in_batch, scored)
-        states = {"past_key_values": outputs.past_key_values, **states_of(outputs)}
-        return FolnetLMOutput(loss=loss, logits=logits, **states)
+        return outputs.scored(loss=loss, logits=logits)
 
     def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generates as [`FolnetGenerator`] does; with `config.prefix_lm`, the prompt is a prefix.
@@ -468,7 +485,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         **kwargs: Any,
-    ) -> FolnetLMOutput:
+    ) -> FolnetOutput:
         """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
@@ -488,7 +505,7 @@ class FolnetForConditionalGeneration(FolnetGenerator):
         rows = outputs.encoder_last_hidden_state.shape[0]
         check_by_token(rows, outputs.last_hidden_state.shape[1], labels=labels)
         logits, loss = self._predict(outputs, labels, num_items_in_batch)
-        return FolnetLMOutput(loss=loss, logits=logits, **joint_states_of(outputs))
+        return outputs.scored(loss=loss, logits=logits)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Returns labels shifted right behind the start token, (B, T); -100 becomes padding.
@@ -534,7 +551,7 @@ class FolnetHead(EncoderHead, FolnetPreTrainedModel):
         stream_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
         **kwargs: Any,
-    ) -> FolnetClassOutput:
+    ) -> FolnetOutput:
         """Returns the scores of the head, and the loss where labels are given.
 
         Args:
@@ -549,7 +566,7 @@ class FolnetHead(EncoderHead, FolnetPreTrainedModel):
             input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids,
             stream_ids=stream_ids, **kwargs,
         )  # fmt: skip
-        return FolnetClassOutput(**self.answer(outputs, labels), **states_of(outputs))
+        return outputs.scored(**self.answer(outputs, labels))
 
 
 class FolnetForSequenceClassification(SequenceClassification, FolnetHead):
@@ -584,7 +601,7 @@ class FolnetForMultipleChoice(FolnetHead):
         outputs = super()._encode(input_ids.flatten(0, 1), **rows)
         assert outputs.pooler_output is not None
         pooled_BCD = outputs.pooler_output.unflatten(0, input_ids.shape[:2])
-        return completed(outputs, pooler_output=pooled_BCD)
+        return outputs.completed(pooler_output=pooled_BCD)
 
     def logits_of(self, outputs: FolnetOutput) -> torch.Tensor:
         return self.classifier(self.dropout(outputs.pooler_output))[..., 0]
@@ -618,7 +635,7 @@ class FolnetForQuestionAnswering(FolnetHead):
         start_positions: torch.Tensor | None = None,
         end_positions: torch.Tensor | None = None,
         **kwargs: Any,
-    ) -> FolnetSpanOutput:
+    ) -> FolnetOutput:
         """Returns scores of starts and ends, and the loss where both are given.
 
         Args:
@@ -639,11 +656,8 @@ class FolnetForQuestionAnswering(FolnetHead):
             check_label_shape(start_positions, len(start), name="start_positions")
             check_label_shape(end_positions, len(end), name="end_positions")
             loss = (place_loss(start, start_positions) + place_loss(end, end_positions)) / 2
-        return FolnetSpanOutput(
-            loss=loss,
-            start_logits=start.contiguous(),
-            end_logits=end.contiguous(),
-            **states_of(outputs),
+        return outputs.scored(
+            loss=loss, start_logits=start.contiguous(), end_logits=end.contiguous()
         )
 
 

@@ -35,12 +35,13 @@ from .configuration_geometric import GeometricConfig
 from .cpu import suit_cpu
 from .encoder_heads import (
     EncoderHead,
+    Pooler,
     SequenceClassification,
     TokenClassification,
     TokenLabels,
     head_dropout,
 )
-from .masks import additive, first_states
+from .masks import additive
 from .positions import rotary, rotate, token_positions
 from .saving import SavesCode
 from .segment_relations import RelationVectors, Segments, relation_ids
@@ -309,18 +310,6 @@ class GeometricEncoder(nn.Module):
         return hidden_BND
 
 
-class Pooler(nn.Module):
-    """A summary of the text, read off its first token: (B, D)."""
-
-    def __init__(self, config: GeometricConfig):
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = ACT2FN[config.pooler_act]
-
-    def forward(self, hidden_BTD: torch.Tensor, mask_BT: torch.Tensor | None) -> torch.Tensor:
-        return self.activation(self.dense(first_states(hidden_BTD, mask_BT)))
-
-
 class GeometricPreTrainedModel(SavesCode, PreTrainedModel):
     """The base of all geometric models: what Transformers has to know of them."""
 
@@ -361,7 +350,7 @@ class GeometricModel(GeometricPreTrainedModel):
         super().__init__(config)
         self.embeddings = GeometricEmbeddings(config)
         self.encoder = GeometricEncoder(config)
-        self.pooler = Pooler(config) if add_pooling_layer else None
+        self.pooler = Pooler(config, config.pooler_act) if add_pooling_layer else None
         self.post_init()
 
     @merge_with_config_defaults

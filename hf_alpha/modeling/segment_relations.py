@@ -52,25 +52,14 @@ def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: i
         ends_BN: last position of each element.
         max_distance: where distances are clipped.
     """
-    distance, named, apart = distances_and_names(starts_BN, ends_BN)
-    distance = distance.clamp(-max_distance, max_distance) + max_distance
-    return torch.where(apart, distance, named + 2 * max_distance + 1)
-
-
-def distances_and_names(
-    starts_BN: torch.Tensor, ends_BN: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Returns distances, indices of `RELATIONS`, and which pairs have a distance: three (B, N, N).
-
-    Arguments are those of `relation_ids`.
-    """
     start_i, start_j = starts_BN[:, :, None], starts_BN[:, None]
     end_i, end_j = ends_BN[:, :, None], ends_BN[:, None]
     behind, before = start_j > end_i, end_j < start_i
     distance = torch.where(behind, start_j - end_i, start_j - start_i)
+    distance = distance.clamp(-max_distance, max_distance) + max_distance
     named = 3 * (start_j - start_i).sign() + (end_j - end_i).sign() + 4
     itself = torch.eye(starts_BN.shape[1], dtype=torch.bool, device=starts_BN.device)
-    return distance, named, behind | before | itself
+    return torch.where(behind | before | itself, distance, named + 2 * max_distance + 1)
 
 
 class Segments(NamedTuple):
@@ -204,7 +193,6 @@ __all__ = [
     "RELATIONS",
     "RelationVectors",
     "Segments",
-    "distances_and_names",
     "num_relations",
     "relation_ids",
     "relation_names",

@@ -20,7 +20,6 @@ def test_large_is_that_of_table_8():
     assert config.vocab_size == 50
     recipe = read_recipe("folnet/pretrain-large")
     assert FolnetConfig(**recipe.model).to_dict() == FolnetConfig.large().to_dict()
-    assert FolnetConfig.base(max_distance=8).to_dict() == FolnetConfig(max_distance=8).to_dict()
 
 
 def test_layers_of_a_decoder():
@@ -45,6 +44,7 @@ def test_layers_of_a_decoder():
         ({"is_decoder": True, "cjoin_premise": "size"}, 'set "heads"'),
         ({"is_decoder": True, "diagonal_link": True}, "diagonal_link is for encoders"),
         ({"is_decoder": True, "symbol_encoding": "streams"}, "a decoder alone has no input"),
+        ({"segment_labels": ["date"]}, "FOLNet reads no segments"),
         ({"hidden_act": "nothing"}, "hidden_act 'nothing' is unknown"),
         ({"head_size": 0}, "head_size must be at least 1"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob must lie in"),

@@ -10,9 +10,16 @@ from reference.folnet import BINARY, UNARY, FolnetReference, View, causal
 from torch import nn
 
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
-from hf_alpha.modeling.logic_operators import OPERATORS, Atoms, BinaryBool, Scope, UnaryBool
+from hf_alpha.modeling.logic_operators import (
+    OPERATORS,
+    Atoms,
+    BinaryBool,
+    Columns,
+    Scope,
+    Source,
+    UnaryBool,
+)
 from hf_alpha.modeling.masks import additive
-from hf_alpha.modeling.premises import Columns, Source
 
 CLOSE = {"atol": 1e-10, "rtol": 1e-10}
 D1, D2 = 14, 9
@@ -100,7 +107,7 @@ def make_case(form, config, left, seed=0):
         mask = mask.amax(1, keepdim=True)
     source = Source(*of_source) if before else None
     scope = Scope(
-        mask, None if form == "encoder" else Columns(1, source=source),
+        mask, None if form == "encoder" else Columns(0, source=source),
         **(dict(zip(("key_vectors", "value_vectors"), vectors, strict=True)) if shaw else {}),
     )  # fmt: skip
     views = []
