@@ -24,6 +24,7 @@ FIRST_LOOK_FILE = "first_look.json"
 LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"
 SIDES = ("source", "target")
+REMEDY = ": add 1 to 2 % of rows with more names to training (docs/choosing.md)"
 _KEPT = 100_000
 """Different names, and words, that are counted one by one: memory does not grow with the rows."""
 _ENOUGH = 20
@@ -283,7 +284,7 @@ class FirstLook:
             if rows := sum(count for number, count in numbers.items() if number > most):
                 yield (
                     f"{what} that training had at most in {rows:,} of {self.rows:,} rows, up to "
-                    f"{max(numbers):,}"
+                    f"{max(numbers):,}{REMEDY * what.startswith('more')}"
                 )
 
     def check(self) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import by_class, grouped, may_trust, names_of, refuse
-from hf_alpha.folders import checkpoint_place
+from hf_alpha.cli.options import grouped, may_trust, names_of, refuse
+from hf_alpha.folders import checkpoint_place, refuse_adapter
+from hf_alpha.given_names import by_class
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -188,6 +189,7 @@ def convert(
         return
     refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
     checkpoint_place(model)
+    refuse_adapter(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
     if segments.transducer is not None:
@@ -196,6 +198,21 @@ def convert(
         return
     refuse(command, names_of(SegmentOptions), "is for encoders, with --transducer")
     _convert_names(command, model, out, encoding, symbols)
+
+
+@may_trust("adapter")
+def merge(
+    adapter: Annotated[str, typer.Argument(help="Folder or Hub name of an adapter of PEFT.")],
+    out: Annotated[Path, typer.Argument(help="Folder for the whole model.")],
+) -> None:
+    """Merge an adapter into the model that it names: a folder like any other, without PEFT.
+
+    All commands take an adapter's folder as it is; only convert wants it merged.
+    """
+    checkpoint_place(adapter)
+    from hf_alpha.release import merge as make
+
+    say(f"{out}: {make(adapter, out)} with the adapter {adapter} in its weights")
 
 
 def _convert_original(settings: Path, out: Path, original: Original) -> str:
@@ -360,4 +377,4 @@ def _patterns(names: list[str]) -> dict[str, str]:
     return patterns
 
 
-__all__ = ["convert"]
+__all__ = ["convert", "merge"]
