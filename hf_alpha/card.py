@@ -113,7 +113,7 @@ def write_card(
         not_measured=_not_measured(task, report, data),
         example=_example(task, report, rows),
         marked=_is_marked(tokenizer),
-        names_option=_names_option(task),
+        names_option="".join(f" --names {name}=zoe,max" for name in classes_by_row(tokenizer)),
         new_name=NEW_NAME,
         command=command,
         date=date,
@@ -279,11 +279,6 @@ def _is_marked(tokenizer: Any) -> bool:
     """Return whether texts have to say where names stand, as rules alone do not find them."""
     rules = getattr(finder_of(tokenizer), "rules", {}).values()
     return any(rule.column or rule.function for rule in rules)
-
-
-def _names_option(task: Task) -> str:
-    """Return the option by which the names of texts are given on the command line, if need be."""
-    return "".join(f" --names {name}=zoe,max" for name in classes_by_row(task))
 
 
 def _example(task: Task, report: Report, rows: Sequence[Mapping[str, Any]] = ()) -> str:

@@ -23,9 +23,9 @@ def by_class(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def classes_by_row(task: Any) -> list[str]:
-    """Return the classes of a task whose names are known row by row only."""
-    rules = getattr(getattr(task, "finder", None), "rules", {})
+def classes_by_row(part: Any) -> list[str]:
+    """Return the classes of a task or tokenizer whose names are known row by row only."""
+    rules = getattr(getattr(part, "finder", None), "rules", {})
     return [name for name, rule in rules.items() if rule.by_row]
 
 

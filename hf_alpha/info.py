@@ -12,6 +12,7 @@ from transformers import PreTrainedConfig
 from hf_alpha.card import RENAMINGS, backbone_type
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import ADAPTER, base_of, file_of, read_json
+from hf_alpha.given_names import classes_by_row
 from hf_alpha.loading import (
     ANSWERING,
     WEIGHTS,
@@ -168,7 +169,7 @@ def _rules(tokenizer: Any) -> dict[str, str]:
     if finder is None or not finder.rules:
         return {}
     listed = (f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
-    by_row = [name for name, rule in finder.rules.items() if rule.by_row]
+    by_row = classes_by_row(tokenizer)
     given = f"; the names of {', '.join(by_row)} are given with each text: hf-alpha solve --names"
     return {"names": "; ".join(listed) + given * bool(by_row)}
 
