@@ -441,6 +441,6 @@ def _shown(text: MarkedText) -> str:
 
 
 __all__ = [
-    "FIRST_LOOK_FILE", "LACKING", "TOO_MANY", "FirstLook", "TrainingFacts", "classes_of",
+    "FIRST_LOOK_FILE", "LACKING", "REMEDY", "TOO_MANY", "FirstLook", "TrainingFacts", "classes_of",
     "fault", "listed", "look_at_tests", "mark", "unknown_id", "unknown_words",
 ]  # fmt: skip
