@@ -326,12 +326,18 @@ def base_of(place: str | Path) -> str | None:
     revision in the Hub's cache.
 
     Raises:
-        FileNotFoundError: the base, or its revision, is not there.
+        FileNotFoundError: the base, or its revision, is not there; or the name cannot be reached.
         ValueError: the adapter names none, or one that is an adapter itself.
     """
-    file = None
-    with suppress(OSError):  # whoever loads the rest says what cannot be reached
+    if not Path(place).expanduser().is_dir() and not may_be_on_hub(f"{place}"):
+        return None
+    try:
         file = file_of(place, ADAPTER)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{str(place)!r} is neither a folder here nor a complete model that can be reached on "
+            f"the Hub: {' '.join(f'{error}'.split())}"
+        ) from error
     if file is None:
         return None
     record = read_json(file)
@@ -370,19 +376,6 @@ def _at_revision(base: str, revision: str) -> str:
         raise FileNotFoundError(f"{base!r} is a folder here, which has no revisions")
     read = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py", "*.yaml"]
     return snapshot_download(base, revision=revision, allow_patterns=read)
-
-
-def refuse_adapter(place: str | Path) -> None:
-    """Refuse an adapter where a whole model is changed.
-
-    Raises:
-        ValueError: it is one; the message has the command that merges it.
-    """
-    if (base := base_of(place)) is not None:
-        raise ValueError(
-            f"{place} is an adapter (PEFT) for {base!r}, no whole model: merge it first, "
-            f"hf-alpha merge {place} MERGED, and name that folder"
-        )
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
@@ -517,7 +510,7 @@ class Records:
 __all__ = [
     "ADAPTER", "DEEPEST", "OutsideError", "Records", "base_of", "check_folder_of",
     "check_settings", "checkpoint_place", "file_of", "inside", "lock_folder", "locked",
-    "locks_folder", "may_be_on_hub", "new_folder", "parse_json", "read_json", "refuse_adapter",
+    "locks_folder", "may_be_on_hub", "new_folder", "parse_json", "read_json",
     "remove_leftovers", "replacing", "scratch_folder", "similar_names", "temporary_name",
     "write_text",
 ]  # fmt: skip

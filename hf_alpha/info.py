@@ -91,10 +91,11 @@ def _loaded_by_transformers(place: str, config: PreTrainedConfig) -> str:
     """Return the code with which Transformers loads a model, which needs no hf_alpha."""
     base, auto = base_of(place), auto_class(config).__name__
     trust = ", trust_remote_code=True" if hasattr(config, "auto_map") else ""
-    tokenizer = f"AutoTokenizer.from_pretrained({tokenizer_place(place)!r}{trust})"
-    model = f"{auto}.from_pretrained({base or place!r}{trust})"
+    loader = "from_pretrained"
+    tokenizer = f"AutoTokenizer.{loader}({tokenizer_place(place)!r}{trust})"
+    model = f"{auto}.{loader}({base or place!r}{trust})"
     if base is not None:
-        model = f"PeftModel.from_pretrained({model}, {place!r})"
+        model = f"PeftModel.{loader}({model}, {place!r})"
     peft = "from peft import PeftModel; " if base is not None else ""
     return (
         f"{peft}from transformers import {auto}, AutoTokenizer; tokenizer = {tokenizer}; "
@@ -126,7 +127,7 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
     if not taken:
         return {"conversion": f"no: {'; '.join(reasons)}"}
     is_adapter = base_of(place) is not None
-    merge, host = (f"hf-alpha merge {place} MERGED; ", "MERGED") if is_adapter else ("", place)
+    merge, host = (f"hf-alpha convert {place} MERGED; ", "MERGED") if is_adapter else ("", place)
     best = "relational" if "relational" in taken else taken[0]
     facts = {
         "conversion": f"yes: {', '.join(taken)}; {merge}hf-alpha convert {host} OUT --to {best}, "

@@ -139,8 +139,14 @@ def load_config(path: str | Path) -> PreTrainedConfig:
         ValueError: the folder links to files elsewhere.
     """
     place = checkpoint_place(path)
-    place = base_of(place) or place
-    config = _from_pretrained(AutoConfig, place, "config.json")
+    is_here = Path(place).is_dir()
+    place = (base_of(place) if is_here else None) or place
+    try:
+        config = _from_pretrained(AutoConfig, place, "config.json")
+    except CheckpointError:  # of a repository without one, too; without a network, ask once
+        if is_here or (base := base_of(place)) is None:
+            raise
+        place, config = base, _from_pretrained(AutoConfig, base, "config.json")
     chosen = {f"config.json, {key}": name for key, name in _implementations(config)}
     if chosen and not is_trusted(place):
         raise UntrustedCodeError(place, chosen)

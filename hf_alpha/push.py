@@ -144,7 +144,7 @@ def _check_base(folder: Path) -> None:
         raise ValueError(
             f"{folder} is an adapter (PEFT) for {base!r}, a folder of this machine: push that "
             f"model first, and write its name on the Hub into base_model_name_or_path of {file}; "
-            "or push it merged (hf-alpha merge)"
+            f"or push it merged (hf-alpha convert {folder} MERGED)"
         )
 
 

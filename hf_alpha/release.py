@@ -15,7 +15,6 @@ from hf_alpha.folders import (
     new_folder,
     parse_json,
     read_json,
-    refuse_adapter,
     scratch_folder,
 )
 from hf_alpha.generation import configured_limit, raise_limit
@@ -74,10 +73,8 @@ def merge(adapter: str | Path, out: Path) -> str:
 
     Raises:
         FileExistsError: `out` exists.
-        ValueError: it is no adapter, or does not fit its model; nothing is written.
+        ValueError: it does not fit its model; nothing is written.
     """
-    if (base := base_of(adapter)) is None:
-        raise ValueError(f"{adapter} holds no adapter (PEFT), and so nothing to merge")
     with new_folder(out) as unfinished:
         _write(adapter, unfinished)
         for name in (RECIPE_FILE, FIRST_LOOK_FILE):
@@ -85,7 +82,7 @@ def merge(adapter: str | Path, out: Path) -> str:
                 shutil.copy(inside(file.parent, name), unfinished / name)
     if (out / RECIPE_FILE).is_file():
         remember_copy(out / RECIPE_FILE, Path(adapter).expanduser())
-    return base
+    return f"{base_of(adapter)}"
 
 
 def read_log(file: Path) -> list[dict[str, Any]]:
@@ -113,7 +110,8 @@ def refresh(folder: Path) -> None:
     Raises:
         ValueError: it is an adapter, whose model has the code.
     """
-    refuse_adapter(folder)
+    if base_of(folder) is not None:
+        raise ValueError(f"{folder} is an adapter (PEFT), and its model has the code: name that")
     with scratch_folder(folder.resolve()) as unfinished:
         _write(folder, unfinished)
         for file in unfinished.iterdir():

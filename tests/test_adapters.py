@@ -173,13 +173,11 @@ def test_an_adapters_folder_is_a_checkpoint(folders, place):
     assert all(weight.requires_grad for weight in loaded.parameters())
     said = hf_alpha("info", "adapter").out
     assert "adapter       LORA of rank 8 (PEFT) for base," in said
-    assert hf_alpha("convert", "adapter", "out").error.endswith(
-        "'base', no whole model: merge it first, hf-alpha merge adapter MERGED, and name that "
-        "folder"
+    assert "for 'base', which is merged (hf-alpha convert adapter MERGED) before" in (
+        hf_alpha("convert", "adapter", "out", "--to", "relational").error
     )
     assert "is an adapter" in hf_alpha("release", "adapter").error  # whose code is its model's
-    assert "nothing to merge" in hf_alpha("merge", "base", "out").error
-    done = hf_alpha("merge", "adapter", "merged")
+    done = hf_alpha("convert", "adapter", "merged")
     assert done.out == "merged: base with the adapter adapter in its weights\n"
     whole, _ = load_checkpoint("merged")
     torch.testing.assert_close(logits(whole, batch), expected, atol=1e-5, rtol=1e-4)
@@ -261,7 +259,7 @@ def test_an_adapter_has_to_fit_its_model(folders, place, change, said):
             model, tokenizer, _ = converted("llama" if hidden else "gpt2", "relational", hidden)
             for part in (model, tokenizer):
                 part.save_pretrained(kind)
-    done = hf_alpha("merge", "adapter", "out")
+    done = hf_alpha("convert", "adapter", "out")
     assert done.code == 2 and re.search(said, done.err), done
     assert not (place / "out").exists()
 

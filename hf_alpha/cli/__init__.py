@@ -14,7 +14,6 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
         "train": train.train,
         "convert": convert.convert,
-        "merge": convert.merge,
         "compare": train.compare,
         "quickstart": train.quickstart,
     },

@@ -8,7 +8,7 @@ import typer
 
 from hf_alpha.cli.common import say
 from hf_alpha.cli.options import grouped, may_trust, names_of, refuse
-from hf_alpha.folders import checkpoint_place, refuse_adapter
+from hf_alpha.folders import base_of, checkpoint_place
 from hf_alpha.given_names import by_class
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
@@ -170,6 +170,8 @@ def convert(
 
     Any encoder-decoder or decoder of Transformers: T5, BART, Llama, Qwen. Then train it on texts.
 
+    An adapter of PEFT is merged into its model, and nothing else: hf-alpha convert lora/ OUT
+
     A vanilla model of this package: of use at once with --to streams, else after training.
 
     An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and others.
@@ -189,9 +191,14 @@ def convert(
         return
     refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
     checkpoint_place(model)
-    refuse_adapter(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
+    if (base := base_of(model)) is not None:
+        merged = f"which is merged (hf-alpha convert {model} MERGED) before MERGED is converted"
+        why = f"is for whole models, and {model} is an adapter (PEFT) for {base!r}, {merged}"
+        refuse(command, names_of(Encoding, HostSymbols, SegmentOptions), why)
+        say(_merge(model, out))
+        return
     if segments.transducer is not None:
         refuse(command, names_of(Encoding, HostSymbols), "has no effect with --transducer")
         say(_convert_encoder(model, out, segments.transducer, segments))
@@ -200,19 +207,15 @@ def convert(
     _convert_names(command, model, out, encoding, symbols)
 
 
-@may_trust("adapter")
-def merge(
-    adapter: Annotated[str, typer.Argument(help="Folder or Hub name of an adapter of PEFT.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the whole model.")],
-) -> None:
-    """Merge an adapter into the model that it names: a folder like any other, without PEFT.
+def _merge(adapter: str, out: Path) -> str:
+    """Merge an adapter into the model that it names; returns what was made."""
+    from hf_alpha.loading import load_config
+    from hf_alpha.release import merge
 
-    All commands take an adapter's folder as it is; only convert wants it merged.
-    """
-    checkpoint_place(adapter)
-    from hf_alpha.release import merge as make
-
-    say(f"{out}: {make(adapter, out)} with the adapter {adapter} in its weights")
+    base = merge(adapter, out)
+    plain = not hasattr(load_config(str(out)), "symbol_classes")
+    then = f"; it has no symbols yet: hf-alpha convert {out} OUT gives it some" * plain
+    return f"{out}: {base} with the adapter {adapter} in its weights{then}"
 
 
 def _convert_original(settings: Path, out: Path, original: Original) -> str:
@@ -377,4 +380,4 @@ def _patterns(names: list[str]) -> dict[str, str]:
     return patterns
 
 
-__all__ = ["convert", "merge"]
+__all__ = ["convert"]
