@@ -80,10 +80,10 @@ def load(
         source: the column of the problems.
         target: the column of the answers.
         finder: of texts: the rules by which names are found, with their functions. A rule's column
-            has in each row a list of names, a list of their [start, stop] in the source, or one
-            name or several with commas between. All else that the rows have is left out. Without it, problems are a task's: an
-            answer may be empty, and there may be two-line files (`*.txt`), DeepLTL's: a formula in
-            one line, its answer in the next.
+            has in each row a list of names, a list of their [start, stop] in the source, one name,
+            or several with commas between. All else that the rows have is left out. Without it,
+            problems are a task's: an answer may be empty, and there may be two-line files
+            (`*.txt`), DeepLTL's: a formula in one line, its answer in the next.
         **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
