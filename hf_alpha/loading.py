@@ -354,7 +354,7 @@ def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
     if weights is None:
         raise FileNotFoundError(f"{place} is an adapter without {ADAPTER_WEIGHTS}")
     with _part(place, ADAPTER):
-        config = PeftConfig.from_pretrained(weights.parent)
+        config = PeftConfig.from_pretrained(str(weights.parent))
     with _part(place, ADAPTER_WEIGHTS):
         in_file = load_file(weights)
     of_another = f": it is an adapter for another model than {base}, a {type(model).__name__}"

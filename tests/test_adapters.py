@@ -179,6 +179,8 @@ def test_an_adapters_folder_is_a_checkpoint(folders, place):
     assert "is an adapter" in hf_alpha("release", "adapter").error  # whose code is its model's
     done = hf_alpha("convert", "adapter", "merged")
     assert done.out == "merged: base with the adapter adapter in its weights\n"
+    dry = hf_alpha("push", "merged", "me/x", "--dry-run")  # without a network
+    assert dry.out.startswith("nothing was uploaded to ") and "model.safetensors" in dry.err
     whole, _ = load_checkpoint("merged")
     torch.testing.assert_close(logits(whole, batch), expected, atol=1e-5, rtol=1e-4)
     answers = [hf_alpha("solve", "--model", x, "x and y") for x in ("adapter", "merged")]
