@@ -17,8 +17,10 @@ from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.fonts import make_legible
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
+from hf_alpha.folders import base_of
 from hf_alpha.generation import NEW_NAME
-from hf_alpha.loading import auto_class, load_checkpoint
+from hf_alpha.given_names import classes_by_row
+from hf_alpha.loading import auto_class, load_checkpoint, tokenizer_place
 from hf_alpha.objectives import RowsObjective
 from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.evaluate import ALL, Scores
@@ -64,6 +66,8 @@ def write_card(
     date: str,
     license: str | None = None,
     region: Region | None = None,
+    rows: Sequence[Mapping[str, Any]] = (),
+    data: str | None = None,
 ) -> ModelCard:
     """Write README.md beside a model, and its pictures: a heatmap, and the course of training.
 
@@ -77,6 +81,8 @@ def write_card(
         license: of the model, as the Hub names it; by default Apache 2.0, or for a converted model
             none, as that of its backbone holds.
         region: symbols and sizes of the training data, where the recipe does not say.
+        rows: that the model was tested with, whose texts say where names stand.
+        data: where they are from; None if the task draws them, or the recipe says it.
     """
     model, tokenizer = load_checkpoint(folder)
     config, task = model.config, get_task(report.settings["task"])
@@ -103,8 +109,11 @@ def write_card(
         ],
         task=task,
         task_option=f" --task {name_of(task)}" * (task.name != DEFAULT_TASK),
-        is_drawn=isinstance(task, DrawnTask),
-        example=_example(task, report),
+        is_drawn=isinstance(task, DrawnTask) and data is None,
+        not_measured=_not_measured(task, report, data),
+        example=_example(task, report, rows),
+        marked=_is_marked(tokenizer),
+        names_option="".join(f" --names {name}=zoe,max" for name in classes_by_row(tokenizer)),
         new_name=NEW_NAME,
         command=command,
         date=date,
@@ -155,8 +164,7 @@ def write_score_card(
         percents = {g: 100 * of[metric] for g, of in scores.metrics.items() if g != ALL}
     if percents:
         _bars(percents, metric, str(by)).savefig(folder / PICTURE_FILE, dpi=150)
-    rules = getattr(finder_of(tokenizer), "rules", {}).values()
-    marked = any(rule.column or rule.function for rule in rules)
+    marked = _is_marked(tokenizer)
     shortest = min(filter(any, texts), key=lambda row: sum(map(len, row)))
     facts = [
         ("model type", f"`{config.model_type}`"),
@@ -216,16 +224,20 @@ def save_card(
         pipeline: of the model, as the Hub names it.
         fields: variables of the template, for Markdown: the texts of others in them are cleaned.
     """
-    name = folder.resolve().name
+    name, base = folder.resolve().name, base_of(folder)
     metadata = ModelCardData(
         license=license,
-        library_name="transformers",
+        library_name="transformers" if base is None else "peft",
         pipeline_tag=pipeline,
         tags=["hf_alpha", *tags],
         model_name=name,
+        base_model=base,
         eval_results=results,
     )
     fields |= {"name": name, "config": config, "notes": notes(folder), "fenced": fenced}
+    if base is not None:
+        has_tokenizer = tokenizer_place(folder) != base
+        fields |= {"base": printable(json.dumps(base)), "has_tokenizer": has_tokenizer}
     if getattr(config, "symbol_classes", {}):
         fields["encoding"] = describe_encoding(config)
     fields |= describe_training(folder)
@@ -251,9 +263,30 @@ def _not_better(report: Report, baseline: Report, measure: str) -> list[int]:
     ]
 
 
-def _example(task: Task, report: Report) -> str:
+def _not_measured(task: Task, report: Report, data: str | None) -> str:
+    """Return what rows of data do not tell, for Markdown; "" of rows that are not given data."""
+    if data is None:
+        return ""
+    numbers = [(record.num_symbols, record.size) for record in report.records]
+    symbols, size = map(max, zip(*numbers, strict=True)) if numbers else (0, 0)
+    lacking = [f"more than {symbols} symbols in a problem, more than {size} tokens"]
+    lacking += ["alpha-covariance"] * (report.alpha_covariance is None)
+    lacking += [f"{task.problems} that the task draws"] * isinstance(task, DrawnTask)
+    return f"Tested on `{within_line(data)}` alone. Not measured: {', '.join(lacking)}."
+
+
+def _is_marked(tokenizer: Any) -> bool:
+    """Return whether texts have to say where names stand, as rules alone do not find them."""
+    rules = getattr(finder_of(tokenizer), "rules", {}).values()
+    return any(rule.column or rule.function for rule in rules)
+
+
+def _example(task: Task, report: Report, rows: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return a problem to try, as code: the task's, or of the user's texts the shortest tested."""
-    shortest = min((record.problem for record in report.records), key=len, default="")
+    texts = [row["problem"] for row in rows] or [record.problem for record in report.records]
+    shortest = min(texts, key=len, default="")
+    if getattr(shortest, "spans", ()):
+        return printable(_as_code(shortest, marked=True))
     return printable(json.dumps(task.example or shortest, ensure_ascii=False))
 
 

@@ -24,6 +24,8 @@ FIRST_LOOK_FILE = "first_look.json"
 LACKING = "the target has a name that the source lacks"
 TOO_MANY = "more names than `count`"
 SIDES = ("source", "target")
+REMEDY = ": add 1 to 2 % of rows with more names to the training data (docs/choosing.md)"
+"""What is said of test rows with more names than training had."""
 _KEPT = 100_000
 """Different names, and words, that are counted one by one: memory does not grow with the rows."""
 _ENOUGH = 20
@@ -269,22 +271,30 @@ class FirstLook:
     def _beyond_training(self) -> Iterator[str]:
         if self.training is None:
             return
-        limits = [
+        names = [
             (f"more names of class {name} than the {most:,}", self.counts[name], most)
             for name, (_, most) in self.training.names.items()
             if name in self.counts
         ]
-        limits += [
+        lengths = [
             (f"longer {side}s than the {most:,} tokens", self.lengths[side], most)
             for side, most in self.training.longest.items()
             if most
         ]
-        for what, numbers, most in limits:
-            if rows := sum(count for number, count in numbers.items() if number > most):
-                yield (
-                    f"{what} that training had at most in {rows:,} of {self.rows:,} rows, up to "
-                    f"{max(numbers):,}"
-                )
+        more_names = [*filter(None, (self._beyond(*limit) for limit in names))]
+        if more_names:
+            more_names[-1] += REMEDY
+        yield from (*more_names, *filter(None, (self._beyond(*limit) for limit in lengths)))
+
+    def _beyond(self, what: str, numbers: Counter[int], most: int) -> str:
+        """Say in how many rows there is more than training had; "" if there is none."""
+        rows = sum(count for number, count in numbers.items() if number > most)
+        if not rows:
+            return ""
+        return (
+            f"{what} that training had at most in {rows:,} of {self.rows:,} rows, up to "
+            f"{max(numbers):,}"
+        )
 
     def check(self) -> None:
         """Refuse rules that find nothing, or everything, and pairs that cannot be learnt.
@@ -431,6 +441,6 @@ def _shown(text: MarkedText) -> str:
 
 
 __all__ = [
-    "FIRST_LOOK_FILE", "LACKING", "TOO_MANY", "FirstLook", "TrainingFacts", "classes_of",
+    "FIRST_LOOK_FILE", "LACKING", "REMEDY", "TOO_MANY", "FirstLook", "TrainingFacts", "classes_of",
     "fault", "listed", "look_at_tests", "mark", "unknown_id", "unknown_words",
 ]  # fmt: skip

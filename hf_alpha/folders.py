@@ -293,8 +293,7 @@ def checkpoint_place(path: str | Path) -> str:
     """Return where a checkpoint is: a folder with a configuration, or what may be a Hub name.
 
     Raises:
-        FileNotFoundError: there is no such folder, or no `config.json` in it.
-        OutsideError: it holds an adapter.
+        FileNotFoundError: there is no such folder, or neither model nor adapter in it.
     """
     folder = Path(path).expanduser()
     place = str(folder)
@@ -303,29 +302,80 @@ def checkpoint_place(path: str | Path) -> str:
         with suppress(FileNotFoundError, KeyError):
             meant = f" (did you mean {released_models()[place]}?)"
         raise FileNotFoundError(f"no checkpoint folder {place!r}{meant}")
-    refuse_adapter(place, folder / ADAPTER)
-    if folder.is_dir() and not (folder / "config.json").is_file():
+    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", ADAPTER)):
         raise FileNotFoundError(f"{place!r} is no checkpoint folder: it has no config.json")
     return place
 
 
-def refuse_adapter(place: str | Path, file: Path) -> None:
-    """Refuse the folder or repository of an adapter, whose model lies elsewhere.
+def file_of(place: str | Path, name: str) -> Path | None:
+    """Return a file of a folder or repository; None where there is none."""
+    folder = Path(place).expanduser()
+    if folder.is_dir():
+        return folder / name if (folder / name).is_file() else None
+    from transformers.utils import cached_file
 
-    Args:
-        place: the folder or Hub name.
-        file: its `adapter_config.json`, if there is one.
+    file = cached_file(f"{folder}", name, _raise_exceptions_for_missing_entries=False)
+    return None if file is None else Path(file)
+
+
+def base_of(place: str | Path) -> str | None:
+    """Return where the model of an adapter (PEFT) is; None of a folder that holds a whole model.
+
+    It is the folder or Hub name that the adapter names: whoever names an adapter means its base
+    too. A folder is relative to the current one, as for PEFT. Of a revision, it is the copy of that
+    revision in the Hub's cache.
 
     Raises:
-        OutsideError: there is one.
+        FileNotFoundError: the base, or its revision, is not there; or the name cannot be reached.
+        ValueError: the adapter names none, or one that is an adapter itself.
     """
-    if file.is_file():
-        base = read_json(file).get("base_model_name_or_path")
-        raise OutsideError(
-            f"{place} holds an adapter (PEFT) for {base!r}, and no whole model: put it on that "
-            "model in Python, model = PeftModel.from_pretrained(base, adapter).merge_and_unload(), "
-            "save model and tokenizer with save_pretrained, and name that folder"
+    if not Path(place).expanduser().is_dir() and not may_be_on_hub(f"{place}"):
+        return None
+    try:
+        file = file_of(place, ADAPTER)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{str(place)!r} is neither a folder here nor a complete model that can be reached on "
+            f"the Hub: {' '.join(f'{error}'.split())}"
+        ) from error
+    if file is None:
+        return None
+    record = read_json(file)
+    named, revision = record.get("base_model_name_or_path"), record.get("revision")
+    advice = f"write where its model lies into base_model_name_or_path of its {ADAPTER}"
+    if not isinstance(named, str) or not named:
+        raise ValueError(f"{place} is an adapter (PEFT) that names no model: {advice}")
+    try:
+        base = checkpoint_place(named)
+        if revision not in (None, "main"):
+            base = _at_revision(base, f"{revision}")
+        is_adapter = file_of(base, ADAPTER) is not None
+    except OSError as error:
+        at = "" if revision is None else f", revision {revision!r}"
+        raise FileNotFoundError(
+            f"{place} is an adapter (PEFT) for {named!r}{at}, which is not there: "
+            f"{' '.join(f'{error}'.split())}; {advice}"
+        ) from error
+    if is_adapter:
+        raise ValueError(
+            f"{place} is an adapter (PEFT) for {named!r}, which holds an adapter itself: {advice}"
         )
+    return base
+
+
+def _at_revision(base: str, revision: str) -> str:
+    """Return the copy of a repository's revision in the Hub's cache: what a model is loaded from.
+
+    Raises:
+        FileNotFoundError: it is a folder, which has no revisions.
+        OSError: there is no such revision.
+    """
+    from huggingface_hub import snapshot_download
+
+    if Path(base).is_dir():
+        raise FileNotFoundError(f"{base!r} is a folder here, which has no revisions")
+    read = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py", "*.yaml"]
+    return snapshot_download(base, revision=revision, allow_patterns=read)
 
 
 def read_json(path: Path, *keys: str) -> dict[str, Any]:
@@ -458,8 +508,9 @@ class Records:
 
 
 __all__ = [
-    "ADAPTER", "DEEPEST", "OutsideError", "Records", "check_folder_of", "check_settings",
-    "checkpoint_place", "inside", "lock_folder", "locked", "locks_folder", "may_be_on_hub",
-    "new_folder", "parse_json", "read_json", "refuse_adapter", "remove_leftovers", "replacing",
-    "scratch_folder", "similar_names", "temporary_name", "write_text",
+    "ADAPTER", "DEEPEST", "OutsideError", "Records", "base_of", "check_folder_of",
+    "check_settings", "checkpoint_place", "file_of", "inside", "lock_folder", "locked",
+    "locks_folder", "may_be_on_hub", "new_folder", "parse_json", "read_json",
+    "remove_leftovers", "replacing", "scratch_folder", "similar_names", "temporary_name",
+    "write_text",
 ]  # fmt: skip

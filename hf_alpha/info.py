@@ -11,18 +11,19 @@ from transformers import PreTrainedConfig
 
 from hf_alpha.card import RENAMINGS, backbone_type
 from hf_alpha.convert.shared import ConversionError
-from hf_alpha.folders import read_json
+from hf_alpha.folders import ADAPTER, base_of, file_of, read_json
+from hf_alpha.given_names import classes_by_row
 from hf_alpha.loading import (
     ANSWERING,
     WEIGHTS,
     CheckpointError,
     auto_class,
     check_files,
-    file_of,
     load_config,
     load_parts,
     load_tokenizer,
     spells_names,
+    tokenizer_place,
 )
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import recipe_beside, writes_answers
@@ -62,10 +63,11 @@ def describe_model(place: str) -> str:
     lines = {
         "model type": f"{config.model_type}, {_kind(config)}"
         + " of Transformers, without symbols" * is_host,
+        **_adapter(place),
         **(_encoding(config) if has_symbols else {}),
         "sizes": getattr(config, "size_text", f"width {config.hidden_size}"),
         "parameters": _parameters(config),
-        "weights": _weights(place),
+        "weights": _weights(base_of(place) or place),
         **(_symbols(config, tokenizer) if has_symbols else {"tokens": f"{len(tokenizer):,}"}),
         **(
             {"names": "written as its own words, by its tokenizer"}
@@ -76,11 +78,40 @@ def describe_model(place: str) -> str:
         **(_conversion(place, config, tokenizer) if is_host else {}),
         **_origin(place),
     }
-    text = [place, *(_line(name, value) for name, value in lines.items())]
+    load = [_loaded_by_transformers(place, config)]
     if not is_host:
-        load = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
-        text.append(f"  load          import hf_alpha; model, tokenizer = hf_alpha.{load}")
+        call = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
+        load.append(f"import hf_alpha; model, tokenizer = hf_alpha.{call}")
+    text = [place, *(_line(name, value) for name, value in lines.items())]
+    text += [f"  {name:<13} {code}" for name, code in zip(("load", "or"), load, strict=False)]
     return "\n".join(text)
+
+
+def _loaded_by_transformers(place: str, config: PreTrainedConfig) -> str:
+    """Return the code with which Transformers loads a model, which needs no hf_alpha."""
+    base, auto = base_of(place), auto_class(config).__name__
+    trust = ", trust_remote_code=True" if hasattr(config, "auto_map") else ""
+    loader = "from_pretrained"
+    tokenizer = f"AutoTokenizer.{loader}({tokenizer_place(place)!r}{trust})"
+    model = f"{auto}.{loader}({base or place!r}{trust})"
+    if base is not None:
+        model = f"PeftModel.{loader}({model}, {place!r})"
+    peft = "from peft import PeftModel; " if base is not None else ""
+    return (
+        f"{peft}from transformers import {auto}, AutoTokenizer; tokenizer = {tokenizer}; "
+        f"model = {model}"
+    )
+
+
+def _adapter(place: str) -> dict[str, str]:
+    """Return what an adapter is, and of which model; nothing for a whole model."""
+    file = file_of(place, ADAPTER)
+    if file is None:
+        return {}
+    settings = read_json(file)
+    rank = f" of rank {settings['r']}" if settings.get("r") else ""
+    kind = f"{settings.get('peft_type')}{rank} (PEFT)"
+    return {"adapter": f"{kind} for {base_of(place)}, whose weights and sizes follow"}
 
 
 def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
@@ -95,10 +126,12 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
     reasons = dict.fromkeys(reason for reason in refusals.values() if reason)
     if not taken:
         return {"conversion": f"no: {'; '.join(reasons)}"}
+    is_adapter = base_of(place) is not None
+    merge, host = (f"hf-alpha convert {place} MERGED; ", "MERGED") if is_adapter else ("", place)
     best = "relational" if "relational" in taken else taken[0]
     facts = {
-        "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {best}, then "
-        "train it on your pairs (checkpoint: OUT in a recipe)"
+        "conversion": f"yes: {', '.join(taken)}; {merge}hf-alpha convert {host} OUT --to {best}, "
+        "then train it on your pairs (checkpoint: OUT in a recipe)"
     }
     return facts | ({"not": "; ".join(reasons)} if reasons else {})
 
@@ -127,7 +160,19 @@ def _symbols(config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
         "base tokens": _base_tokens(config, tokenizer),
         "symbols": ", ".join(f"{count:,} {name}" for name, count in config.symbol_classes.items()),
         "more symbols": _extension(config),
+        **_rules(tokenizer),
     }
+
+
+def _rules(tokenizer: Any) -> dict[str, str]:
+    """Return how names are found in texts, and what that asks of a user."""
+    finder = getattr(tokenizer, "finder", None)
+    if finder is None or not finder.rules:
+        return {}
+    listed = (f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
+    by_row = classes_by_row(tokenizer)
+    given = f"; the names of {', '.join(by_row)} are given with each text: hf-alpha solve --names"
+    return {"names": "; ".join(listed) + given * bool(by_row)}
 
 
 def _line(name: str, value: str) -> str:

@@ -1,13 +1,15 @@
 """Loading a checkpoint: a model and the tokenizer that belongs to it, both as they were saved."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from safetensors import safe_open
+from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -17,16 +19,18 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
+from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
 from transformers.utils import CHAT_TEMPLATE_DIR, cached_file, logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.folders import (
     ADAPTER,
     OutsideError,
+    base_of,
     checkpoint_place,
+    file_of,
     inside,
     read_json,
-    refuse_adapter,
 )
 from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.host_attention import PREFIX
@@ -47,6 +51,14 @@ IMPLEMENTATIONS = {
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
 """What a configuration may choose: code that is installed with PyTorch and Transformers."""
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+MERGED = (
+    *("LORA", "ADALORA", "IA3", "LOHA", "LOKR", "OFT", "BOFT", "HRA", "VERA", "LN_TUNING"),
+    "TRAINABLE_TOKENS",
+)
+"""The kinds of adapters that become part of a model's weights."""
+Check = Callable[[PreTrainedModel, dict[str, Any], str], None]
+"""Of a model, what Transformers reports of loading it, and the file for errors."""
 
 
 class CheckpointError(ValueError):
@@ -59,12 +71,14 @@ def load_checkpoint(
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,
-    so that nothing is ever replaced by random numbers.
+    so that nothing is ever replaced by random numbers. An adapter (PEFT) is merged into the model
+    that it names; the tokenizer is the adapter's, or else that model's.
 
     Args:
-        path: folder or Hub name.
+        path: folder or Hub name, of a model or an adapter.
         answers: only models that answer with text and have symbols will do.
-        trust_remote_code: obey the code that the folder or repository names.
+        trust_remote_code: obey the code that the folder or repository names, and of an adapter the
+            model's.
 
     Raises:
         FileNotFoundError: there is no such folder or model, or a file of it is missing.
@@ -76,8 +90,7 @@ def load_checkpoint(
     with trusting(*[path] * trust_remote_code):
         config, tokenizer = load_parts(path, answers)
         place = str(Path(path).expanduser())
-        model, report = _load_weights(auto_class(config), place, config)
-    _check_weights(model, report, f"{place}/{WEIGHTS}")
+        model, _ = _load_weights(auto_class(config), place, config, _check_weights)
     return model, tokenizer
 
 
@@ -123,15 +136,17 @@ def load_config(path: str | Path) -> PreTrainedConfig:
         FileNotFoundError: there is no such folder or model, or no `config.json`.
         CheckpointError: it cannot be read.
         UntrustedCodeError: it chooses code that is not installed, and not trusted.
-        ValueError: the folder holds an adapter, or links to files elsewhere.
+        ValueError: the folder links to files elsewhere.
     """
     place = checkpoint_place(path)
+    is_here = Path(place).is_dir()
+    place = (base_of(place) if is_here else None) or place
     try:
         config = _from_pretrained(AutoConfig, place, "config.json")
-    except CheckpointError:  # of a repository without one, too
-        with suppress(OSError):
-            _refuse_adapter(place)
-        raise
+    except CheckpointError:  # of a repository without one, too; without a network, ask once
+        if is_here or (base := base_of(place)) is None:
+            raise
+        place, config = base, _from_pretrained(AutoConfig, base, "config.json")
     chosen = {f"config.json, {key}": name for key, name in _implementations(config)}
     if chosen and not is_trusted(place):
         raise UntrustedCodeError(place, chosen)
@@ -140,7 +155,7 @@ def load_config(path: str | Path) -> PreTrainedConfig:
 
 def spells_names(place: str | Path) -> bool:
     """Return whether a folder's tokenizer spells names canonically; its model has no symbols."""
-    settings = _read_json_of(str(place), "tokenizer_config.json")
+    settings = _read_json_of(tokenizer_place(place), TOKENIZER_CONFIG_FILE)
     return settings.get("tokenizer_class") == CanonicalTokenizer.__name__
 
 
@@ -183,10 +198,19 @@ def load_host(path: str | Path, auto: Any = AutoModelForSeq2SeqLM) -> tuple[PreT
             finite.
     """
     config, place = load_config(path), str(Path(path).expanduser())
-    tokenizer = load_tokenizer(place)
-    model, report = _load_weights(auto, place, config)
-    _check_weights(model, {**report, "unexpected_keys": []}, f"{place}/{WEIGHTS}")
-    return model, tokenizer
+
+    def check(model: PreTrainedModel, report: dict[str, Any], file: str) -> None:
+        _check_weights(model, {**report, "unexpected_keys": []}, file)
+
+    return _load_weights(auto, place, config, check)[0], load_tokenizer(place)
+
+
+def tokenizer_place(place: str | Path) -> str:
+    """Return where the tokenizer of a model is: an adapter may have none beside it."""
+    place = str(Path(place).expanduser())
+    if (base := base_of(place)) is not None and file_of(place, TOKENIZER_CONFIG_FILE) is None:
+        return base
+    return place
 
 
 def load_tokenizer(place: str) -> Any:
@@ -200,6 +224,7 @@ def load_tokenizer(place: str) -> Any:
         CheckpointError: a file cannot be read.
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
+    place = tokenizer_place(place)
     tokenizer = _from_pretrained(AutoTokenizer, place, "tokenizer")
     rules = getattr(getattr(tokenizer, "finder", None), "rules", {})
     functions = {name: rule.function for name, rule in rules.items() if rule.function is not None}
@@ -256,20 +281,6 @@ def check_files(place: str, part: str) -> None:
             named = read_json(index).get(key) or ()
             for path in named.values() if isinstance(named, dict) else named:
                 inside(index.parent, f"{path}")
-    if part == WEIGHTS:
-        _refuse_adapter(place)
-
-
-def _refuse_adapter(place: str) -> None:
-    if (file := file_of(place, ADAPTER)) is not None:
-        refuse_adapter(place, file)
-
-
-def file_of(place: str, name: str) -> Path | None:
-    """Return a file of a folder or repository; None where there is none."""
-    folder = str(Path(place).expanduser())
-    file = cached_file(folder, name, _raise_exceptions_for_missing_entries=False)
-    return None if file is None else Path(file)
 
 
 def _read_json_of(place: str, name: str) -> dict[str, Any]:
@@ -299,18 +310,81 @@ def _custom_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     return classes
 
 
-def _load_weights(auto: Any, place: str, config: PreTrainedConfig) -> tuple[PreTrainedModel, dict]:
-    """Load a model, and what Transformers reports of its weights.
+def _load_weights(
+    auto: Any, place: str, config: PreTrainedConfig, check: Check
+) -> tuple[PreTrainedModel, dict]:
+    """Load a model, with its adapter if it is one, and what Transformers reports of its weights.
 
     Args:
         auto: the Auto class.
         place: folder or Hub name.
         config: by `load_config`, which has checked it.
+        check: of the weights, before an adapter changes them.
     """
-    model_and_report: tuple[PreTrainedModel, dict] = _from_pretrained(
-        auto, place, WEIGHTS, config=config, output_loading_info=True, ignore_mismatched_sizes=True
+    base = base_of(place)
+    whole = base or place
+    model, report = _from_pretrained(
+        auto, whole, WEIGHTS, config=config, output_loading_info=True, ignore_mismatched_sizes=True
     )
-    return model_and_report
+    check(model, report, f"{whole}/{WEIGHTS}")
+    return model if base is None else _merged(model, place, base), report
+
+
+def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
+    """Merge an adapter into its model.
+
+    Args:
+        model: the adapter's.
+        place: folder or Hub name of the adapter.
+        base: that of the model, for errors.
+
+    Raises:
+        CheckpointError: weights of the adapter are missing, left over, of another shape or not
+            finite.
+        FileNotFoundError: it has no weights.
+        ImportError: PEFT is not installed.
+        ValueError: it was made for a model of another class, or does not become part of weights.
+    """
+    try:
+        from peft import PeftConfig, PeftModel, get_peft_model_state_dict
+    except ImportError:
+        raise ImportError(f"{place} is an adapter, which needs PEFT: pip install peft") from None
+    check_files(place, ADAPTER)
+    weights = file_of(place, ADAPTER_WEIGHTS)
+    if weights is None:
+        raise FileNotFoundError(f"{place} is an adapter without {ADAPTER_WEIGHTS}")
+    with _part(place, ADAPTER):
+        config = PeftConfig.from_pretrained(str(weights.parent))
+    with _part(place, ADAPTER_WEIGHTS):
+        in_file = load_file(weights)
+    of_another = f": it is an adapter for another model than {base}, a {type(model).__name__}"
+    _check_adapter(config, type(model).__name__, place, of_another)
+    file = f"{place}/{ADAPTER_WEIGHTS}"
+    not_finite = (name for name, tensor in in_file.items() if not torch.isfinite(tensor).all())
+    _refuse_tensors(file, sorted(not_finite), "holds numbers that are not finite")
+    with warnings.catch_warnings(action="ignore"):  # what is missing is said here
+        try:
+            adapted = PeftModel.from_pretrained(model, weights.parent, config=config)
+        except (ValueError, RuntimeError, KeyError) as error:  # no such modules; other shapes
+            raise CheckpointError(f"{place}{of_another}: {_on_one_line(error)}") from error
+        expected = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys()
+        left_over = in_file.keys() - expected - adapted.state_dict().keys()
+        _refuse_tensors(file, sorted(expected - in_file.keys()), f"is missing{of_another}")
+        _refuse_tensors(file, sorted(left_over), f"is left over{of_another}")
+        merged: PreTrainedModel = adapted.merge_and_unload()
+    return merged.requires_grad_(True).eval()
+
+
+def _check_adapter(config: Any, kind: str, place: str, of_another: str) -> None:
+    """Refuse an adapter for a model of another class, or of a kind that is not merged."""
+    if config.peft_type not in MERGED:
+        raise ValueError(
+            f"{place} is an adapter of the kind {config.peft_type.value}, which does not become "
+            f"part of a model's weights, as {', '.join(MERGED)} do: use it by PEFT itself"
+        )
+    made_for = (config.auto_mapping or {}).get("base_model_class", kind)
+    if made_for != kind:
+        raise ValueError(f"{place}{of_another}: it was trained on a {made_for}")
 
 
 def load_for(
@@ -347,16 +421,24 @@ def load_for(
     relabelled = "label2id" in settings and settings["label2id"] != config.label2id
     for name, value in settings.items():
         setattr(config, name, value)
-    model, report = _load_weights(auto, place, config)
-    _check_kinds(model, f"{place}/{WEIGHTS}")
-    shapes = [name for name, *_ in report["mismatched_keys"]]
-    new = sorted({*report["missing_keys"], *shapes})
-    body = f"{model.base_model_prefix}."
-    of_body = [name for name in new if name.startswith(body)]
-    missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
-    _refuse_tensors(f"{place}/{WEIGHTS}", missing_names, "is missing")
-    _check_finite(model, f"{place}/{WEIGHTS}")
+    model, report = _load_weights(auto, place, config, _check_body)
+    new = _new_weights(report)
     return model, tokenizer, _renew_head(model, new) if relabelled else new
+
+
+def _new_weights(report: dict[str, Any]) -> list[str]:
+    """Return the names of weights that a checkpoint lacks, or has in another shape."""
+    return sorted({*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])})
+
+
+def _check_body(model: PreTrainedModel, report: dict[str, Any], file: str) -> None:
+    """Check that every tensor but a head's came from the file; for the arguments see `Check`."""
+    _check_kinds(model, file)
+    body = f"{model.base_model_prefix}."
+    of_body = [name for name in _new_weights(report) if name.startswith(body)]
+    missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
+    _refuse_tensors(file, missing_names, "is missing")
+    _check_finite(model, file)
 
 
 def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
@@ -561,5 +643,5 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
 __all__ = [
     "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments", "file_of",
     "load_checkpoint", "load_config", "load_for", "load_host", "load_parts", "load_tokenizer",
-    "spells_names",
+    "spells_names", "tokenizer_place",
 ]  # fmt: skip

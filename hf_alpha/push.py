@@ -28,28 +28,36 @@ from hf_alpha.code_links import CODE, code_files
 from hf_alpha.data.dataset_folder import PARTS, SETTINGS
 from hf_alpha.data.files import check_card
 from hf_alpha.first_look import FIRST_LOOK_FILE
-from hf_alpha.folders import ADAPTER, inside, refuse_adapter
+from hf_alpha.folders import ADAPTER, inside, read_json
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.plain_text import printable
 from hf_alpha.recipe import HUB_TOKEN, RECIPE_FILE, check_shareable
 from hf_alpha.release import LOG_FILE
 
-WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
+WEIGHTS = re.compile(r"(adapter_)?model(-\d+-of-\d+)?\.safetensors")
 SAVED = (
-    *(CONFIG_NAME, GENERATION_CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, CHAT_TEMPLATE_FILE),
+    *(CONFIG_NAME, ADAPTER, GENERATION_CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, CHAT_TEMPLATE_FILE),
     *(ADDED_TOKENS_FILE, FULL_TOKENIZER_FILE, SPECIAL_TOKENS_MAP_FILE, TOKENIZER_CONFIG_FILE),
 )
 """What `save_pretrained` writes beside weights, code, and what a tokenizer has of its own."""
+CARD_LINES = 24
+"""Lines of a card that a dry run shows."""
 CARD = ("README.md", "LICENSE", "LICENSE.md", "LICENSE.txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".pdf")
 LINK = re.compile(r"""\]\(\s*<?([^)>\s]+)|\bsrc=["']?([^"'>\s]+)""")
 
 
 def push(
-    folder: Path, repository: str, private: bool = False, say: Callable[[str], object] = print
+    folder: Path,
+    repository: str,
+    private: bool = False,
+    say: Callable[[str], object] = print,
+    dry_run: bool = False,
 ) -> str:
     """Upload what belongs to the model or the dataset in a folder, after checking that it loads.
 
-    A model folder has a `config.json`, a dataset folder parquet files below `data/`. Its README.md
+    A model folder has a `config.json`, or an adapter's `adapter_config.json`, a dataset folder
+    parquet files below `data/`. Its README.md
     becomes the card. Nothing else that lies there is uploaded, and no target of a link out of it
     but the package's own code.
 
@@ -58,6 +66,7 @@ def push(
         repository: owner/name on the Hub.
         private: make it so that others do not see it, if it is new.
         say: is told before the upload which files are uploaded, and which are left out.
+        dry_run: upload nothing; `say` is told how the card begins, too.
 
     Returns:
         The address of the repository.
@@ -73,6 +82,12 @@ def push(
     if left_out := sorted(_left_out(folder, files)):
         say(f"left out, as no part of a {kind}: {', '.join(left_out)}")
     api = HfApi()
+    if dry_run:
+        card = files.get(CARD[0])
+        lines = [] if card is None else card.read_text(encoding="utf-8").splitlines()
+        begins = "\n".join(f"  {printable(line)}" for line in lines[:CARD_LINES])
+        say(f"the card begins:\n{begins}" if lines else f"there is no card, {CARD[0]}")
+        return f"nothing was uploaded to {api.endpoint}/{repository}: this was a dry run"
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)
     api.create_commit(
         repository,
@@ -102,8 +117,8 @@ def shared_files(folder: Path) -> tuple[str, dict[str, Path]]:
 
 def _contents(folder: Path) -> tuple[str, set[str]]:
     """Tell model from dataset, either of which has to load, and what may belong to it."""
-    refuse_adapter(folder, folder / ADAPTER)
-    if (folder / "config.json").is_file():
+    if any((folder / name).is_file() for name in (CONFIG_NAME, ADAPTER)):
+        _check_base(folder)
         _, tokenizer = load_checkpoint(folder, answers=False)
         names = model_files(folder, tokenizer)
         if not any(map(WEIGHTS.fullmatch, names)):
@@ -119,6 +134,18 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
             raise ValueError(f"{folder}: the dataset does not load: {error}") from error
         return "dataset", {*data, SETTINGS, *CARD, *pictures(folder)}
     raise ValueError(f"{folder} is neither a model (config.json) nor a dataset (data/*.parquet)")
+
+
+def _check_base(folder: Path) -> None:
+    """Raise ValueError for an adapter whose model only this machine has."""
+    file = folder / ADAPTER
+    base = read_json(file).get("base_model_name_or_path") if file.is_file() else None
+    if base is not None and Path(f"{base}").expanduser().is_dir():
+        raise ValueError(
+            f"{folder} is an adapter (PEFT) for {base!r}, a folder of this machine: push that "
+            f"model first, and write its name on the Hub into base_model_name_or_path of {file}; "
+            f"or push it merged (hf-alpha convert {folder} MERGED)"
+        )
 
 
 def _real(folder: Path, name: str) -> Path:

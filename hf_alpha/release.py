@@ -8,7 +8,15 @@ from typing import Any
 
 from hf_alpha.code_links import link_code
 from hf_alpha.first_look import FIRST_LOOK_FILE
-from hf_alpha.folders import inside, new_folder, parse_json, read_json, scratch_folder
+from hf_alpha.folders import (
+    base_of,
+    file_of,
+    inside,
+    new_folder,
+    parse_json,
+    read_json,
+    scratch_folder,
+)
 from hf_alpha.generation import configured_limit, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, check_shareable
@@ -51,6 +59,32 @@ def release(run: Path, out: Path) -> None:
     remember_copy(out / RECIPE_FILE, run)
 
 
+def merge(adapter: str | Path, out: Path) -> str:
+    """Write an adapter's model, with the adapter in its weights, to `out`.
+
+    The recipe and the facts about training that lie beside the adapter go with it.
+
+    Args:
+        adapter: folder or Hub name.
+        out: folder to make.
+
+    Returns:
+        The folder or Hub name of the model that the adapter names.
+
+    Raises:
+        FileExistsError: `out` exists.
+        ValueError: it does not fit its model; nothing is written.
+    """
+    with new_folder(out) as unfinished:
+        _write(adapter, unfinished)
+        for name in (RECIPE_FILE, FIRST_LOOK_FILE):
+            if (file := file_of(adapter, name)) is not None:
+                shutil.copy(inside(file.parent, name), unfinished / name)
+    if (out / RECIPE_FILE).is_file():
+        remember_copy(out / RECIPE_FILE, Path(adapter).expanduser())
+    return f"{base_of(adapter)}"
+
+
 def read_log(file: Path) -> list[dict[str, Any]]:
     """Return the rows of a training log.
 
@@ -71,7 +105,13 @@ def _is_logged(row: Any) -> bool:
 
 
 def refresh(folder: Path) -> None:
-    """Rewrite a released model in place with this version's code; weights and card stay."""
+    """Rewrite a released model in place with this version's code; weights and card stay.
+
+    Raises:
+        ValueError: it is an adapter, whose model has the code.
+    """
+    if base_of(folder) is not None:
+        raise ValueError(f"{folder} is an adapter (PEFT), and its model has the code: name that")
     with scratch_folder(folder.resolve()) as unfinished:
         _write(folder, unfinished)
         for file in unfinished.iterdir():
@@ -79,7 +119,7 @@ def refresh(folder: Path) -> None:
     link_code(folder)
 
 
-def _write(source: Path, out: Path) -> None:
+def _write(source: str | Path, out: Path) -> None:
     model, tokenizer = load_checkpoint(source, answers=False)
     if model.can_generate() and not hasattr(model.config, "backbone_config"):  # which has its own
         # This version's defaults, whatever version trained it.
@@ -91,4 +131,4 @@ def _write(source: Path, out: Path) -> None:
     link_code(out)
 
 
-__all__ = ["LOG_FILE", "read_log", "refresh", "release"]
+__all__ = ["LOG_FILE", "merge", "read_log", "refresh", "release"]

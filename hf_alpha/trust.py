@@ -5,7 +5,8 @@ The user's own word is obeyed: a recipe given on the command line, an option, Py
 the Hub is a stranger's, whose names of code are refused, unless
 
 - they are checks that the package itself brings (`is_package_check`); or
-- the user trusts it for this command: `--trust-remote-code`, [`trusting`]; or
+- the user trusts it for this command: `--trust-remote-code`, [`trusting`], which holds for an
+  adapter and for the model that it names; or
 - this user's `train` wrote it on this machine, or `release` copied it from there, and it lies there
   unchanged: [`remember_recipe`] keeps a digest of its recipe in the user's cache. Nothing in the
   folder itself counts.
@@ -23,7 +24,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from hf_alpha.folders import write_text
+from hf_alpha.folders import base_of, write_text
 
 TRUST_OPTION = "--trust-remote-code"
 CACHE = "HF_ALPHA_CACHE"
@@ -59,9 +60,10 @@ def trusting(*places: str | Path | None) -> Iterator[None]:
     """Obey the code that these folders and Hub names name, and no other, within a `with` block.
 
     Args:
-        places: folders or Hub names; None is left out.
+        places: folders or Hub names; None is left out. With an adapter, its model is trusted.
     """
-    keys = {_key(place) for place in places if place is not None}
+    named = [place for place in places if place is not None]
+    keys = {_key(place) for place in (*named, *filter(None, map(base_of, named)))}
     token = _trusted.set(_trusted.get() | keys)
     try:
         yield

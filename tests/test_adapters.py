@@ -12,12 +12,13 @@ from hosts import make_host
 from peft import LoraConfig, PeftModel, get_peft_model
 from promises import logits
 from retrofits import BOTH_SIDES, make_retrofit, random_batch
+from safetensors.torch import load_file, save_file
 from small_tokenizers import unigram
 from strategies import make_model
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
-from hf_alpha.folders import OutsideError
-from hf_alpha.loading import load_checkpoint, load_config
+from hf_alpha.demo.choices import page_choices
+from hf_alpha.loading import load_checkpoint
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 RULE = {"name": {"pattern": "[xyz]", "count": 5}}
@@ -25,10 +26,11 @@ TEXTS = ["alice sees x, y and z", "not x and z", "x and y"]
 ATTENTION = {"gpt2": ["c_attn"], "llama": ["q_proj", "v_proj"], "t5": ["q", "v"]}
 
 
-def converted(host, encoding):
+def converted(host, encoding, hidden_size=None):
     """A model as a fresh conversion makes it, its tokenizer, and a batch with labels."""
     tokenizer = unigram(end=True)
-    bare = make_host(host, vocab_size=len(tokenizer), **IDS)
+    sizes = {"hidden_size": hidden_size} if hidden_size else {}
+    bare = make_host(host, vocab_size=len(tokenizer), **IDS, **sizes)
     config = SymbolConfig(encoding=encoding, symbols=RULE)
     model, tokenizer = get_symbol_model(bare, tokenizer, config)
     batch = dict(tokenizer(TEXTS, padding=True, padding_side="right", return_tensors="pt"))
@@ -130,29 +132,148 @@ def test_tables_that_are_partly_one_are_refused():
         adapter_settings(make_retrofit("t5_v1_1"))
 
 
-def test_an_adapters_folder_is_no_model(tmp_path, monkeypatch, hub):
-    """Alone, beside a configuration, and on the Hub: its model, at another place, is not loaded."""
-    model, tokenizer, _ = converted("gpt2", "relational")
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A conversion, `base`; an adapter of it as PEFT writes it, and the logits of both together."""
+    place = tmp_path_factory.mktemp("adapters")
+    model, tokenizer, batch = converted("llama", "relational")
     for part in (model, tokenizer):
-        part.save_pretrained(tmp_path / "base")
-    adapter = get_peft_model(model, LoraConfig(target_modules=["c_attn"]))
-    adapter.peft_config["default"].base_model_name_or_path = "base"
-    for part in (adapter, tokenizer):
-        part.save_pretrained(tmp_path / "adapter")
-    shutil.copytree(tmp_path / "base", tmp_path / "both")
-    shutil.copytree(tmp_path / "adapter", tmp_path / "both", dirs_exist_ok=True)
+        part.save_pretrained(place / "base")
+    model.name_or_path = "base"
+    settings = adapter_settings(model, tokenizer)
+    lora = LoraConfig(task_type="CAUSAL_LM", target_modules=ATTENTION["llama"], **settings)
+    adapted = get_peft_model(model, lora)
+    trained(adapted, batch)
+    adapted.eval().save_pretrained(place / "adapter")
+    (place / "pairs.jsonl").write_text('{"source": "x and y", "target": "x"}\n' * 2)
+    return place, batch, logits(adapted, batch)
+
+
+@pytest.fixture
+def place(folders, tmp_path, monkeypatch):
+    """A copy of these folders, and the current one."""
+    shutil.copytree(folders[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    said = r"holds an adapter \(PEFT\) for 'base', .*merge_and_unload\(\)"
-    (tmp_path / "pairs.jsonl").write_text(json.dumps({"source": "x", "target": "x"}))
-    for place in ("adapter", "both"):
-        for command in (
-            ("solve", "--model", place, "x"), ("info", place), ("convert", place, "out"),
-            ("evaluate", place, "--data", "pairs.jsonl", "--out", "out"), ("push", place, "me/x"),
-        ):  # fmt: skip
-            assert re.search(said, hf_alpha(*command).error), command
-        files = {file.name: file.read_bytes() for file in (tmp_path / place).iterdir()}
-        hub.append("model", f"me/{place}", files)
-        with pytest.raises(OutsideError, match=f"me/{place} {said}"):
-            load_checkpoint(f"me/{place}")
-    assert load_config("me/both").model_type == model.config.model_type  # which is only read
-    assert not (tmp_path / "out").exists()
+    return tmp_path
+
+
+def renamed_base(adapter, base, **settings):
+    """Have an adapter's folder say something else of its model."""
+    file = adapter / "adapter_config.json"
+    content = {**json.loads(file.read_text()), "base_model_name_or_path": base, **settings}
+    file.write_text(json.dumps(content))
+
+
+def test_an_adapters_folder_is_a_checkpoint(folders, place):
+    """Every command takes it; merged, it is a folder like any other."""
+    _, batch, expected = folders
+    loaded, _ = load_checkpoint("adapter")
+    torch.testing.assert_close(logits(loaded, batch), expected, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(logits(load_checkpoint("base")[0], batch), expected, atol=1e-3)
+    assert all(weight.requires_grad for weight in loaded.parameters())
+    said = hf_alpha("info", "adapter").out
+    assert "adapter       LORA of rank 8 (PEFT) for base," in said
+    assert "for 'base', which is merged (hf-alpha convert adapter MERGED) before" in (
+        hf_alpha("convert", "adapter", "out", "--to", "relational").error
+    )
+    assert "is an adapter" in hf_alpha("release", "adapter").error  # whose code is its model's
+    done = hf_alpha("convert", "adapter", "merged")
+    assert done.out == "merged: base with the adapter adapter in its weights\n"
+    dry = hf_alpha("push", "merged", "me/x", "--dry-run")  # without a network
+    assert dry.out.startswith("nothing was uploaded to ") and "model.safetensors" in dry.err
+    whole, _ = load_checkpoint("merged")
+    torch.testing.assert_close(logits(whole, batch), expected, atol=1e-5, rtol=1e-4)
+    answers = [hf_alpha("solve", "--model", x, "x and y") for x in ("adapter", "merged")]
+    assert answers[0].code == 0 and answers[0].out == answers[1].out
+    options = ("--data", "pairs.jsonl", "--covariance", 0)
+    table = hf_alpha("evaluate", "adapter", "merged", "base", *options, "--out", "out").out
+    numbers = re.findall(r"(?m)^(?:edit_distance)? +(adapter|merged) +(\S.*)$", table)
+    assert dict(numbers)["adapter"] == dict(numbers)["merged"]
+    assert page_choices(["adapter"], device="cpu")["adapter"].solve("x and y").answers
+
+
+def test_a_shared_adapter_works_as_its_card_says(folders, place, hub):
+    """Its model has a name on the Hub by then; the code of the card needs no hf_alpha."""
+    error = hf_alpha("push", "adapter", "me/adapter", "--dry-run").error
+    assert "'base', a folder of this machine: push that model first" in error
+    assert hf_alpha("push", "base", "me/base").code == 0
+    renamed_base(place / "adapter", "me/base", revision=hub.repos["model", "me/base"][-1][0])
+    hub.append("model", "me/base", {"config.json": b"later, and damaged"})
+    options = ("--data", "pairs.jsonl", "--covariance", 0, "--out", "out", "--card")
+    assert hf_alpha("evaluate", "adapter", *options).code == 0
+    dry = hf_alpha("push", "adapter", "me/adapter", "--dry-run")
+    assert dry.out.startswith("nothing was uploaded to ") and "me/adapter" not in {
+        name for _, name in hub.repos
+    }
+    assert "the card begins:\n  ---\n  base_model:" in dry.err
+    assert hf_alpha("push", "adapter", "me/adapter").code == 0
+    shared = hub.files("me/adapter")
+    assert {*shared} >= {"adapter_config.json", "adapter_model.safetensors", "README.md"}
+    assert "config.json" not in shared and "model.safetensors" not in shared
+    _, batch, expected = folders
+    loaded, _ = load_checkpoint("me/adapter")
+    torch.testing.assert_close(logits(loaded, batch), expected, atol=1e-5, rtol=1e-4)
+    card = shared["README.md"].decode()
+    assert "alpha-covariance" in card.partition("Not measured: ")[2].partition("\n")[0]
+    names = {"folder": "me/adapter"}
+    code = re.search(r"```python\n(.*?)```", card, re.DOTALL)[1]
+    exec(code.replace("num_beams=1", "num_beams=1, max_new_tokens=4"), names)  # it never ends
+    torch.testing.assert_close(logits(names["model"].eval(), batch), expected)
+
+
+TENSORS = "adapter_model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"base_model_name_or_path": "moved"}, r"for 'moved', which is not there.*no checkpoint"),
+        ({"base_model_name_or_path": ""}, "names no model: write where its model lies into base_"),
+        ({"base_model_name_or_path": "adapter"}, "for 'adapter', which holds an adapter itself"),
+        ({"revision": "v2"}, "for 'base', revision 'v2', which is not there.*has no revisions"),
+        ({"base_model_name_or_path": "gpt2"}, r"another model than gpt2, .*No modules"),
+        ({"base_model_name_or_path": "wide"}, "another model than wide, .*size mismatch"),
+        ({"auto_mapping": {"base_model_class": "Other"}}, "it was trained on a Other"),
+        ({"peft_type": "PREFIX_TUNING"}, "of the kind PREFIX_TUNING, which does not become part"),
+        ("adapter_config.json", "is no JSON"),
+        (TENSORS, f"{TENSORS} cannot be read"),
+        ("lack", "is missing: it is an adapter for another model"),
+        ("more", "tensor 'more' is left over: it is an adapter for another model"),
+        ("nan", "holds numbers that are not finite"),
+    ],
+)
+def test_an_adapter_has_to_fit_its_model(folders, place, change, said):
+    if isinstance(change, dict):
+        content = dict(change)
+        renamed_base(place / "adapter", content.pop("base_model_name_or_path", "base"), **content)
+    elif change in ("lack", "more", "nan"):
+        tensors = load_file(place / "adapter" / TENSORS)
+        first = min(name for name in tensors if "lora_" in name)
+        replaced = {"more": torch.ones(1)} if change == "more" else {}
+        replaced |= {first: tensors[first] * torch.nan} if change == "nan" else {}
+        tensors |= replaced
+        save_file({k: v for k, v in tensors.items() if k != first or change != "lack"},
+                  place / "adapter" / TENSORS)  # fmt: skip
+    else:
+        (place / "adapter" / change).write_bytes(b"damaged")
+    for kind, hidden in {"gpt2": None, "wide": 32}.items():
+        if change == {"base_model_name_or_path": kind}:
+            model, tokenizer, _ = converted("llama" if hidden else "gpt2", "relational", hidden)
+            for part in (model, tokenizer):
+                part.save_pretrained(kind)
+    done = hf_alpha("convert", "adapter", "out")
+    assert done.code == 2 and re.search(said, done.err), done
+    assert not (place / "out").exists()
+
+
+def test_code_of_an_adapters_model_is_obeyed_where_the_adapter_is_trusted(place):
+    """And nowhere else: it is the model's folder that names it."""
+    for name in ("config.json", "tokenizer_config.json"):
+        content = json.loads((place / "base" / name).read_text())
+        content |= {"model_type": "own", "tokenizer_class": "Own", "auto_map": {
+            "AutoConfig": "own.Config", "AutoTokenizer": [None, "own.Own"]}}  # fmt: skip
+        (place / "base" / name).write_text(json.dumps(content))
+    (place / "base" / "own.py").write_text("raise ValueError('it ran')\n")
+    assert "base names code that would run" in hf_alpha("info", "adapter").error
+    assert "it ran" in hf_alpha("info", "adapter", "--trust-remote-code").error
+    assert "base names code that would run" in hf_alpha("info", "base").error

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from commands import hf_alpha
 from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
 from matplotlib.image import imread
@@ -15,10 +16,12 @@ from hf_alpha.answer.base import Random
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.card import CURVE_FILE, HEATMAP_FILE, _example, _examples, make_curve, write_card
 from hf_alpha.cli import app
+from hf_alpha.demo.choices import page_choices
+from hf_alpha.demo.drawing import draw_solution
 from hf_alpha.evaluation import alpha_covariance, evaluate, run
 from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.evaluation.report import table
-from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
+from hf_alpha.recipe import RECIPE_FILE, Recipe, read_recipe, write_recipe
 from hf_alpha.release import LOG_FILE, release
 from hf_alpha.tasks import get_task
 from hf_alpha.train import train
@@ -214,6 +217,43 @@ def test_texts_of_listed_names_say_where_names_stand(tmp_path):
     code = re.search(r"```python\n(.*?)```", card.text, re.DOTALL)[1]
     assert "MarkedText(" in code
     exec(code, {"folder": str(tmp_path / "out")})
+
+
+def test_a_model_whose_names_come_with_each_text(tmp_path, monkeypatch):
+    """From a file of a spreadsheet to the page: all say that names are given, and take them."""
+    monkeypatch.chdir(tmp_path)
+    people = ["anna ben", "ben carl", "carl anna", "dora carl"]
+    lines = [f'{a} sees {b} here,{b} was seen by {a},"{a}, {b}"' for a, b in map(str.split, people)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["source,target,people", *lines, ""]))
+    sizes = {"encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "d_model": 8}
+    sizes |= dict.fromkeys(["encoder_layers", "decoder_layers"], 1)
+    sizes |= dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], 1)
+    settings = {"output_dir": "out", "max_steps": 1, "use_cpu": True, "disable_tqdm": True}
+    train(Recipe(
+        task="text", symbols={"person": {"column": "people"}}, data={"train": "pairs.csv"},
+        tokenizer="words", model={"symbol_encoding": "relational", **sizes}, training=settings,
+    ))  # fmt: skip
+    done = hf_alpha("evaluate", "out", "--data", "pairs.csv", "--covariance", 0, "--card")
+    assert done.code == 0, done.err
+    card = (tmp_path / "out" / "README.md").read_text()
+    names = {"folder": "out"}
+    exec(re.search(r"```python\n(.*?)```", card, re.DOTALL)[1], names)
+    assert [*names["batch"].names[0].values()] == ["anna", "ben"]
+    assert "--model out --names person=zoe,max` answers" in card
+    assert "Tested on `pairs.csv` alone. Not measured: more than 2 symbols in a problem" in card
+    said = hf_alpha("info", "out").out
+    assert "names of person are given with each text" in " ".join(said.split())
+    choice = page_choices(["out"], device="cpu")["out"]
+    asked = "zoe sees max here"
+    assert "are given with each text: write" in choice.solve(asked).error
+    assert "'tim' stands in no text" in choice.solve(asked, names="tim").error
+    answer = hf_alpha("solve", "--model", "out", "--names", "zoe,max", asked).out
+    solution = choice.solve(asked, names="person=zoe,max")
+    assert f"answer     {solution.answers[0][0]}\n" in answer
+    drawn = draw_solution(choice, solution)
+    assert "taken for names: zoe (person), max (person)" in drawn
+    renamed = choice.rename(asked, names="zoe,max")
+    assert renamed.same and renamed.names == {"zoe": "max", "max": "zoe"}
 
 
 def test_a_card_of_numbers_has_no_picture_of_shares(tmp_path):

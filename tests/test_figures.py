@@ -21,7 +21,7 @@ FENCE = re.compile(r"^```\n((?:%|x100|\? \w).*?)^```$", re.DOTALL | re.MULTILINE
 FOLDER = re.compile(r"`docs/results/([\w/-]+)/")
 OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")
 SIDE_BY_SIDE = {"streams": "encodings.json", "relational": "encodings-relational.json"}
-CONSTANT = "same answer to all renamings"
+CONSTANT = "no name in any answer"
 BY_NAMES = "**Propositional logic: correct answers by number of names, %**"
 Rows = dict[tuple[str, str, str], list[str]]
 

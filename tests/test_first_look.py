@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from hf_alpha.first_look import (
     FIRST_LOOK_FILE,
     LACKING,
+    REMEDY,
     FirstLook,
     TrainingFacts,
     fault,
@@ -174,7 +175,8 @@ def test_each_thing_that_training_lacked_has_a_line(tmp_path):
     assert look_at("swap a B").warnings == []
     more = look_at("swap a b c d B", "swap a B", "swap a b c B C")
     assert more.warnings == [
-        "more names of class small than the 2 that training had at most in 2 of 3 rows, up to 4",
+        "more names of class small than the 2 that training had at most in 2 of 3 rows, up to 4"
+        + REMEDY,
         f"longer sources than the {length} tokens that training had at most in 2 of 3 rows, up to "
         f"{length + 1}",
     ], "four names are more than the tokenizer has symbols"

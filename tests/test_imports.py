@@ -29,7 +29,7 @@ LAYERS = [
         "progress",
         "settings",
     },
-    {"adapters", "code_links", "first_look", "imported_code", "plain_yaml", "trust"},
+    {"adapters", "code_links", "first_look", "given_names", "imported_code", "plain_yaml", "trust"},
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
     {"canonical", "data"},

@@ -39,10 +39,13 @@ def test_what_is_said_is_true_of_the_loaded_model():
     text, vanilla = done.out.split("\n\n")
     said, loaded = lines_of(text), {}
     assert text.startswith(f"{folder}\n")
-    exec(
-        said["load"].removeprefix("import hf_alpha; "), {"hf_alpha": __import__("hf_alpha")}, loaded
-    )
+    transformers = {}
+    exec(said["load"], transformers)  # with the code beside the model, and without hf_alpha
+    exec(said["or"], loaded)
     model, tokenizer = loaded["model"], loaded["tokenizer"]
+    theirs = transformers["model"]
+    assert type(theirs).__name__ == type(model).__name__
+    assert theirs.num_parameters() == model.num_parameters()
     own = model.get_input_embeddings().weight.numel()
     assert said["parameters"] == f"{model.num_parameters():,}, {own:,} in embeddings"
     assert said["model type"] == "alpha, an encoder-decoder"

@@ -428,7 +428,7 @@ def test_names_of_a_column_are_given_with_the_text(streams, tmp_path):
     assert "row 0: the column 'places' has the name 'oslo', which is no word of the" in error
     assert "or on the command line by --names" in asked().err
     assert "'ma' stands in no text, or not as" in asked("person=zoe,ma").error
-    assert "--names zoe: write person=..., with one of the classes person, place" in (
+    assert "names zoe: write person=..., with one of the classes person, place" in (
         asked("zoe").error
     )
     assert "'propositional' has none" in asked("zoe", model=streams).error

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import by_class, grouped, may_trust, names_of, refuse
-from hf_alpha.folders import checkpoint_place
+from hf_alpha.cli.options import grouped, may_trust, names_of, refuse
+from hf_alpha.folders import base_of, checkpoint_place
+from hf_alpha.given_names import by_class
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -169,6 +170,8 @@ def convert(
 
     Any encoder-decoder or decoder of Transformers: T5, BART, Llama, Qwen. Then train it on texts.
 
+    An adapter of PEFT is merged into its model, and nothing else: hf-alpha convert lora/ OUT
+
     A vanilla model of this package: of use at once with --to streams, else after training.
 
     An encoder, which then sees segments: BERT, RoBERTa, ELECTRA, DistilBERT, ALBERT and others.
@@ -190,12 +193,29 @@ def convert(
     checkpoint_place(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
+    if (base := base_of(model)) is not None:
+        merged = f"which is merged (hf-alpha convert {model} MERGED) before MERGED is converted"
+        why = f"is for whole models, and {model} is an adapter (PEFT) for {base!r}, {merged}"
+        refuse(command, names_of(Encoding, HostSymbols, SegmentOptions), why)
+        say(_merge(model, out))
+        return
     if segments.transducer is not None:
         refuse(command, names_of(Encoding, HostSymbols), "has no effect with --transducer")
         say(_convert_encoder(model, out, segments.transducer, segments))
         return
     refuse(command, names_of(SegmentOptions), "is for encoders, with --transducer")
     _convert_names(command, model, out, encoding, symbols)
+
+
+def _merge(adapter: str, out: Path) -> str:
+    """Merge an adapter into the model that it names; returns what was made."""
+    from hf_alpha.loading import load_config
+    from hf_alpha.release import merge
+
+    base = merge(adapter, out)
+    plain = not hasattr(load_config(str(out)), "symbol_classes")
+    then = f"; it has no symbols yet: hf-alpha convert {out} OUT gives it some" * plain
+    return f"{out}: {base} with the adapter {adapter} in its weights{then}"
 
 
 def _convert_original(settings: Path, out: Path, original: Original) -> str:

@@ -238,7 +238,8 @@ def _evaluate_answers(
         covariance=answers.covariance, progress=progress,
     )  # fmt: skip
     for model, report in zip(models if card.card else (), of_models, strict=card.card):
-        write_card(Path(model), report, chance, region=region, **card.facts)
+        facts = {"region": region, "rows": rows, "data": problems.data, **card.facts}
+        write_card(Path(model), report, chance, **facts)
     say(f"{table}\nreport and pictures are in {folder}")
 
 

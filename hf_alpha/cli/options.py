@@ -157,25 +157,7 @@ def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
             raise ValueError(f"{option_names[name]} {why}: leave it out")
 
 
-def by_class(text: str) -> dict[str, str]:
-    """Read `name=a b,number=1` as class -> text; a text without classes as that of the class ''.
-
-    Raises:
-        ValueError: a class is named twice.
-    """
-    from hf_alpha.modeling.names_in_text import CLASS_NAME
-
-    parts = re.split(rf",(?={CLASS_NAME}=)", text)
-    matches = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
-    pairs = [(match[1], match[2]) for match in matches if match]
-    if len(pairs) < len(parts):
-        return {"": text}
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError(f"{text}: a class is named twice")
-    return dict(pairs)
-
-
 __all__ = [
-    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed", "TrustRemoteCode", "by_class",
-    "grouped", "integers", "may_trust", "names_of", "refuse",
+    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed", "TrustRemoteCode", "grouped",
+    "integers", "may_trust", "names_of", "refuse",
 ]  # fmt: skip

@@ -65,6 +65,12 @@ def push(
     private: Annotated[
         bool, typer.Option("--private", help="Make the repository private.")
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Say what would be uploaded, and how the card begins; no more."
+        ),
+    ] = False,
 ) -> None:
     """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub.
 
@@ -72,7 +78,7 @@ def push(
     """
     from hf_alpha.push import push as run
 
-    say(run(folder, repository, private, lambda text: say(text, err=True)))
+    say(run(folder, repository, private, lambda text: say(text, err=True), dry_run))
 
 
 __all__ = ["info", "push", "release"]

@@ -16,12 +16,12 @@ from hf_alpha.cli.options import (
     TASKS,
     Device,
     ModelsTask,
-    by_class,
     grouped,
     may_trust,
     refuse,
 )
 from hf_alpha.folders import Records, checkpoint_place
+from hf_alpha.given_names import mark_names, read_names
 from hf_alpha.serve import Limits
 from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
 from hf_alpha.solving import solve as solve_all
@@ -156,7 +156,7 @@ def solve(
     settings = replace(settings, task=chosen_task)
     texts: Iterator[str] = chain([first], stream)
     if names:
-        texts = iter(_with_names(list(texts), names, chosen_task))
+        texts = iter(mark_names(list(texts), read_names(names, chosen_task), chosen_task))
     if output.out is not None:
         statuses = _write(texts, settings, output.out, output.resume)
     else:
@@ -238,36 +238,6 @@ def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, A
         return problem_of(row, column, finder, str(file), number)
 
     return read
-
-
-def _with_names(texts: list[str], options: list[str], task: Task) -> list[str]:
-    """Mark names in texts, as the column of a rule does for a row.
-
-    Raises:
-        ValueError: the task finds no names by rules, it is not clear of which class names are, or
-            one stands in no text.
-    """
-    finder = getattr(task, "finder", None)
-    if finder is None or not finder.rules:
-        raise ValueError(f"--names is for texts with rules for names: {task.name!r} has none")
-    by_row = [name for name, rule in finder.rules.items() if rule.by_row]
-    classes = by_row or list(finder.rules)
-    names_of: dict[str, list[str]] = {}
-    for option in options:
-        for kind, listed in by_class(option).items():
-            if kind not in finder.rules and (kind or len(classes) > 1):
-                rules = ", ".join(finder.rules)
-                raise ValueError(
-                    f"--names {option}: write {classes[0]}=..., with one of the classes {rules}"
-                )
-            names = filter(None, map(str.strip, listed.split(",")))
-            names_of.setdefault(kind or classes[0], []).extend(names)
-    broken = [text for text in texts if isinstance(text, Line) and text.error is not None]
-    marked = [text if text in broken else finder.mark(text, names_of) for text in texts]
-    present = {text[start:stop] for text in marked for start, stop, _ in getattr(text, "spans", ())}
-    if absent := [name for names in names_of.values() for name in names if name not in present]:
-        raise ValueError(f"--names: {absent[0]!r} stands in no text, or not as a whole word")
-    return marked
 
 
 def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None:

@@ -80,10 +80,10 @@ def load(
         source: the column of the problems.
         target: the column of the answers.
         finder: of texts: the rules by which names are found, with their functions. A rule's column
-            has in each row a list of names, a list of their [start, stop] in the source, or one
-            name. All else that the rows have is left out. Without it, problems are a task's: an
-            answer may be empty, and there may be two-line files (`*.txt`), DeepLTL's: a formula in
-            one line, its answer in the next.
+            has in each row a list of names, a list of their [start, stop] in the source, one name,
+            or several with commas between. All else that the rows have is left out. Without it,
+            problems are a task's: an answer may be empty, and there may be two-line files
+            (`*.txt`), DeepLTL's: a formula in one line, its answer in the next.
         **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
@@ -224,12 +224,20 @@ class RowReader:
 
 
 def _listed(column: str, value: Any, text: str) -> list[str | Sequence[int]]:
-    """Return the names in a cell of a rule's column, or their places."""
-    names = [value] if isinstance(value, str) and value else [] if value == "" else value
+    """Return the names in a cell of a rule's column, or their places.
+
+    A text is one name, or if it is none in the source, several with commas between: CSV has no
+    lists.
+    """
+    names = value
+    if isinstance(value, str):
+        is_one = "," not in value or name_pattern((value,)).search(text)
+        names = [*filter(None, [value] if is_one else map(str.strip, value.split(",")))]
     if not isinstance(names, list) or not all(isinstance(x, str) or _is_pair(x) for x in names):
         raise ValueError(
             f"the column {column!r} holds {'nothing' if value is None else repr(value)}: give a "
-            "list of names, a list of their [start, stop] in the source, or one name"
+            "list of names, a list of their [start, stop] in the source, one name, or several with "
+            "commas between"
         )
     for name in names:
         if isinstance(name, str) and not name_pattern((name,)).search(text):

@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
+from hf_alpha.given_names import classes_by_row, mark_names, read_names
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.grammar import check_unicode
 from hf_alpha.modeling.names_in_text import parts
@@ -65,14 +66,27 @@ class Choice:
         model, tokenizer = load_checkpoint(str(self.place))
         return model.to(choose_device(self.device)), tokenizer
 
-    def solve(self, problem: str, answers: int = 1) -> Solution:
+    @property
+    def names_by_row(self) -> list[str]:
+        """The classes whose names are given with each problem."""
+        return classes_by_row(self.task)
+
+    def solve(self, problem: str, answers: int = 1, names: str = "") -> Solution:
         """Answer a problem; whatever is wrong with it is the solution's error.
 
         Args:
             problem: a text.
             answers: how many; a solver gives one, and there is none to what is unsatisfiable.
+            names: of the problem, `zoe,max` or `person=zoe,max`, where no rule finds them.
         """
         try:
+            if names.strip():
+                (problem,) = mark_names([problem], read_names([names], self.task), self.task)
+            elif self.names_by_row:
+                raise ValueError(
+                    f"the names of {', '.join(self.names_by_row)} are given with each text: write "
+                    "those of this one, with commas between, below Names"
+                )
             _check_size(self.task, problem)
         except ValueError as error:
             return Solution(printable(problem[:MAX_CHARACTERS]), error=str(error))
@@ -84,22 +98,24 @@ class Choice:
             solution.answers = []
         return solution
 
-    def rename(self, problem: str, answers: int = 1) -> Renamed:
+    def rename(self, problem: str, answers: int = 1, names: str = "") -> Renamed:
         """Answer a problem, and the same one with other names."""
-        before = self.solve(problem, answers)
+        before = self.solve(problem, answers, names)
         if before.read is None:
             return Renamed(before)
         try:
-            names = other_names(self.task, before.read)
+            others = other_names(self.task, before.read)
         except ValueError as error:
             return Renamed(before, Solution(problem, error=str(error)))
-        after = self.solve(renamed_text(self.task, before.read, before.read, names), answers)
+        # Names of a text change places, so that those that were given are names in the other one.
+        text = renamed_text(self.task, before.read, before.read, others)
+        after = self.solve(text, answers, names)
         if before.answers and after.answers:
             (old, _), (new, _) = before.answers[0], after.answers[0]
-            same = renamed_text(self.task, before.read, old, names).split() == new.split()
-            return Renamed(before, after, names, same)
+            same = renamed_text(self.task, before.read, old, others).split() == new.split()
+            return Renamed(before, after, others, same)
         proved = before.unsatisfiable and after.unsatisfiable
-        return Renamed(before, after, names, True if proved else None)
+        return Renamed(before, after, others, True if proved else None)
 
 
 def page_choices(

@@ -53,7 +53,8 @@ def _parts(choice: Choice, solution: Solution) -> Iterator[str]:
     if solution.read_as is not None:
         yield f"<p>read as <code>{_text(solution.read_as)}</code></p>"
     if solution.read is not None:
-        yield f"<p>names: {_text(', '.join(solution.read.symbols) or 'none')}</p>"
+        taken = ", ".join(map(_name, solution.read.symbols)) or "none"
+        yield f"<p>taken for names: {_text(taken)}</p>"
     if solution.error is not None:
         yield f'<p role="alert"><strong class="error">{_text(solution.error)}</strong></p>'
     yield from (f"<p>note: {_text(note)}</p>" for note in solution.notes)
@@ -74,6 +75,12 @@ def _parts(choice: Choice, solution: Solution) -> Iterator[str]:
     if solution.found_by is not None:
         asked = "" if solution.found_by == choice.name else f"asked: {choice.name}; "
         yield f"<p>{_text(f'{asked}found by {solution.found_by}, {solution.seconds:.3f} s')}</p>"
+
+
+def _name(symbol: str) -> str:
+    """Return a name, with its class where texts have several."""
+    kind = getattr(symbol, "symbol_class", "")
+    return f"{symbol} ({kind})" if kind else str(symbol)
 
 
 def _text(text: str) -> str:

@@ -39,13 +39,16 @@ def build_page(choices: Mapping[str, Choice]) -> Any:
         if text
     ]
 
-    def solve(problem: str, model: str, answers: int) -> tuple[str, dict[str, Any]]:
+    def solve(
+        problem: str, model: str, answers: int, names: str = ""
+    ) -> tuple[str, dict[str, Any]]:
         """Answer a problem: for people, and what docs/solve.schema.json describes."""
-        solution = choices[model].solve(problem or "", answers)
+        solution = choices[model].solve(problem or "", answers, names or "")
         return draw_solution(choices[model], solution), solution.record()
 
-    def rename(problem: str, model: str, answers: int) -> str:
-        return draw_renamed(choices[model], choices[model].rename(problem or "", answers))
+    def rename(problem: str, model: str, answers: int, names: str = "") -> str:
+        renamed = choices[model].rename(problem or "", answers, names or "")
+        return draw_renamed(choices[model], renamed)
 
     with gradio.Blocks(
         title=f"hf_alpha: {TITLE}", analytics_enabled=False, fill_width=True
@@ -54,7 +57,7 @@ def build_page(choices: Mapping[str, Choice]) -> Any:
         problem = gradio.Textbox(
             examples[0][0] if examples else "", label="Problem", lines=2, max_length=MAX_CHARACTERS
         )
-        with gradio.Row():
+        with gradio.Row() as row:
             model = gradio.Dropdown([*choices], label="Who answers")
             answers = gradio.Slider(1, MAX_ANSWERS, step=1, precision=0, label="Answers")
         with gradio.Row():
@@ -63,6 +66,10 @@ def build_page(choices: Mapping[str, Choice]) -> Any:
         reply = gradio.HTML(elem_id="reply")
         record = gradio.JSON(visible=False)
         inputs = [problem, model, answers]
+        if classes := {kind: None for one in choices.values() for kind in one.names_by_row}:
+            label = f"Names in it: zoe,max or {next(iter(classes))}=zoe,max"
+            with row:
+                inputs.append(gradio.Textbox(label=label, max_length=MAX_CHARACTERS))
         solve_button.click(solve, inputs, [reply, record], concurrency_id="model")
         hidden: dict[str, Any] = {"api_visibility": "private"}
         rename_button.click(rename, inputs, reply, concurrency_id="model", **hidden)

@@ -39,6 +39,8 @@ DEFAULT_GENERATION: dict[str, Any] = {
     "max_new_tokens": 128,
     "do_sample": False,
 }
+NAMELESS = "no name in any answer"
+"""What is said of problems whose answers no renaming can change."""
 SHOWN = 100
 """Characters of a problem in an error."""
 CHUNK = 1024
@@ -129,15 +131,13 @@ class AlphaCovariance:
         """Return the mean with what has to be known beside it."""
         mean = "none" if self.mean is None else f"{self.mean:.4f}"
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
-        caveat = f"; same answer to all renamings: {self.caveat}" if self.caveat else ""
+        caveat = f"; {NAMELESS}: {self.caveat}" if self.caveat else ""
         return f"alpha-covariance {mean} over {self.used} problems{skipped}{caveat}"
 
     @property
     def caveat(self) -> str:
-        """Say how many samples are constant or nameless; "" if none is, or that is not known."""
-        if not (self.constant or self.nameless):
-            return ""
-        return f"{self.constant} of {self.used} problems (no name in any answer: {self.nameless})"
+        """Say how many samples are nameless; "" if none is, or that is not known."""
+        return f"{self.nameless} of {self.used} problems" if self.nameless else ""
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -442,7 +442,7 @@ def covariance_notes(measured: Sequence[tuple[str, AlphaCovariance]]) -> list[st
     caveats = [
         f"{model} {covariance.caveat}" for model, covariance in measured if covariance.caveat
     ]
-    return notes + ([f"same answer to all renamings: {', '.join(caveats)}"] if caveats else [])
+    return notes + ([f"{NAMELESS}: {', '.join(caveats)}"] if caveats else [])
 
 
 def _measured_on(

@@ -79,7 +79,8 @@ def test_what_is_said_of_names():
 
 def test_who_found_it_and_what_contradicts():
     solution = Solution("a & b", found_by="m", seconds=0.25, read=LTL.task.read("a & b"))
-    assert Reader(draw_solution(LTL, solution)).text == "a & bnames: a, bfound by m, 0.250 s"
+    said = Reader(draw_solution(LTL, solution)).text
+    assert said == "a & btaken for names: a, bfound by m, 0.250 s"
     proved = Solution("a & !a & b", unsatisfiable=True, core=("a", "!a"), found_by="Spot")
     said = Reader(draw_solution(LTL, proved)).text
     assert "unsatisfiable" in said and "contradict one another:a!a" in said
