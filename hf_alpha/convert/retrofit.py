@@ -51,12 +51,11 @@ from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
-from hf_alpha.modeling.host_relations import DecoderRelations
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule
 from hf_alpha.modeling.relations import START
-from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
+from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -208,7 +207,7 @@ def _symbol_model(
         )
         retrofit = kind(settings, model)
     _begin_new_symbols(retrofit)
-    if isinstance(retrofit.relations, DecoderRelations):
+    if settings.decodes_alone and retrofit.relations is not None:
         _begin_relations(retrofit.relations, retrofit.config.random_scale[1])
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
@@ -235,7 +234,7 @@ def _begin_new_symbols(model: RetrofitModel) -> None:
 
 
 @torch.no_grad()
-def _begin_relations(relations: DecoderRelations, row_length: float) -> None:
+def _begin_relations(relations: Any, row_length: float) -> None:
     """Have a decoder's relations begin with what a pretrained one makes use of untrained.
 
     Heads of the first layers see where the same name stands, heads of later ones what followed it,
@@ -637,7 +636,7 @@ class _BackboneRows:
             self._named_rows(plain, role)
             for role in ("actual", "placeholder")[: encoding.rows_per_class]
         ]
-        if issubclass(encoding, RelationalEncoding):
+        if encoding.rows_in_turn:
             return {name: self._words(name, roles[0], plain, tokenizer) for name in self.ranges}
         sources = {
             name: self._defaults(
@@ -691,10 +690,11 @@ class _BackboneRows:
             "symbol_ranges": self.ranges,
             "class_rows": self.class_rows,
         }
-        if encoding_class(self.config.encoding).rows_per_class == 1:
+        encoding = encoding_class(self.config.encoding)
+        if encoding.rows_per_class == 1:
             settings["random_scale"] = row_length(self.host, self.base)
         decodes = not self.host.config.is_encoder_decoder
-        if decodes and issubclass(encoding_class(self.config.encoding), RelationalEncoding):
+        if decodes and encoding.memories is not None:
             settings["relation_scale"] = RELATION_SCALE
         return settings
 
