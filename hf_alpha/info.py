@@ -95,10 +95,9 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
     reasons = dict.fromkeys(reason for reason in refusals.values() if reason)
     if not taken:
         return {"conversion": f"no: {'; '.join(reasons)}"}
-    best = "relational" if "relational" in taken else taken[0]
     facts = {
-        "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {best}, then "
-        "train it on your pairs (checkpoint: OUT in a recipe)"
+        "conversion": f"yes: {', '.join(taken)}; hf-alpha convert {place} OUT --to {taken[0]}, "
+        "then train it on your pairs (checkpoint: OUT in a recipe)"
     }
     return facts | ({"not": "; ".join(reasons)} if reasons else {})
 

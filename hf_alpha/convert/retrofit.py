@@ -65,7 +65,6 @@ logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
-ENCODINGS = ("streams", "relational", "dual_part", "learned")
 UNWRAP = (
     "Give the model alone, with its adapters merged (merge_and_unload() of a PeftModel) and "
     "without what torch.compile or others put around it"
@@ -85,7 +84,7 @@ class SymbolConfig:
     """How a model of Transformers becomes one with symbols: for `get_symbol_model`.
 
     Args:
-        encoding: `"streams"`, `"relational"`, `"dual_part"`, or `"learned"`, which leaves the model
+        encoding: of any name, such as `"streams"`; `"learned"` leaves the model
             as it is: with a `renaming` it is the cheap baseline.
         symbols: class -> how many, or a rule for its names in texts (see `NameRule`), whose `count`
             says how many. An int, or a rule alone, is for the only class, `name`.
@@ -123,17 +122,12 @@ class SymbolConfig:
         return dict(self.symbols) if by_class else {CLASS: self.symbols}
 
     def __post_init__(self) -> None:
-        if self.encoding not in ENCODINGS:
-            try:
-                encoding_class(self.encoding)  # names those that there are
-            except ValueError as error:
-                raise ConversionError(str(error)) from None
-            raise ConversionError(
-                f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
-                f"attention is its own; choose {', '.join(ENCODINGS)}"
-            )
+        try:
+            encoding = encoding_class(self.encoding)
+        except ValueError as error:
+            raise ConversionError(str(error)) from None
         check_sides(self.aggregated_attention)
-        if self.aggregated_attention and self.encoding != "streams":
+        if self.aggregated_attention and not encoding.opens_streams:
             raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
 
 
@@ -278,8 +272,8 @@ def check_host(model: PreTrainedModel) -> None:
     config = model.config
     if hasattr(config, "symbol_classes"):
         raise ConversionError(
-            f"this {config.model_type!r} model has symbols already; to_streams, to_relational and "
-            "to_dual_part convert 'learned' models of that kind"
+            f"this {config.model_type!r} model has symbols already; convert_checkpoint converts "
+            "'learned' models of that kind"
         )
     if not _writes_text(config):
         _refuse(config)

@@ -163,7 +163,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         refuse(
             self.new_symbols and self.encoding.opens_streams,
             f"new_symbols needs one stream, and {self.symbol_encoding!r} has one for each "
-            "symbol of the input: take 'relational'",
+            "symbol of the input: choose another encoding",
         )
         refuse(
             self.new_symbols and (self.adacos or self.label_smoothing),

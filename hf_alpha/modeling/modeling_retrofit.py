@@ -57,7 +57,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         auto: the Auto class that makes a backbone of its configuration.
         sides: of the backbone, `"encoder"` or `"decoder"`.
         host: what the encoding does with the backbone.
-        relations: what `relational` encoding adds to it, if that is the encoding.
+        relations: what is trained for an encoding by relations, if it is one.
     """
 
     config: RetrofitConfig
@@ -169,7 +169,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def freeze_backbone(self) -> None:
         """Leave the backbone as it is in training.
 
-        What is trained are blocks of aggregated attention and what `relational` adds; without
+        What is trained are blocks of aggregated attention and `relations`; without
         either there is nothing to train but adapters.
         """
         self.backbone.requires_grad_(False)
@@ -191,8 +191,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             and settings.get("use_reentrant", True)
         ):
             raise ValueError(
-                "`relational` models cannot be checkpointed in the reentrant way: give "
-                "use_reentrant=False"
+                f"{self.config.symbol_encoding!r} models cannot be checkpointed in the reentrant "
+                "way: give use_reentrant=False"
             )
         super().activation_checkpointing_enable(activation_checkpointing_kwargs, **kwargs)
 
@@ -276,7 +276,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         # In training, layers may be left out at random.
         for relation in relations.values() if not self.training else ():
             if relation.unreached:
-                raise UnreachedError(self.config.host_config.model_type, relation.unreached[0])
+                family, encoding = self.config.host_config.model_type, self.config.symbol_encoding
+                raise UnreachedError(family, encoding, relation.unreached[0])
         return outputs
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:

@@ -8,6 +8,7 @@ from strategies import BASE, AlphaFamily, make_model, random_batch, rename_batch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling import symbol_encodings
 from hf_alpha.modeling.encoding import SymbolEncoding
 from hf_alpha.modeling.symbol_encodings import encoding_class, encoding_names, register_encoding
 
@@ -28,7 +29,12 @@ class Nameless(SymbolEncoding):
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
+    """What is registered here is unknown elsewhere."""
+    before = dict(symbol_encodings._ENCODINGS)
     register_encoding(Nameless)
+    yield
+    symbol_encodings._ENCODINGS.clear()
+    symbol_encodings._ENCODINGS.update(before)
 
 
 def family_of(kind, **attributes):
