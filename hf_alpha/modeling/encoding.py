@@ -118,7 +118,9 @@ class SymbolEncoding:
         """
         if self.rows_per_class is None:
             return ids_BL[:, None]
-        return self.vocabulary.rows(ids_BL, self.rows_per_class)[:, None]
+        in_turn = self.rows_in_turn and self.vocabulary.class_rows is not None
+        nth = streams.own if in_turn else 0
+        return self.vocabulary.rows(ids_BL, self.rows_per_class, nth)[:, None]
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V) from the scores of hidden states against each row.

@@ -46,7 +46,6 @@ from .relations import (
     last_symbols,
     mean_by_symbol,
     num_slots,
-    occurrences,
     one_hot,
     scaled,
     written_symbols,
@@ -65,20 +64,6 @@ def symbols_here(streams: Streams) -> torch.Tensor:
     """Returns 1 for the symbol at each position, as relations have it: (B, T, S)."""
     assert streams.within is not None
     return streams.within.queries[0][..., : streams.ids.shape[1]]
-
-
-def means(hidden_BLD: torch.Tensor, streams: Streams) -> torch.Tensor:
-    """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
-    own, number = streams.own.to(hidden_BLD.device), streams.ids.shape[1]
-    return mean_by_symbol(hidden_BLD, occurrences(own, number, hidden_BLD.dtype))
-
-
-def entries(streams: Streams) -> torch.Tensor | None:
-    """Returns what a decoder adds to the vectors of its tokens, (B, T, D); None in an encoder."""
-    if streams.memory is None:
-        return None
-    entries_NSD = streams.memory[:, :, 0].to(streams.own.device)
-    return by_source(symbols_here(streams), entries_NSD)
 
 
 class SymbolPointer(nn.Module):
@@ -185,7 +170,6 @@ class SymbolMemory(nn.Module):
         related = AnswerRelations(
             within=Relations((same_BTS,), so_far_BMS),
             across=Relations.of((same_BTS, written_BTS), source.own),
-            source=source.own,
             written=written_BTS[..., : streams.ids.shape[1]],
         )
         return replace(streams, own=own_BT, related=related)
@@ -200,7 +184,7 @@ class SymbolMemory(nn.Module):
             streams: of the input.
             table_RD: of the model, on the device of the states.
         """
-        entered, returned = self(means(hidden_BLD, streams))
+        entered, returned = self(mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1]))
         # Any row will do where a sample has fewer symbols than others.
         rows_BS = self.config.vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
         rows_BSD = F.embedding(rows_BS.to(hidden_BLD.device), table_RD) + returned
@@ -208,9 +192,13 @@ class SymbolMemory(nn.Module):
             rows_BSD = F.normalize(rows_BSD, dim=-1)
         return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
 
-    def enter(self, streams: Streams) -> torch.Tensor | None:
+    @staticmethod
+    def enter(streams: Streams) -> torch.Tensor | None:
         """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
-        return entries(streams)
+        if streams.memory is None:
+            return None
+        entries_NSD = streams.memory[:, :, 0].to(streams.own.device)
+        return by_source(symbols_here(streams), entries_NSD)
 
     def point(self, streams: Streams, masses_BTHS: torch.Tensor) -> torch.Tensor:
         """Returns what the head adds to the scores of symbols: (B, T, S).
@@ -402,7 +390,7 @@ class HostRelations(nn.Module):
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with entries and returns of symbols: (B, S, 2, D)."""
-        mean_BSD = means(hidden_BLD, streams)
+        mean_BSD = mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1])
         entry = self.input_proj(self.input_norm(mean_BSD))
         returned = self.output_proj(self.output_norm(mean_BSD))
         return replace(streams, memory=torch.stack((entry, returned), dim=2))
@@ -472,7 +460,7 @@ class HostRelational(HostEncoding):
         return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
 
     def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
-        entered = entries(streams)
+        entered = SymbolMemory.enter(streams)
         return None if entered is None else entered * self.config.random_scale[0]
 
     def relations(
@@ -564,10 +552,6 @@ class RelationalEncoding(SymbolEncoding):
     rows_in_turn = True
     memories = (SymbolMemory, TextMemory)
     hosts = (HostRelational, DecoderRelational)
-
-    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        nth = 0 if self.vocabulary.class_rows is None else streams.own
-        return self.vocabulary.rows(ids_BL, per_class=1, nth=nth)[:, None]
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits from scores of base tokens and of the sample's symbols: (B, T, V).

@@ -267,12 +267,10 @@ class AnswerRelations(SymbolRelations):
     Attributes:
         across: between positions of the text and the source's: the same symbol, and one that was
             written already.
-        source: index of the symbol at each position of the sources, -1 for none: (N, L).
         written: whether each symbol was written up to a position: (B, T, S).
     """
 
     across: Relations
-    source: torch.Tensor
     written: torch.Tensor
 
 
@@ -291,17 +289,6 @@ class TextRelations(SymbolRelations):
     positions: torch.Tensor
 
 
-def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
-    """Returns 1 at positions where a symbol stands, else 0: (B, S, L).
-
-    Args:
-        own_BL: index of the symbol at each position, -1 for none.
-        num_symbols: S.
-    """
-    symbols = torch.arange(num_symbols, device=own_BL.device)
-    return (own_BL[:, None] == symbols[:, None]).to(dtype)
-
-
 def match_rows(x: Rows, rows: int) -> Rows:
     """Repeat each row for the beams of its sample, or keep one for each sample; None stays None."""
     if x is None or x.shape[0] == rows:
@@ -317,22 +304,18 @@ def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
-def masses(weights_BHTL: torch.Tensor, own_NL: torch.Tensor, num_symbols: int) -> torch.Tensor:
-    """Returns the sums of the weights of attention to the source over each symbol: (B, T, H, S).
+def mean_by_symbol(
+    hidden_BLD: torch.Tensor, own_BL: torch.Tensor, num_symbols: int
+) -> torch.Tensor:
+    """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D).
 
     Args:
-        own_NL: index of the symbol at each position of the source, -1 for none.
+        own_BL: index of the symbol at each position, -1 for none.
         num_symbols: S.
     """
-    there_NLS = one_hot(own_NL, num_symbols, weights_BHTL.dtype)
-    heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
-    return torch.stack(tuple(heads), 2)
-
-
-def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
-    """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
-    count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
-    return occurrences_BSL @ hidden_BLD / count_BS1
+    there_BSL = one_hot(own_BL.to(hidden_BLD.device), num_symbols, hidden_BLD.dtype).mT
+    count_BS1 = there_BSL.sum(-1, keepdim=True).clamp(min=1)
+    return there_BSL @ hidden_BLD / count_BS1
 
 
 def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.Tensor:
@@ -389,11 +372,9 @@ __all__ = [
     "by_source",
     "first_positions",
     "last_symbols",
-    "masses",
     "match_rows",
     "mean_by_symbol",
     "num_slots",
-    "occurrences",
     "one_hot",
     "scaled",
     "written_symbols",

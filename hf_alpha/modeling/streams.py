@@ -11,7 +11,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
-from .relations import Relations, SymbolRelations, masses, match_rows
+from .relations import Relations, SymbolRelations, by_source, match_rows
 from .symbols import aggregate, stream_weights
 
 
@@ -104,10 +104,11 @@ class Streams:
 
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
-        source = getattr(self.related, "source", None)
-        if source is None:
+        if self.across is None:
             return None
-        return masses(weights_BHTL, source.to(weights_BHTL.device), self.ids.shape[1])
+        there_NLS = self.across.keys[..., : self.ids.shape[1]].to(weights_BHTL)
+        heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
+        return torch.stack(tuple(heads), 2)
 
     def for_layers(self) -> "Streams":
         """Returns the same streams for layers whose attention makes matrices of relations."""

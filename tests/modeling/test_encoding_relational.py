@@ -9,7 +9,7 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha import AlphaConfig
-from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, TextMemory, entries
+from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, SymbolMemory, TextMemory
 from hf_alpha.modeling.relations import (
     AnswerRelations,
     Relations,
@@ -47,7 +47,6 @@ def streams() -> Streams:
         weights=torch.full((2, NAMES), 0.5),
         memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
         related=AnswerRelations(
-            source=source,
             written=torch.tensor(written),
             within=Relations.of((same,), target),
             across=Relations.of((same, torch.tensor(written)), source),
@@ -71,7 +70,7 @@ def test_gates_are_those_of_the_tokens_vectors():
 def test_what_is_entered_and_pointed_at_against_loops():
     made, found = relations(), streams()
     hidden = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(3))
-    entered, scores = entries(found), made.point(found, hidden)
+    entered, scores = SymbolMemory.enter(found), made.point(found, hidden)
     written, last = made.repeat.weight[0]
     for b, t in itertools.product(range(2), range(3)):
         name = TARGET[b][t]
