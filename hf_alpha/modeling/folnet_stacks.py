@@ -183,8 +183,9 @@ class FolnetEncoder(FolnetStack):
         refuse_vectors(kwargs)
         refuse_positions(kwargs)
         check_dimensions(input_ids, 2)
-        given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        check_by_token(*input_ids.shape, **given)
+        check_by_token(
+            *input_ids.shape, attention_mask=attention_mask, token_type_ids=token_type_ids
+        )
         check_types(token_type_ids, self.config.type_vocab_size)
         segments = self._segments(input_ids, segment_ids, segment_starts, segment_ends)
         deduces = output_binary_states or self.diagonal is not None

@@ -155,7 +155,7 @@ class AlphaLayer(GradientCheckpointingLayer):
             points: return the sums of the weights of the first cross-attention over each symbol.
         """
         weights = cross_weights = masses = None
-        own = {
+        own: dict[str, Any] = {
             "mask": mask,
             "query_rope": rope,
             "key_rope": rope,
@@ -280,13 +280,10 @@ class AlphaStack(AlphaPreTrainedModel):
         """
         config = self.config
         weighs = config.output_attentions if output_attentions is None else output_attentions
-        keeps = (
-            config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        )
-        states: list[torch.Tensor] = []
-        own: list[torch.Tensor | None] = []
-        cross: list[torch.Tensor] = []
-        masses = None
+        keeps = output_hidden_states
+        keeps = config.output_hidden_states if keeps is None else keeps
+        kept: dict[str, list[Any]] = {"hidden_states": [], "attentions": [], "cross_attentions": []}
+        states, masses = kept["hidden_states"], None
 
         def keep(hidden_BSLD: torch.Tensor) -> torch.Tensor:
             if not keeps:
@@ -301,12 +298,11 @@ class AlphaStack(AlphaPreTrainedModel):
                 hidden_BSLD, *context, output_attentions=weighs, points=points, **more
             )
             hidden_BSLD = keep(hidden_BSLD)
-            own += [weights] if weighs else []
-            cross += [] if cross_weights is None else [cross_weights]
-        fields = {"hidden_states": states, "attentions": own, "cross_attentions": cross}
+            kept["attentions"] += [weights] if weighs else []
+            kept["cross_attentions"] += [] if cross_weights is None else [cross_weights]
         last = states[-1] if keeps else pack_streams(hidden_BSLD)
-        found = {name: tuple(values) for name, values in fields.items() if values}
-        return hidden_BSLD, masses, {"last_hidden_state": last, **found}
+        fields = {name: tuple(values) for name, values in kept.items() if values}
+        return hidden_BSLD, masses, {"last_hidden_state": last, **fields}
 
 
 class AlphaEncoder(AlphaStack):
@@ -412,8 +408,9 @@ class AlphaDecoder(AlphaStack):
         check_ids(config, input_ids)
 
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
-        keeps = past_key_values is not None and len(self.layers)
-        history = past_key_values.self_attention_cache if keeps else None
+        history = None
+        if past_key_values is not None and len(self.layers):
+            history = past_key_values.self_attention_cache
         slots = config.num_slots
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
         positions = decoder_positions(input_ids, attention_mask, past_key_values)
@@ -637,8 +634,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             return_dict=True,
             **kwargs,
         )
-        rows, samples = decoder_input_ids.shape[0], outputs.encoder_last_hidden_state.shape[0]
-        check_rows(rows, samples, labels)
+        samples = outputs.encoder_last_hidden_state.shape[0]
+        check_rows(outputs.last_hidden_state.shape[0], samples, labels)
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         streams = Streams.of(outputs, features_BSTD.dtype)
         logits, loss = self.predict(features_BSTD, streams, labels, num_items_in_batch)

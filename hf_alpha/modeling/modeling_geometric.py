@@ -402,8 +402,7 @@ class GeometricModel(GeometricPreTrainedModel):
             words = self.embeddings.word_embeddings(input_ids)
         assert words is not None
         like = words[..., 0] if input_ids is None else input_ids
-        given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        check_by_token(*like.shape, **given)
+        check_by_token(*like.shape, attention_mask=attention_mask, token_type_ids=token_type_ids)
         check_types(token_type_ids, self.config.type_vocab_size)
         types = token_type_ids
         if types is None:

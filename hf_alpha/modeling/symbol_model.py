@@ -53,8 +53,8 @@ class SymbolModel(SavesCode, PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Draws what a checkpoint did not bring: of the symbol layer, then as the base class."""
-        if hasattr(module, "reset"):  # ours know how they begin
-            module.reset()
+        if (reset := getattr(module, "reset", None)) is not None:  # ours know how they begin
+            reset()
         else:
             super()._init_weights(module)
 
