@@ -131,8 +131,8 @@ class HostEncoding:
         return products if (cap := self._cap) is None else cap * (products / cap).tanh()
 
 
-def host_encoding(model: Any) -> HostEncoding:
-    """Returns what the model's encoding does with its host.
+def host_encoding(model: Any) -> Any:
+    """Returns what the model's encoding does with its host, a [`HostEncoding`].
 
     Raises:
         ValueError: the encoding has a part that nothing would ask for, or rows of its own.

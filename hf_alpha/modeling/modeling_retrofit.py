@@ -86,7 +86,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         # Configurations are slow to ask.
         self.width, self.num_slots = config.hidden_size, config.num_slots
         self._calls = Calls()
-        self.host: Any = host_encoding(self)
+        self.host = host_encoding(self)
         self.relations = self.host.make_relations() if self.host.relates else None
         if self.relations is not None:
             relate_attention(backbone)

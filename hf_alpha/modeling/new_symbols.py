@@ -93,8 +93,9 @@ def symbols_so_far(
             "give a DynamicCache() without a configuration, or one with that of "
             "model.config.get_text_config(decoder=True)"
         )
-    states = own_BT[:, None, :, None] + 1  # static caches hold zeros behind the last token
-    return own_BT, cache.update(states, states, slot)[0][:, 0, :, 0] - 1, position_T
+    states = own_BT[:, None, :, None]
+    # What static caches hold behind the last token comes too late to count.
+    return own_BT, cache.update(states, states, slot)[0][:, 0, :, 0], position_T
 
 
 @dataclass(frozen=True)

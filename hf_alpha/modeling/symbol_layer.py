@@ -20,7 +20,7 @@ from .configuration_symbols import SymbolModelConfig
 from .encoding import SymbolEncoding
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import match_rows
+from .relations import match_rows, scaled
 from .steps import StepCounter
 from .streams import Streams
 from .symbols import (
@@ -379,7 +379,7 @@ class SymbolLayer:
         memory = self.memory
         if memory is not None and (entered := memory.enter(streams)) is not None:
             vectors_BSLD = vectors_BSLD + entered[:, None]
-        return vectors_BSLD * self.scale
+        return scaled(vectors_BSLD, self.scale)
 
     def table(self, device: torch.device) -> torch.Tensor:
         """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
