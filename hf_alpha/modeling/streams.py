@@ -83,21 +83,10 @@ class Streams:
             "symbol_memory": self.memory,
         }
 
-    def expand(self, rows: int) -> "Streams":
-        """Repeat each row for the beams of its sample, or keep one row for each sample."""
-        return Streams(
-            match_rows(self.ids, rows),
-            match_rows(self.own, rows),
-            match_rows(self.weights, rows),
-            match_rows(self.renaming, rows),
-            memory=self.memory,
-        )
-
     def to(self, device: torch.device) -> "Streams":
         """Returns the same streams on another device."""
         if self.ids.device == device:
             return self
-
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved = {name: value.to(device) for name, value in values.items() if value is not None}
         return replace(self, **moved)

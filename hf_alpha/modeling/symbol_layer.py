@@ -241,15 +241,15 @@ class SymbolLayer:
             return streams
         return self.relates.within(streams, mask_BL)
 
-    def _own(self, ids_BL: torch.Tensor, listed_NS: torch.Tensor) -> torch.Tensor:
+    def _own(self, ids_BL: torch.Tensor, listed_BS: torch.Tensor) -> torch.Tensor:
         """Returns the index of the symbol at each position among those listed, -1 for none: (B, L).
 
         Args:
-            listed_NS: symbols by first occurrence, -1 padded; those of a source for all its beams.
+            listed_BS: symbols by first occurrence, -1 padded.
         """
         if not self.config.needs_stream_ids:
             return torch.full_like(ids_BL, -1)
-        return own_streams(ids_BL, match_rows(listed_NS, ids_BL.shape[0]))
+        return own_streams(ids_BL, listed_BS)
 
     @property
     def memory(self) -> Any:
@@ -285,7 +285,12 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        streams = replace(source.expand(ids_BT.shape[0]), own=self._own(ids_BT, source.ids))
+        rows = ids_BT.shape[0]
+        ids_BS, weights_BS, renaming = (
+            match_rows(x, rows) for x in (source.ids, source.weights, source.renaming)
+        )
+        own_BT = self._own(ids_BT, ids_BS)
+        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=source.memory)
         if self.relates is None:
             return streams
         return self.relates.follow(streams, source, mask, cache, slot)
