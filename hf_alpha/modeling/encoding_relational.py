@@ -155,12 +155,7 @@ class SymbolMemory(nn.Module):
     ) -> Streams:
         """Returns the streams over a decoder's tokens with relations to them and to the source.
 
-        Args:
-            streams: over the tokens, padding among them.
-            source: over the sources.
-            mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
-            cache: of the decoder's attention to itself.
-            slot: where it keeps which symbols were written.
+        Arguments as of `SymbolLayer.follow`; the streams are over the tokens, padding among them.
         """
         own_BT, own_BM, position_T = symbols_so_far(streams.own, mask, cache, slot)
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
@@ -363,6 +358,7 @@ class HostRelations(nn.Module):
     """
 
     of_symbols = True
+    enter = staticmethod(SymbolMemory.enter)
 
     def __init__(self, width: int, encoder_heads: int, decoder_heads: int):
         super().__init__()
@@ -395,9 +391,10 @@ class HostRelations(nn.Module):
         returned = self.output_proj(self.output_norm(mean_BSD))
         return replace(streams, memory=torch.stack((entry, returned), dim=2))
 
-    def point(self, streams: Streams, hidden_BTD: torch.Tensor) -> torch.Tensor:
+    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
         """Returns what is added to the score of each symbol of the input: (B, T, S)."""
-        assert streams.memory is not None
+        assert streams.memory is not None and head.hidden_BSTD is not None
+        hidden_BTD = head.hidden_BSTD[:, 0]
         written_BTS: Any = getattr(streams.related, "written", None)
         last_BTS = symbols_here(streams).to(hidden_BTD)
         products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
@@ -442,9 +439,21 @@ class DecoderRelations(nn.Module):
         assert streams.within is not None
         return LayerRelations(streams.within, self.gates, scaled(self.gate_bias, self.scale))
 
+    def enter(self, streams: Streams) -> torch.Tensor:
+        """Returns what is added to the vectors of tokens: (B, T, D)."""
+        return self.memory.enter(streams)
+
+    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
+        assert head.all_BSTD is not None  # the cache keeps states of all positions
+        return self.memory.point(streams, head.all_BSTD[:, 0], head.cache, len(self.gates))
+
 
 class HostRelational(HostEncoding):
-    """A symbol is a row of its class, and where it stands: see [`HostRelations`]."""
+    """A symbol is a row of its class, and where it stands.
+
+    See [`HostRelations`] and, of decoders alone, [`DecoderRelations`].
+    """
 
     adds_vectors = True
     relates = True
@@ -452,15 +461,22 @@ class HostRelational(HostEncoding):
 
     def make_relations(self) -> nn.Module:
         """Returns the trained part that is added to the host."""
-        heads = (self._num_heads("encoder"), self._num_heads("decoder"))
-        return HostRelations(self.model.width, *heads)
+        if not self.config.decodes_alone:
+            heads = (self._num_heads("encoder"), self._num_heads("decoder"))
+            return HostRelations(self.model.width, *heads)
+        config = self.config.decoder_config
+        # DeepSeek's values have another width than its queries.
+        widths = (getattr(config, name, None) for name in ("qk_head_dim", "head_dim"))
+        head_dim = next(filter(None, widths), self.model.width // config.num_attention_heads)
+        slots = self.model.num_slots
+        return DecoderRelations(self.config, slots, config.num_attention_heads, head_dim)
 
     def _num_heads(self, side: str) -> int:
         config = self.model.stack(side).config.get_text_config()
         return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
 
     def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
-        entered = SymbolMemory.enter(streams)
+        entered = self.model.relations.enter(streams)
         return None if entered is None else entered * self.config.random_scale[0]
 
     def relations(
@@ -490,37 +506,12 @@ class HostRelational(HostEncoding):
         nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        scores_BTS = self._point(output.head, streams)[:, -output.logits.shape[1] :]
+        scores_BTS = self.model.relations.point(streams, output.head)[:, -output.logits.shape[1] :]
         added_BTS = scores_BTS * self.config.random_scale[1]
         if any(len(rows) > 1 for rows in self.config.class_rows.values()):
             added_BTS = added_BTS + AHEAD
         own_BTS = self.shifted(output.logits.gather(-1, index), added_BTS)
         return listed_logits(output.logits, own_BTS, streams, vocabulary)
-
-    def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
-        """Returns what is known about each symbol at each position: (B, T, S)."""
-        assert head.hidden_BSTD is not None
-        return self.model.relations.point(streams, head.hidden_BSTD[:, 0])
-
-
-class DecoderRelational(HostRelational):
-    """The same in a decoder alone: see [`DecoderRelations`]."""
-
-    def make_relations(self) -> nn.Module:
-        config = self.config.decoder_config
-        heads = config.num_attention_heads
-        # DeepSeek's values have another width than its queries.
-        widths = (getattr(config, name, None) for name in ("qk_head_dim", "head_dim"))
-        head_dim = next(filter(None, widths), self.model.width // heads)
-        return DecoderRelations(self.config, self.model.num_slots, heads, head_dim)
-
-    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return self.model.relations.memory.enter(streams) * self.config.random_scale[0]
-
-    def _point(self, head: HeadCall, streams: Streams) -> torch.Tensor:
-        assert head.all_BSTD is not None  # the cache keeps states of all positions
-        hidden_BTD, slot = head.all_BSTD[:, 0], self.model.num_slots
-        return self.model.relations.memory.point(streams, hidden_BTD, head.cache, slot)
 
 
 def _has_no_symbols(streams: Streams) -> bool:
@@ -551,7 +542,7 @@ class RelationalEncoding(SymbolEncoding):
     rows_per_class = 1
     rows_in_turn = True
     memories = (SymbolMemory, TextMemory)
-    hosts = (HostRelational, DecoderRelational)
+    hosts = (HostRelational, HostRelational)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits from scores of base tokens and of the sample's symbols: (B, T, V).

@@ -9,7 +9,8 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha import AlphaConfig
-from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, SymbolMemory, TextMemory
+from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, TextMemory
+from hf_alpha.modeling.host_encoding import HeadCall
 from hf_alpha.modeling.relations import (
     AnswerRelations,
     Relations,
@@ -70,7 +71,10 @@ def test_gates_are_those_of_the_tokens_vectors():
 def test_what_is_entered_and_pointed_at_against_loops():
     made, found = relations(), streams()
     hidden = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(3))
-    entered, scores = SymbolMemory.enter(found), made.point(found, hidden)
+    entered, scores = (
+        made.enter(found),
+        made.point(found, HeadCall(found, hidden_BSTD=hidden[:, None])),
+    )
     written, last = made.repeat.weight[0]
     for b, t in itertools.product(range(2), range(3)):
         name = TARGET[b][t]
