@@ -8,7 +8,7 @@ Shapes: B batch, L length, S listed symbols, T target length, V vocabulary.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -153,14 +153,15 @@ BY_TOKEN = {
 def check_by_token(rows: int, length: int, **inputs: torch.Tensor | None) -> None:
     """Raise a ValueError for an input, one of `BY_TOKEN`, without a number for each token.
 
-    Args:
-        rows: of tokens.
-        length: of the rows.
-        **inputs: what there is beside the tokens; one row of positions may be for all.
+    One row of positions may be for all.
     """
     for name, x in inputs.items():
         shapes = [(rows, length), *[(1, length)] * (name == "position_ids")]
-        check_shape(name, x, shapes, f"{rows} rows of {length} tokens", BY_TOKEN[name])
+        if x is not None and x.shape not in shapes:
+            raise ValueError(
+                f"{name} {'are' if name.endswith('_ids') else 'is'} {tuple(x.shape)}, and there "
+                f"are {rows} rows of {length} tokens: give {BY_TOKEN[name]}"
+            )
 
 
 def check_label_shape(
@@ -169,32 +170,17 @@ def check_label_shape(
     """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one.
 
     Args:
-        labels: what is given.
+        labels: what is given; `name` in the error.
         samples: B.
         numbers: of each sample.
-        name: of the labels, in the error.
         way_out: another one, behind the error.
     """
     shapes = [*[(samples,)] * (numbers == 1), (samples, numbers)]
-    there = f"{samples} inputs with {numbers} label{'s' * (numbers > 1)} each"
-    check_shape(name, labels, shapes, there, f"{shapes[0]}{way_out}")
-
-
-def check_shape(
-    name: str, x: torch.Tensor | None, shapes: Sequence[tuple[int, ...]], there: str, give: str
-) -> None:
-    """Raise a ValueError for an input that has none of the shapes that would fit.
-
-    Args:
-        name: of the input.
-        x: what is given, if anything.
-        shapes: that fit.
-        there: what there is that it has to fit.
-        give: what would fit.
-    """
-    if x is not None and tuple(x.shape) not in shapes:
-        verb = "are" if name.endswith("_ids") else "is"
-        raise ValueError(f"{name} {verb} {tuple(x.shape)}, and there are {there}: give {give}")
+    if labels.shape not in shapes:
+        raise ValueError(
+            f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
+            f"label{'s' * (numbers > 1)} each: give {shapes[0]}{way_out}"
+        )
 
 
 def check_cache(past_key_values: Cache | None) -> None:
@@ -250,10 +236,11 @@ def check_types(types_BL: torch.Tensor | None, type_vocab_size: int) -> None:
     """Raise a ValueError for token types that have no vector."""
     if types_BL is None or not can_look(types_BL):
         return
-    refuse(
-        ((types_BL < 0) | (types_BL >= type_vocab_size)).any(),
-        f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is {type_vocab_size}",
-    )
+    if ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
+        raise ValueError(
+            f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is "
+            f"{type_vocab_size}"
+        )
 
 
 def check_positions(positions: torch.Tensor, longest: int) -> None:

@@ -14,7 +14,7 @@ Shapes: M rows, D and E widths.
 
 import os
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +31,32 @@ NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` cost
 
 
 def suit_cpu(model: nn.Module) -> None:
-    """Put layers of this file in the place of a model's plain ones, where that is worth it.
+    """Put what is here in the place of a model's plain layers, where that is worth it.
 
     Parameters and their names stay. Parts of other packages stay as they are.
     """
     package = __name__.rpartition(".")[0]
-    for module in model.modules() if ENABLED else ():
-        kinds = [kind for kind in type(module).__mro__ if kind.__module__.startswith(package)]
-        for name in (name for kind in kinds for name in PARTS.get(kind.__name__, ())):
-            part = getattr(module, name)
+    kinds = ((module, kind) for module in model.modules() for kind in type(module).__mro__)
+    for module, kind in kinds if ENABLED else ():
+        if not kind.__module__.startswith(package):
+            continue
+        for part in (getattr(module, name) for name in PARTS.get(kind.__name__, ())):
             if type(part) in (nn.Linear, nn.Dropout):
                 part.__class__ = BlockLinear if type(part) is nn.Linear else BitDropout
-        name, wrap = METHODS.get(type(module).__name__, ("", None))
-        if kinds and wrap is not None and name not in vars(module):
-            setattr(module, name, partial(wrap, getattr(module, name)))
+        name, wrap = METHODS.get(kind.__name__, ("", None))
+        # In the class: copies of a module's attributes would call that module.
+        if wrap is not None and not hasattr(vars(kind)[name], "__wrapped__"):
+            setattr(kind, name, wrap(vars(kind)[name]))
+
+
+def blocked(method: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Returns a method for rows that works as `in_blocks` does."""
+
+    @wraps(method)
+    def by_blocks(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return in_blocks(partial(method, self), x)
+
+    return by_blocks
 
 
 def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -115,22 +127,15 @@ def prefers_products(
     return (few and gates is not None) or any(part.requires_grad for part in added)
 
 
-def by_products(
-    function: Callable[..., Any],
-    eager: bool,
-    mask: torch.Tensor | None,
-    gates: torch.Tensor | None = None,
-    sizes: tuple[int, int] = (0, 0),
-) -> Any:
-    """Returns the function that attends, which is the eager one where products are better.
+def by_products(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method that chooses how to attend: the eager way where products are better."""
 
-    Args:
-        function: of an attention block, that chooses.
-        eager: whether that one is wanted anyhow.
-        mask: as of `prefers_products`; `gates` and `sizes` likewise.
-    """
-    fused = function.__self__.config._attn_implementation == "sdpa"  # type: ignore[attr-defined]
-    return function(eager or (fused and prefers_products(mask, gates, *sizes)), mask)
+    @wraps(method)
+    def choose(self: Any, eager: bool, mask: Any, gates: Any = None, sizes: Any = (0, 0)) -> Any:
+        fused = self.config._attn_implementation == "sdpa"
+        return method(self, eager or (fused and prefers_products(mask, gates, *sizes)), mask)
+
+    return choose
 
 
 def is_plain(*tensors: torch.Tensor) -> bool:
@@ -224,29 +229,6 @@ class BitDropout(nn.Dropout):
 
 
 BITS = 1 << 16
-PARTS = {
-    "AlphaAttention": ("q_proj", "k_proj", "v_proj", "out_proj"),
-    "AlphaLayer": ("fc1", "fc2"),
-    "ConjugateJoin": ("dropout",),
-    "FolnetEmbeddings": ("dropout",),
-    "FolnetLayer": ("dropout",),
-    "GeometricEmbeddings": ("dropout", "projection"),
-    "GeometricSelfAttention": ("query", "key", "value"),
-    "Intermediate": ("dense",),
-    "Join": ("dropout",),
-    "MaskedTokenHead": ("dense",),
-    "Residual": ("dense", "dropout"),
-    "Trans": ("dropout",),
-    "UnaryBool": ("fc1", "gate", "fc2"),
-}
-"""Class -> its parts that are worth it."""
-METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "AlphaAttention": ("_function", by_products),
-    "AlphaLayer": ("_feed_forward", in_blocks),
-    "GeometricSelfAttention": ("_function", by_products),
-    "UnaryBool": ("_rows", in_blocks),
-}
-"""Class -> a method of it, and what is put around it."""
 
 
 class _Dropped(torch.autograd.Function):
@@ -266,5 +248,29 @@ class _Dropped(torch.autograd.Function):
         (keep_mask,) = ctx.saved_tensors
         return torch.where(keep_mask, gradients[0], 0.0) * ctx.scale, None
 
+
+PARTS = {
+    "AlphaAttention": ("q_proj", "k_proj", "v_proj", "out_proj"),
+    "AlphaLayer": ("fc1", "fc2"),
+    "ConjugateJoin": ("dropout",),
+    "FolnetEmbeddings": ("dropout",),
+    "FolnetLayer": ("dropout",),
+    "GeometricEmbeddings": ("dropout", "projection"),
+    "GeometricSelfAttention": ("query", "key", "value"),
+    "Intermediate": ("dense",),
+    "Join": ("dropout",),
+    "MaskedTokenHead": ("dense",),
+    "Residual": ("dense", "dropout"),
+    "Trans": ("dropout",),
+    "UnaryBool": ("fc1", "gate", "fc2"),
+}
+"""Class -> its parts that are worth it."""
+METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "AlphaAttention": ("_function", by_products),
+    "AlphaLayer": ("_feed_forward", blocked),
+    "GeometricSelfAttention": ("_function", by_products),
+    "UnaryBool": ("forward", blocked),
+}
+"""Class -> a method of it, and what is put around it."""
 
 __all__ = ["BitDropout", "BlockLinear", "block_sizes", "in_blocks", "prefers_products", "suit_cpu"]

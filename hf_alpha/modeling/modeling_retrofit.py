@@ -183,17 +183,14 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             ValueError: reentrant checkpointing of a model whose layers share a mask that is
                 trained: each layer's part of the backward pass would free the mask's graph.
         """
-        settings = activation_checkpointing_kwargs
         # PyTorch's default is True, Transformers' False.
-        if (
-            self.relations is not None
-            and settings is not None
-            and settings.get("use_reentrant", True)
-        ):
-            raise ValueError(
-                f"{self.config.symbol_encoding!r} models cannot be checkpointed in the reentrant "
-                "way: give use_reentrant=False"
-            )
+        given = activation_checkpointing_kwargs
+        reentrant = given is not None and given.get("use_reentrant", True)
+        refuse(
+            self.relations is not None and reentrant,
+            f"{self.config.symbol_encoding!r} models cannot be checkpointed in the reentrant way: "
+            "give use_reentrant=False",
+        )
         super().activation_checkpointing_enable(activation_checkpointing_kwargs, **kwargs)
 
     def post_init(self) -> None:

@@ -286,10 +286,8 @@ class SymbolLayer:
             slot: where the cache keeps which symbols were written.
         """
         rows = ids_BT.shape[0]
-        ids_BS, weights_BS, renaming = (
-            match_rows(x, rows) for x in (source.ids, source.weights, source.renaming)
-        )
-        own_BT = self._own(ids_BT, ids_BS)
+        ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
+        own_BT, renaming = self._own(ids_BT, ids_BS), match_rows(source.renaming, rows)
         streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=source.memory)
         if self.relates is None:
             return streams

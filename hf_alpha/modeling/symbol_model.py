@@ -160,6 +160,9 @@ class SymbolModel(SavesCode, PreTrainedModel):
 
     def settle_step(self) -> None:
         """Bring what changes once per optimiser step up to date with the steps so far."""
+        scale = getattr(self, "logit_scale", None)
+        if scale is not None:
+            scale.advance(self.symbol_layer.steps.settle())
         self.symbol_layer.settle_step()
 
     def advance_step(self) -> None:
@@ -224,15 +227,12 @@ class SymbolHead(SymbolModel):
             self._observe(logits, labels, usable)
         return logits, loss
 
-    def scores(self, hidden_BSTD: torch.Tensor, streams: Streams) -> torch.Tensor:
-        """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
-        assert self.logit_scale is not None
-        return self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
-
     def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V) from the symbol layer; backbones may have heads of their own."""
+        assert self.logit_scale is not None
         new_BTC = self._scores_of_new(hidden_BSTD)
-        return self.symbol_layer.logits(self.scores(hidden_BSTD, streams), streams, new_BTC)
+        scores_BSTR = self.logit_scale(self.symbol_layer.scores(hidden_BSTD, streams))
+        return self.symbol_layer.logits(scores_BSTR, streams, new_BTC)
 
     def _scores_of_new(self, hidden_BSTD: torch.Tensor) -> torch.Tensor | None:
         """Returns scores of a symbol that the text lacks, (B, T, C), if there may be such."""
@@ -307,11 +307,6 @@ class SymbolHead(SymbolModel):
     def _adapts_scale(self) -> bool:
         """Returns whether AdaCos is at work."""
         return self.logit_scale is not None and self.logit_scale.adaptive
-
-    def settle_step(self) -> None:
-        if self.logit_scale is not None:
-            self.logit_scale.advance(self.symbol_layer.steps.settle())
-        super().settle_step()
 
 
 def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:

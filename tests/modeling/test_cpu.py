@@ -201,17 +201,18 @@ def test_models_are_built_with_all_that_is_listed():
     """And parts of a backbone stay as they are."""
     geometric = small_model(embedding_size=16)
     models = [make_model(), make_folnet(boolean_form="reglu", unary_operators="jmc"), geometric]
-    parts = {(type(m).__name__, n) for model in models for m in model.modules() for n in vars(m)}
-    assert parts >= {(kind, name) for kind, (name, _) in cpu.METHODS.items()}
-    swapped = [
+    modules = [module for model in models for module in model.modules()]
+    bases = {base.__name__: base for module in modules for base in type(module).__mro__}
+    for kind, (name, _) in cpu.METHODS.items():
+        assert hasattr(getattr(bases[kind], name), "__wrapped__")
+    swapped = {
         (base.__name__, name)
-        for model in models
-        for module in model.modules()
+        for module in modules
         for name, part in module.named_children()
         for base in type(module).__mro__
         if isinstance(part, BlockLinear | BitDropout)
-    ]
-    assert set(swapped) >= {(kind, name) for kind, names in cpu.PARTS.items() for name in names}
+    }
+    assert swapped >= {(kind, name) for kind, names in cpu.PARTS.items() for name in names}
     backbone = make_retrofit("bart", symbol_encoding="streams").backbone
     assert not any(isinstance(module, BlockLinear | BitDropout) for module in backbone.modules())
 
@@ -220,4 +221,12 @@ def test_without_the_switch_models_are_plain(monkeypatch):
     monkeypatch.setattr(cpu, "ENABLED", False)
     model = make_model()
     assert not any(isinstance(module, BlockLinear | BitDropout) for module in model.modules())
-    assert not any("_feed_forward" in vars(module) for module in model.modules())
+
+
+def test_replicas_work_with_their_own_weights():
+    """As `DataParallel` makes them, which copies a module's attributes."""
+    layer, x = make_model().model.encoder.layers[0], torch.randn(1, 3, 200, 16)
+    replica = layer._replicate_for_data_parallel()
+    replica.fc2 = nn.Linear(24, 16, bias=False)
+    nn.init.zeros_(replica.fc2.weight)
+    assert not replica._feed_forward(x).any() and layer._feed_forward(x).all()
