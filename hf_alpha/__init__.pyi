@@ -20,6 +20,7 @@ from hf_alpha.modeling.configuration_alpha import AlphaConfig as AlphaConfig
 from hf_alpha.modeling.configuration_folnet import FolnetConfig as FolnetConfig
 from hf_alpha.modeling.configuration_geometric import GeometricConfig as GeometricConfig
 from hf_alpha.modeling.configuration_symbols import SymbolModelConfig as SymbolModelConfig
+from hf_alpha.modeling.encoding import SymbolEncoding as SymbolEncoding
 from hf_alpha.modeling.modeling_alpha import (
     AlphaForConditionalGeneration as AlphaForConditionalGeneration,
     AlphaModel as AlphaModel,
@@ -44,10 +45,7 @@ from hf_alpha.modeling.modeling_geometric import (
 )
 from hf_alpha.modeling.names_in_text import MarkedText as MarkedText
 from hf_alpha.modeling.streams import Streams as Streams
-from hf_alpha.modeling.symbol_encodings import (
-    SymbolEncoding as SymbolEncoding,
-    register_encoding as register_encoding,
-)
+from hf_alpha.modeling.symbol_encodings import register_encoding as register_encoding
 from hf_alpha.modeling.symbol_layer import SymbolLayer as SymbolLayer
 from hf_alpha.modeling.symbol_model import SymbolHead as SymbolHead, SymbolModel as SymbolModel
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer

@@ -5,22 +5,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from hf_alpha.modeling.host_relations import DecoderRelations, HostRelations
-from hf_alpha.modeling.modeling_retrofit import AggregatedBlock, RetrofitModel
-from hf_alpha.modeling.new_symbols import NewSymbols
-from hf_alpha.modeling.relations import RelationGates, SymbolMemory, TextMemory
+from hf_alpha.modeling.modeling_retrofit import RetrofitModel
 from hf_alpha.modeling.text_pieces import JOIN
-
-PARTS = (
-    DecoderRelations,
-    HostRelations,
-    AggregatedBlock,
-    SymbolMemory,
-    TextMemory,
-    RelationGates,
-    NewSymbols,
-)
-"""Modules that are there for symbols alone."""
 
 
 def adapter_settings(model: PreTrainedModel, tokenizer: Any = None) -> dict[str, Any]:
@@ -45,7 +31,8 @@ def adapter_settings(model: PreTrainedModel, tokenizer: Any = None) -> dict[str,
     """
     parts: list[str] = []
     for name, module in model.named_modules():
-        if isinstance(module, PARTS) and not any(name.startswith(f"{part}.") for part in parts):
+        own = getattr(module, "of_symbols", False)
+        if own and not any(name.startswith(f"{part}.") for part in parts):
             parts.append(name)
     rows = _symbol_rows(model, tokenizer)
     settings = {

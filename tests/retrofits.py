@@ -48,7 +48,7 @@ def make_retrofit(
     last = max(stop for pairs in ranges.values() for _, stop in pairs)
     size = max(last, VOCABULARY)
     encoding = encoding_class(settings.get("symbol_encoding", "streams"))
-    wanted = 2 if encoding.name == "relational" else encoding.rows_per_class  # of any number
+    wanted = 2 if encoding.rows_in_turn else encoding.rows_per_class  # of any number
     first = {name: pairs[0][0] for name, pairs in ranges.items()}
     rows = {name: list(range(i, i + wanted)) for name, i in first.items()} if wanted else {}
     scale = {"random_scale": [1.5, 0.7]} if encoding.rows_per_class == 1 else {}

@@ -20,6 +20,7 @@ from hf_alpha.answer.base import Answerer, Chain, Refutation, Reply, Solver
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.solving import WINDOW, Solution, ask, solve
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.checking import Answer
@@ -286,10 +287,9 @@ def test_more_names_than_the_vocabulary(streams, tmp_path):
     build_tokenizer("propositional", 3).save_pretrained(tmp_path)
     done = asked(tmp_path, many, "&ab")
     assert done.code == 1 and done.out.startswith(f"{many}\n&ab\n  ")
-    assert (
-        "  error: more names than the 3 symbols that this model was trained on; convert it to "
-        "'streams' or 'relational' (hf-alpha convert), which take any number\n"
-    ) in done.err
+    reason = encoding_class("learned").no_extension
+    said = f"more names than the 3 symbols that this model was trained on: {reason}\n"
+    assert f"  error: {said}" in done.err
 
 
 def test_extended_on_the_way_answers_as_extended_before(streams):

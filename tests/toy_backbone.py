@@ -34,7 +34,7 @@ class ToyModel(SymbolModel):
     def __init__(self, config: ToyConfig):
         super().__init__(config)
         encoding = config.encoding(config)
-        self.shared = nn.Embedding(encoding.num_rows, encoding.row_dim)
+        self.shared = nn.Embedding(*encoding.shape)
         self.symbol_draws = SymbolDraws.of(config)
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.mix = nn.Linear(3 * config.hidden_size, config.hidden_size)
@@ -89,7 +89,8 @@ class ToyForConditionalGeneration(SymbolHead, GenerationMixin):
             start = torch.full_like(labels[:, :1], self.config.decoder_start_token_id)
             decoder_input_ids = torch.cat((start, labels[:, :-1].clamp(min=0)), 1)
         source = unpack_streams(encoder_outputs.last_hidden_state, self.config.hidden_size)
-        streams = Streams.of(encoder_outputs, source.dtype).over(decoder_input_ids)
+        streams = Streams.of(encoder_outputs, source.dtype)
+        streams = self.symbol_layer.follow(streams, decoder_input_ids)
         hidden = self.model.decode(decoder_input_ids, source, streams)
         logits, loss = self.predict(hidden, streams, labels, num_items_in_batch)
         return Seq2SeqLMOutput(loss=loss, logits=logits)

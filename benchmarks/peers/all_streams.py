@@ -23,9 +23,9 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling.cpu import BlockLinear
 from hf_alpha.modeling.logit_scale import token_loss
+from hf_alpha.modeling.new_symbols import UNUSABLE
 from hf_alpha.modeling.positions import rotary, rotate, token_positions, tree
 from hf_alpha.modeling.streams import SymbolEncoderOutput
-from hf_alpha.modeling.symbol_encodings import UNUSABLE
 
 Model = TypeVar("Model", bound=nn.Module)
 CosSin = tuple[torch.Tensor, torch.Tensor] | None

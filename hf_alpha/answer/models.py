@@ -325,13 +325,8 @@ def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncodi
 def too_many_names(model: Any, tokenizer: Any) -> str:
     """Say that a text has more names than a model has symbols, and what to do."""
     num_symbols = sum(tokenizer.symbol_classes.values())
-    if model.config.encoding.no_extension:
-        advice = (
-            "convert it to 'streams' or 'relational' (hf-alpha convert), which take any number"
-            if model.config.is_encoder_decoder
-            else "train one with more (num_symbols)"
-        )
-        return f"more names than the {num_symbols} symbols that this model was trained on; {advice}"
+    if reason := model.config.encoding.no_extension:
+        return f"more names than the {num_symbols} symbols that this model was trained on: {reason}"
     return (
         f"more names than {num_symbols} symbols: call extend_symbols on the model and the tokenizer"
     )

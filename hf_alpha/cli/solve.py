@@ -23,7 +23,7 @@ from hf_alpha.cli.options import (
 from hf_alpha.folders import Records, checkpoint_place
 from hf_alpha.given_names import mark_names, read_names
 from hf_alpha.serve import Limits
-from hf_alpha.solving import TIMEOUT, Line, Settings, Solution
+from hf_alpha.solving import TIMEOUT, Settings, Solution
 from hf_alpha.solving import solve as solve_all
 from hf_alpha.tasks import Task
 

@@ -296,7 +296,7 @@ def to_dual_part(
     if config.normalize_embeddings:
         table = F.normalize(table, dim=-1)
     shared = [table[ids].mean(0, keepdim=True) for ids in class_members(config)]
-    width = config.encoding(config).row_dim
+    width = config.encoding(config).shape[1]
     rows = torch.cat((table[config.vocabulary.base_ids], *shared))[:, :width]
     converted = _converted_model(vanilla, config, rows.to(vanilla.dtype, copy=True))
     prove_dual_part(vanilla, converted)
@@ -318,7 +318,7 @@ def prove_dual_part(vanilla: PreTrainedModel, converted: PreTrainedModel) -> Non
     one, two = (for_proof(model) for model in (vanilla, converted))
     config = two.config
     old, new = one.model.embedding_table(), two.model.embedding_table()
-    base, width = config.vocabulary.base_ids, config.encoding(config).row_dim
+    base, width = config.vocabulary.base_ids, config.encoding(config).shape[1]
     before, after = (F.normalize(table[base, :width], dim=-1) for table in (old, new))
     _check_same("rows of base tokens", before, after, max(1e-5, torch.finfo(vanilla.dtype).eps))
     _check_same("random parts of base tokens and 0", new[base, width:], new.new_zeros(()))

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.convert.retrofit import ENCODINGS, SymbolConfig, check_host, get_symbol_model
+from hf_alpha.convert.retrofit import SymbolConfig, check_host, get_symbol_model
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.loading import auto_class
+from hf_alpha.modeling.symbol_encodings import encoding_names
 
 TRIED = 300_000_000
 """Parameters of a stand-in up to which a conversion is tried."""
@@ -42,11 +43,12 @@ def possible_conversions(config: PreTrainedConfig, tokenizer: Any) -> dict[str, 
     small = _two_layers(config)
     with torch.device("meta"):
         count = auto_class(small).from_config(small).num_parameters()
+    encodings = encoding_names()[::-1]  # the plainest one last
     if count > TRIED:
-        return dict.fromkeys(ENCODINGS, "")
+        return dict.fromkeys(encodings, "")
     logging.disable(logging.WARNING)  # of what is random here
     try:
-        return {encoding: _refusal(small, tokenizer, encoding) for encoding in ENCODINGS}
+        return {encoding: _refusal(small, tokenizer, encoding) for encoding in encodings}
     finally:
         logging.disable(logging.NOTSET)
 

@@ -17,7 +17,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.host_attention import UnreachedError
 from hf_alpha.modeling.modeling_retrofit import RetrofitModel
-from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
+from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
 
 IDS = ("input_ids", "decoder_input_ids")
@@ -85,7 +85,7 @@ class Family:
     def __init__(self, config: PreTrainedConfig, encoding: str, aggregated: bool):
         self.config = config
         self.encoding = f"{encoding!r} with aggregated attention" if aggregated else repr(encoding)
-        self.relates = issubclass(encoding_class(encoding), RelationalEncoding)
+        self.relates = encoding_class(encoding).memories is not None
 
     def refusal(self, why: str) -> ConversionError:
         """Return the error that says what the family does not take, why, and which ones do."""

@@ -51,12 +51,11 @@ from hf_alpha.folders import new_folder
 from hf_alpha.generation import fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
-from hf_alpha.modeling.host_relations import DecoderRelations
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule
 from hf_alpha.modeling.relations import START
-from hf_alpha.modeling.symbol_encodings import RelationalEncoding, encoding_class
+from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -66,7 +65,6 @@ logger = logging.getLogger(__name__)
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
-ENCODINGS = ("streams", "relational", "dual_part", "learned")
 UNWRAP = (
     "Give the model alone, with its adapters merged (merge_and_unload() of a PeftModel) and "
     "without what torch.compile or others put around it"
@@ -86,7 +84,7 @@ class SymbolConfig:
     """How a model of Transformers becomes one with symbols: for `get_symbol_model`.
 
     Args:
-        encoding: `"streams"`, `"relational"`, `"dual_part"`, or `"learned"`, which leaves the model
+        encoding: of any name, such as `"streams"`; `"learned"` leaves the model
             as it is: with a `renaming` it is the cheap baseline.
         symbols: class -> how many, or a rule for its names in texts (see `NameRule`), whose `count`
             says how many. An int, or a rule alone, is for the only class, `name`.
@@ -124,17 +122,12 @@ class SymbolConfig:
         return dict(self.symbols) if by_class else {CLASS: self.symbols}
 
     def __post_init__(self) -> None:
-        if self.encoding not in ENCODINGS:
-            try:
-                encoding_class(self.encoding)  # names those that there are
-            except ValueError as error:
-                raise ConversionError(str(error)) from None
-            raise ConversionError(
-                f"a model of Transformers cannot take symbol_encoding {self.encoding!r}: its "
-                f"attention is its own; choose {', '.join(ENCODINGS)}"
-            )
+        try:
+            encoding = encoding_class(self.encoding)
+        except ValueError as error:
+            raise ConversionError(str(error)) from None
         check_sides(self.aggregated_attention)
-        if self.aggregated_attention and self.encoding != "streams":
+        if self.aggregated_attention and not encoding.opens_streams:
             raise ConversionError("aggregated attention joins streams: use the encoding 'streams'")
 
 
@@ -208,7 +201,7 @@ def _symbol_model(
         )
         retrofit = kind(settings, model)
     _begin_new_symbols(retrofit)
-    if isinstance(retrofit.relations, DecoderRelations):
+    if settings.decodes_alone and retrofit.relations is not None:
         _begin_relations(retrofit.relations, retrofit.config.random_scale[1])
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
@@ -235,7 +228,7 @@ def _begin_new_symbols(model: RetrofitModel) -> None:
 
 
 @torch.no_grad()
-def _begin_relations(relations: DecoderRelations, row_length: float) -> None:
+def _begin_relations(relations: Any, row_length: float) -> None:
     """Have a decoder's relations begin with what a pretrained one makes use of untrained.
 
     Heads of the first layers see where the same name stands, heads of later ones what followed it,
@@ -279,8 +272,8 @@ def check_host(model: PreTrainedModel) -> None:
     config = model.config
     if hasattr(config, "symbol_classes"):
         raise ConversionError(
-            f"this {config.model_type!r} model has symbols already; to_streams, to_relational and "
-            "to_dual_part convert 'learned' models of that kind"
+            f"this {config.model_type!r} model has symbols already; convert_checkpoint converts "
+            "'learned' models of that kind"
         )
     if not _writes_text(config):
         _refuse(config)
@@ -637,7 +630,7 @@ class _BackboneRows:
             self._named_rows(plain, role)
             for role in ("actual", "placeholder")[: encoding.rows_per_class]
         ]
-        if issubclass(encoding, RelationalEncoding):
+        if encoding.rows_in_turn:
             return {name: self._words(name, roles[0], plain, tokenizer) for name in self.ranges}
         sources = {
             name: self._defaults(
@@ -691,10 +684,11 @@ class _BackboneRows:
             "symbol_ranges": self.ranges,
             "class_rows": self.class_rows,
         }
-        if encoding_class(self.config.encoding).rows_per_class == 1:
+        encoding = encoding_class(self.config.encoding)
+        if encoding.rows_per_class == 1:
             settings["random_scale"] = row_length(self.host, self.base)
         decodes = not self.host.config.is_encoder_decoder
-        if decodes and issubclass(encoding_class(self.config.encoding), RelationalEncoding):
+        if decodes and encoding.memories is not None:
             settings["relation_scale"] = RELATION_SCALE
         return settings
 

@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .masks import self_attention_part
 from .positions import rotate
-from .relations import Relations, add_relations, add_relations_
+from .relations import RelationGates, Relations, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -115,7 +115,9 @@ class AlphaAttention(nn.Module):
         self.v_proj = nn.Linear(config.hidden_size, config.hidden_size)
         self.out_proj = nn.Linear(config.hidden_size, config.hidden_size)
         relations, halves = (2, (0, 1)) if config.decodes_alone else (2 if cross else 1, (0,))
-        self.gates = config.encoding.gates(config.hidden_size, num_heads, relations, halves)
+        self.gates = None
+        if config.memory is not None:
+            self.gates = RelationGates(config.hidden_size, num_heads, relations, halves=halves)
 
     def forward(
         self,

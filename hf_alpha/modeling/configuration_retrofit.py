@@ -190,7 +190,7 @@ class RetrofitConfig(SymbolModelConfig):
             return
         for name in self.symbol_classes:
             rows = self.class_rows.get(name, [])
-            more = rows_per_class == 1 and not self.encoding.random_parts  # or any number
+            more = self.encoding.rows_in_turn
             refuse(
                 len(set(rows)) != len(rows) or not (rows if more else len(rows) == rows_per_class),
                 f"class_rows[{name!r}] is {rows}: symbol_encoding {self.symbol_encoding!r} "

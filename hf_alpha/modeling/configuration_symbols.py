@@ -9,10 +9,11 @@ from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
 from .choices import check_choice, check_numbers, refuse
+from .encoding import SymbolEncoding
 from .logit_scale import ADACOS
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
-from .symbol_encodings import SymbolEncoding, encoding_class
+from .symbol_encodings import encoding_class
 from .symbol_vocabulary import SymbolVocabulary, check_size, token_digest
 
 FIXED_SCALE = 10.0  # of cosines; AdaCos by the mean gets there with 20,000 columns
@@ -104,7 +105,8 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         self._fill_ranges()
         if not self.vocab_size:
             self.vocab_size = self.num_base_tokens + sum(self.symbol_classes.values())
-        self.encoding.complete(self)
+        if self.encoding.random_parts and not self.random_dim:
+            self.random_dim = max(1, min(32, self.hidden_size // 2))
         # Checked here as well as by @strict, so that plain construction never skips it.
         self.validate_architecture()
         super().__post_init__(**kwargs)
@@ -161,7 +163,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         refuse(
             self.new_symbols and self.encoding.opens_streams,
             f"new_symbols needs one stream, and {self.symbol_encoding!r} has one for each "
-            "symbol of the input: take 'relational'",
+            "symbol of the input: choose another encoding",
         )
         refuse(
             self.new_symbols and (self.adacos or self.label_smoothing),
@@ -227,8 +229,14 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     @property
     def num_histories(self) -> int:
         """Slots of a decoder's cache behind those of its layers: symbols, states of the head."""
-        with_source, alone = self.encoding.num_histories
-        return max(alone, int(self.new_symbols)) if self.decodes_alone else with_source
+        related = 0 if self.memory is None else self.memory.num_histories
+        return max(related, int(self.new_symbols))
+
+    @property
+    def memory(self) -> Any:
+        """The class of `symbol_memory`, where the encoding works by relations; else None."""
+        memories = self.encoding.memories
+        return None if memories is None else memories[self.decodes_alone]
 
     @property
     def decodes_alone(self) -> bool:

@@ -153,7 +153,7 @@ class FolnetEmbeddings(nn.Module):
         self.diagonal = nn.Linear(d1, d2) if config.diagonal_link else None
         # "The same symbol as": within a sequence; in a decoder also across, and whether written.
         relations = 3 if decodes else 1
-        self.relations = config.encoding.binary_atoms(relations, d2)
+        self.relations = None if config.memory is None else nn.Linear(relations, d2, bias=False)
         self.unary_norm, self.binary_norm = layer_norm(config, d1), layer_norm(config, d2)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 

@@ -43,13 +43,13 @@ class UnreachedError(ValueError):
         why: what is said of it.
     """
 
-    def __init__(self, family: str, place: str):
+    def __init__(self, family: str, encoding: str, place: str):
         self.why = (
             f"relations do not reach its {place} attention, which does not call the function that "
             "the configuration names (AttentionInterface)"
         )
         super().__init__(
-            f"a {family!r} model does not take symbol_encoding 'relational': {self.why}; choose "
+            f"a {family!r} model does not take symbol_encoding {encoding!r}: {self.why}; choose "
             "another encoding"
         )
 

@@ -38,6 +38,7 @@ from transformers.utils.generic import maybe_autocast
 
 from .checks import is_recorded, is_transformed
 from .configuration_folnet import FolnetConfig
+from .relations import RelationGates
 
 LARGEST_EXPONENT = 60.0  # of cjoin's kernel in a decoder, where one maximum would look ahead
 SMALLEST_SUM = 1e-30  # below any sum of such exponentials
@@ -366,9 +367,10 @@ class Join(LogicOperator):
         self.output = nn.Linear(size, d1)
         self.source_premise = nn.Linear(d1, size) if has_source else None
         heads, relations = config.num_attention_heads, 3 if has_source else 1
-        self.gates = config.encoding.gates(
-            d1, heads, relations, halves=(0, 0) if has_source else (0,)
-        )
+        halves = (0, 0) if has_source else (0,)
+        self.gates = None
+        if config.memory is not None:
+            self.gates = RelationGates(d1, heads, relations, halves=halves)
         self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
 
     def related(

@@ -64,12 +64,13 @@ class AlphaPreTrainedModel(SymbolModel):
     def _add_symbols(self) -> None:
         """Make the trained rows of tokens, and the symbol layer that reads them."""
         config = self.config
-        encoding = config.encoding(config)
-        self.shared: nn.Module = nn.Embedding(encoding.num_rows, encoding.row_dim)
+        self.shared: nn.Module = nn.Embedding(*config.encoding(config).shape)
         if config.decodes_alone:
             self.start = nn.Embedding(1, config.d_model)
         self.symbol_draws = SymbolDraws.of(config)
-        self.symbol_memory = encoding.memory(config, config.decoder_attention_heads)
+        self.symbol_memory = None
+        if config.memory is not None:
+            self.symbol_memory = config.memory(config, config.decoder_attention_heads)
         if config.new_symbols:
             self.new_symbols = NewSymbols(config.d_model, len(config.symbol_classes))
         self.symbols = SymbolLayer(config, self.symbol_draws, self)

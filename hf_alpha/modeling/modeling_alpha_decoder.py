@@ -184,7 +184,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             output_hidden_states,
         )
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
-        streams = self.symbol_layer.recall(
+        streams = self.symbol_layer.point(
             streams, features_BSTD[:, 0], past_key_values, self.num_slots
         )
         logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch)

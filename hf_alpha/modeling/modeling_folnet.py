@@ -73,11 +73,11 @@ class FolnetModel(FolnetPreTrainedModel):
 
     def __init__(self, config: FolnetConfig, remembers: bool = True, pools: bool = True):
         super().__init__(config)
-        encoding = config.encoding(config)
-        self.shared: nn.Module = nn.Embedding(encoding.num_rows, encoding.row_dim)
+        self.shared: nn.Module = nn.Embedding(*config.encoding(config).shape)
         self.symbol_draws = SymbolDraws.of(config)
-        memory = config.encoding.memory(config, config.num_attention_heads)
-        self.symbol_memory = memory if remembers else None
+        self.symbol_memory = None
+        if remembers and config.memory is not None:
+            self.symbol_memory = config.memory(config, config.num_attention_heads)
         self.symbols = SymbolLayer(config, self.symbol_draws, self)
         self.encoder = None if config.is_decoder else FolnetEncoder(config, self.symbols)
         decodes = config.is_decoder or config.is_encoder_decoder

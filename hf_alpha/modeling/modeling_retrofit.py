@@ -4,7 +4,7 @@ The backbone sees token ids, as ever. With `streams`, each stream of a sample is
 backbone's batch, in which the stream's own symbol is the actual token and the others of its class
 are the placeholder (2601.23169, Algorithm 1); what comes out is joined as in Algorithm 5. With
 `dual_part`, a symbol is a row of its class and a random part (2410.17161, Section 4.1). What an
-encoding does with the backbone is in `host_encodings`.
+encoding does with the backbone is in its file, a `HostEncoding`.
 
 Shapes: B batch, S streams (1 unless the encoding opens streams), L source length, T target length,
 D width of the backbone, R rows of its table, V vocabulary.
@@ -34,10 +34,8 @@ from .attention import AlphaAttention, CosSin
 from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .choices import refuse
 from .configuration_retrofit import SIDES, RetrofitConfig
-from .host_attention import UnreachedError
-from .host_calls import HeadCall
-from .host_encodings import HostOutput, host_encoding
-from .host_relations import silent
+from .host_attention import UnreachedError, relate_attention
+from .host_encoding import HeadCall, HostOutput, host_encoding, silent
 from .masks import causal_mask, full_mask, padding_mask, self_attention_part
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, token_positions
@@ -59,7 +57,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         auto: the Auto class that makes a backbone of its configuration.
         sides: of the backbone, `"encoder"` or `"decoder"`.
         host: what the encoding does with the backbone.
-        relations: what `relational` encoding adds to it, if that is the encoding.
+        relations: what is trained for an encoding by relations, if it is one.
     """
 
     config: RetrofitConfig
@@ -89,9 +87,9 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         self.width, self.num_slots = config.hidden_size, config.num_slots
         self._calls = Calls()
         self.host = host_encoding(self)
-        self.relations = self.host.make_relations()
-        self.host.relate_attention()
+        self.relations = self.host.make_relations() if self.host.relates else None
         if self.relations is not None:
+            relate_attention(backbone)
             self.relations.to(backbone.dtype)
         classes = len(config.symbol_classes)
         self.new_symbols = NewSymbols(self.width, classes) if config.new_symbols else None
@@ -165,12 +163,13 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def set_attn_implementation(self, *args: Any, **kwargs: Any) -> None:
         """Sets it as Transformers does, for the backbone and what is added to it."""
         super().set_attn_implementation(*args, **kwargs)
-        self.host.relate_attention()
+        if self.relations is not None:
+            relate_attention(self.backbone)
 
     def freeze_backbone(self) -> None:
         """Leave the backbone as it is in training.
 
-        What is trained are blocks of aggregated attention and what `relational` adds; without
+        What is trained are blocks of aggregated attention and `relations`; without
         either there is nothing to train but adapters.
         """
         self.backbone.requires_grad_(False)
@@ -189,8 +188,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         reentrant = given is not None and given.get("use_reentrant", True)
         refuse(
             self.relations is not None and reentrant,
-            "`relational` models cannot be checkpointed in the reentrant way: give "
-            "use_reentrant=False",
+            f"{self.config.symbol_encoding!r} models cannot be checkpointed in the reentrant way: "
+            "give use_reentrant=False",
         )
         super().activation_checkpointing_enable(activation_checkpointing_kwargs, **kwargs)
 
@@ -252,8 +251,10 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             UnreachedError: attention has not asked for its relations.
         """
         rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
-        relations = self.host.relations(self._table(side), rows, streams)
-        additions = self.host.additions(ids_BL, streams)
+        relations = {}
+        if self.relations is not None:
+            relations = self.host.relations(self._table(side), rows, streams)
+        additions = self.host.additions(ids_BL, streams) if self.host.adds_vectors else None
         self._watch_parts(side)
         name = "decoder_input_ids" if len(self.sides) == 2 and side == "decoder" else "input_ids"
         before = self._calls.now
@@ -272,7 +273,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         # In training, layers may be left out at random.
         for relation in relations.values() if not self.training else ():
             if relation.unreached:
-                raise UnreachedError(self.config.host_config.model_type, relation.unreached[0])
+                family, encoding = self.config.host_config.model_type, self.config.symbol_encoding
+                raise UnreachedError(family, encoding, relation.unreached[0])
         return outputs
 
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
@@ -302,7 +304,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         call.hidden_BSTD = call.all_BSTD[:, :, -call.keep :]
         # Adapters that go around the head see each stream; so do weights that are not there yet.
         plain = type(head) is nn.Linear and head is self.get_output_embeddings()
-        call.averaged = number > 1 and plain and not head.weight.is_meta
+        call.averaged = self.host.averages and number > 1 and plain and not head.weight.is_meta
         if not call.averaged:
             return (args[0][:, -call.keep :], *args[1:]) if call.keep else None
         weights = call.streams.weights.to(args[0])
@@ -446,7 +448,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        return self.host.remember(hidden_BLD, streams)
+        return streams if self.relations is None else self.relations.remember(hidden_BLD, streams)
 
     @can_return_tuple
     def forward(
@@ -622,6 +624,8 @@ class AggregatedBlock(GradientCheckpointingLayer):
         config: of the model.
         slot: of the decoder's cache; None in an encoder.
     """
+
+    of_symbols = True
 
     def __init__(self, config: RetrofitConfig, slot: int | None):
         super().__init__()

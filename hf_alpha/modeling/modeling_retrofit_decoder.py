@@ -31,8 +31,7 @@ from .checks import (
     refuse_vectors,
 )
 from .configuration_retrofit import RetrofitConfig
-from .host_calls import HeadCall
-from .host_encodings import HostOutput
+from .host_encoding import HeadCall, HostOutput
 from .masks import full_mask, is_by_token
 from .modeling_retrofit import (
     RetrofitModel,

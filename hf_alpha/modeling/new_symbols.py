@@ -19,6 +19,7 @@ from .checks import can_look
 from .masks import shown_tokens
 from .relations import first_positions
 from .symbol_vocabulary import SymbolVocabulary
+from .symbols import own_streams
 
 # Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
 UNUSABLE = -1e4
@@ -32,10 +33,12 @@ class TextSoFar:
         symbols: index of the symbol at each position, among all of the vocabulary, -1 for none:
             (B, M).
         positions: places of the tokens at hand in the text: (T,).
+        vocabulary: of the model.
     """
 
     symbols: torch.Tensor
     positions: torch.Tensor
+    vocabulary: SymbolVocabulary
 
     @classmethod
     def of(
@@ -46,47 +49,53 @@ class TextSoFar:
         slot: int,
         vocabulary: SymbolVocabulary,
     ) -> "TextSoFar":
-        """Returns the text that goes on from a cache, which keeps the tokens at hand as well.
-
-        Args:
-            ids_BT: without those that the cache holds.
-            mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
-            cache: of the decoder's attention to itself.
-            slot: where it keeps symbols.
-
-        Raises:
-            ValueError: the cache has no such slot, and gets none.
-        """
-        past = 0 if cache is None else cache.get_seq_length()
-        position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
+        """Returns the text of the tokens at hand; arguments as of `symbols_so_far`."""
         index_BT = torch.where(vocabulary.is_symbol(ids_BT), vocabulary.symbols_before(ids_BT), -1)
-        if mask is not None:
-            index_BT = torch.where(shown_tokens(mask, position_T), index_BT, -1)
-        index_BM = remembered(index_BT + 1, cache, slot) - 1  # static caches hold zeros behind it
-        return cls(index_BM, position_T)
+        _, index_BM, position_T = symbols_so_far(index_BT, mask, cache, slot)
+        return cls(index_BM, position_T, vocabulary)
 
-    def first_positions(self, num_symbols: int) -> torch.Tensor:
-        """Returns where each symbol stands first, M for those that do not: (B, N)."""
-        return first_positions(self.symbols, num_symbols)
+    def own(self, ids_BS: torch.Tensor) -> torch.Tensor:
+        """Returns which of the listed symbols (-1 padded) stands at each position: (B, M)."""
+        own_BM = own_streams(self.vocabulary.symbol_ids(self.symbols.clamp(min=0)), ids_BS)
+        return torch.where(self.symbols >= 0, own_BM, -1)
+
+    def written(self) -> "WrittenSymbols":
+        """Returns which symbols the text has, up to each of its tokens at hand."""
+        first_BN = first_positions(self.symbols, self.vocabulary.num_symbols)
+        return WrittenSymbols(first_BN, self.positions, self.vocabulary)
 
 
-def remembered(index_BT: torch.Tensor, cache: Cache | None, slot: int) -> torch.Tensor:
-    """Returns indices at all positions, (B, M), from those at hand, which a cache keeps.
+def symbols_so_far(
+    own_BT: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None, slot: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Returns which symbols stand at a decoder's tokens, -1 for none: (B, T), and all: (B, M).
+
+    Also returns the places of the tokens among all of them: (T,).
+
+    Args:
+        own_BT: of the tokens, padding among them, without those that the cache holds.
+        mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
+        cache: of the decoder's attention to itself, which keeps those at hand as well.
+        slot: where it keeps them.
 
     Raises:
         ValueError: the cache has no such slot, and gets none.
     """
+    past = 0 if cache is None else cache.get_seq_length()
+    position_T = torch.arange(own_BT.shape[1], device=own_BT.device) + past
+    if mask is not None:
+        own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
     if cache is None:
-        return index_BT
+        return own_BT, own_BT, position_T
     if slot >= len(cache.layers) and cache.layer_class_to_replicate is None:
         raise ValueError(
             f"past_key_values has {len(cache.layers)} layers, and none to keep symbols in: "
             "give a DynamicCache() without a configuration, or one with that of "
             "model.config.get_text_config(decoder=True)"
         )
-    states = index_BT[:, None, :, None]
-    # What static caches hold behind the last token comes too late to count, and is masked.
-    return cache.update(states, states, slot)[0][:, 0, :, 0]
+    states = own_BT[:, None, :, None]
+    # What static caches hold behind the last token comes too late to count.
+    return own_BT, cache.update(states, states, slot)[0][:, 0, :, 0], position_T
 
 
 @dataclass(frozen=True)
@@ -183,8 +192,10 @@ class NewSymbols(nn.Linear):
         num_classes: C.
     """
 
+    of_symbols = True
+
     def __init__(self, width: int, num_classes: int):
         super().__init__(width, num_classes, bias=False)
 
 
-__all__ = ["UNUSABLE", "NewSymbols", "TextSoFar", "WrittenSymbols", "remembered"]
+__all__ = ["UNUSABLE", "NewSymbols", "TextSoFar", "WrittenSymbols", "symbols_so_far"]

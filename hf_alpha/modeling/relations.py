@@ -1,10 +1,8 @@
-"""Identity of symbols as a relation between positions: what `relational` encoding is made of.
+"""Relations between positions, which say where the same symbol stands, and attention with them.
 
-A symbol's vector does not tell which symbol it is. What tells it is where the same symbol stands:
-heads of attention get scores for that ([`RelationGates`]), the decoder sees a symbol as what the
-encoder found about it ([`SymbolMemory`]), and the head points at it ([`SymbolPointer`]). Its kin
-are Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
-networks (Vinyals et al. 2015).
+    score(t, m) = q_t . k_m / sqrt(K) + sum over relations r of gate_r(h_t) * r(t, m)
+
+What makes use of them is in `encoding_relational`.
 
 Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a sample's input,
 L source length, T target length, M keys (cached ones included), D model width, H heads.
@@ -12,21 +10,16 @@ L source length, T target length, M keys (cached ones included), D model width, 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers import initialization as init
-from transformers.cache_utils import Cache
-
-if TYPE_CHECKING:
-    from .streams import Streams
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
-STRENGTH = 1.0  # of each head of a decoder's pointer, at first
 
 
 def scaled(x: torch.Tensor, scale: float) -> torch.Tensor:
@@ -48,6 +41,8 @@ class RelationGates(nn.Linear):
         halves: which half, of the first relations; others begin with 0 everywhere.
         scale: of the bias, which is stored as a part of it.
     """
+
+    of_symbols = True
 
     def __init__(
         self,
@@ -245,198 +240,53 @@ class Relations:
 
 @dataclass(frozen=True)
 class SymbolRelations:
-    """What the streams of one sequence hold for an encoding by relations; all None for others.
+    """What an encoding by relations knows of the positions of one sequence: of an encoder's input.
 
     Attributes:
-        within: relations between positions of this sequence; in a decoder alone, of the last symbol
-            up to a position, to where it stands and to what comes after it, up to the next symbol.
-        across: in a decoder, those between its positions and the source's.
-        memory: what the encoder found about each symbol: what is added to its row in the decoder's
-            input, and the row that the head compares with. One for each source, which all beams of
-            a sample share: (N, S, 2, D).
-        source: in a decoder, index of the symbol at each position of the sources, -1 for none:
-            (N, L). In a decoder alone, of its own text, which the cache may hold: (B, M).
-        written: in a decoder, whether each symbol was written up to a position: (B, T, S).
-        pointer: what the head adds to the score of each symbol at each position: (B, T, S).
-        positions: in a decoder alone, places of the queries among the keys: (T,).
+        within: relations between positions of this sequence.
     """
 
-    within: Relations | None = None
-    across: Relations | None = None
-    memory: torch.Tensor | None = None
-    source: torch.Tensor | None = None
-    written: torch.Tensor | None = None
-    pointer: torch.Tensor | None = None
-    positions: torch.Tensor | None = None
+    within: Relations
 
     def for_layers(self) -> Self:
         """Returns the same, with relations for several layers."""
-        within, across = (x and x.for_layers() for x in (self.within, self.across))
-        return replace(self, within=within, across=across)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        relations = {name: x for name, x in values.items() if isinstance(x, Relations)}
+        return replace(self, **{name: x.for_layers() for name, x in relations.items()})
 
     def to(self, device: torch.device) -> Self:
         """Returns the same on another device."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return replace(self, **{name: x.to(device) for name, x in values if x is not None})
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: x.to(device) for name, x in values.items()})
 
 
-class SymbolPointer(nn.Module):
-    """What the head adds to the score of a symbol: whether it was written, and attention to it.
+@dataclass(frozen=True)
+class AnswerRelations(SymbolRelations):
+    """Of a text that follows a source.
 
-    Args:
-        num_heads: H, of the decoder's attention to the source.
+    Attributes:
+        across: between positions of the text and the source's: the same symbol, and one that was
+            written already.
+        written: whether each symbol was written up to a position: (B, T, S).
     """
 
-    def __init__(self, num_heads: int):
-        super().__init__()
-        self.repeat = nn.Parameter(torch.zeros(2))
-        self.attention = nn.Parameter(torch.zeros(num_heads))
-
-    @torch.no_grad()
-    def reset(self) -> None:
-        """Begin with nothing."""
-        init.zeros_(self.repeat)
-        init.zeros_(self.attention)
-
-    def forward(
-        self,
-        written_BTS: torch.Tensor,
-        last_BTS: torch.Tensor,
-        masses_BTHS: torch.Tensor,
-    ) -> torch.Tensor:
-        """Returns scores of a sample's symbols at each position: (B, T, S).
-
-        Args:
-            written_BTS: whether a symbol stands in the decoder's input up to a position.
-            last_BTS: whether it stands at that position.
-            masses_BTHS: sums of the weights of attention to the source over each symbol.
-        """
-        written, last = self.repeat
-        mass_BTS = torch.einsum("h,bths->bts", self.attention.to(masses_BTHS), masses_BTHS)
-        return mass_BTS + written * written_BTS + last * last_BTS
+    across: Relations
+    written: torch.Tensor
 
 
-class SymbolMemory(nn.Module):
-    """What the encoder found about each symbol of the input, and the pointer to them.
+@dataclass(frozen=True)
+class TextRelations(SymbolRelations):
+    """Of a text alone: `within` are those of the last symbol up to a position.
 
-    Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
-    what the decoder adds to the symbol's row where it stands in its input, and what the head adds
-    to the row that it compares with. Their length is sqrt(D) at first, that of rows before they
-    are normalised.
+    They go to where that symbol stands, and to what comes after it, up to the next symbol.
 
-    Args:
-        width: D.
-        num_heads: H, of the decoder's attention to the source.
+    Attributes:
+        own: index of the symbol at each position, those that a cache holds included: (B, M).
+        positions: places of the queries among the keys: (T,).
     """
 
-    def __init__(self, width: int, num_heads: int):
-        super().__init__()
-        self.input_proj = nn.Linear(width, width, bias=False)
-        self.output_proj = nn.Linear(width, width, bias=False)
-        self.input_norm = nn.RMSNorm(width)
-        self.output_norm = nn.RMSNorm(width)
-        self.pointer = SymbolPointer(num_heads)
-
-    def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns what the decoder's input and the head read: each (B, S, D)."""
-        entry = self.input_norm(self.input_proj(mean_BSD))
-        return entry, self.output_norm(self.output_proj(mean_BSD))
-
-
-class TextMemory(nn.Module):
-    """What a decoder alone has of the symbols of its text: where each came first, and a pointer.
-
-    The pointer is attention to the positions up to now that hold symbols, with the relations that
-    all attention is told. What a head adds to the score of a symbol is the sum of its weights over
-    the symbol's positions, times the head's strength. A score of 0 stands for none of them.
-
-    Args:
-        width: D.
-        num_heads: H.
-        silent: begin with no effect.
-        scale: of numbers that stand alone, which are stored as parts of it.
-    """
-
-    def __init__(self, width: int, num_heads: int, silent: bool = False, scale: float = 1.0):
-        super().__init__()
-        self.silent = silent
-        self.scale = scale
-        self.head_dim = max(width // num_heads, 1)
-        self.first = nn.Parameter(torch.zeros(width))
-        self.norm = nn.LayerNorm(width)
-        self.query_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
-        self.key_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
-        self.gates = RelationGates(width, num_heads, 2, halves=(0, 1), scale=scale)
-        self.strength = nn.Parameter(torch.zeros(num_heads))
-
-    @torch.no_grad()
-    def reset(self) -> None:
-        """Begin with no effect, or with vectors of unit length and a pointer that counts."""
-        width = len(self.first)
-        if self.silent:
-            init.zeros_(self.first)
-        else:
-            init.normal_(self.first, std=width**-0.5)
-        init.constant_(self.strength, 0.0 if self.silent else STRENGTH / self.scale)
-        init.normal_(self.query_proj.weight, std=width**-0.5)
-        init.normal_(self.key_proj.weight, std=width**-0.5)
-
-    def enter(self, streams: "Streams") -> torch.Tensor:
-        """Returns what is added to the vectors of tokens: (B, T, D)."""
-        related = streams.related
-        assert related is not None and related.source is not None and related.positions is not None
-        first_BS = first_positions(related.source, streams.ids.shape[1])
-        # Where no symbol stands, the first one does not either, and is no match.
-        newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == related.positions
-        return newly_BT[..., None].to(self.first) * self.first
-
-    def point(
-        self, hidden_BTD: torch.Tensor, streams: "Streams", cache: Cache | None, slot: int
-    ) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S).
-
-        Args:
-            hidden_BTD: that go into the head of the model.
-            streams: with relations.
-            cache: of the decoder; it keeps the projected states.
-            slot: where it keeps them.
-        """
-        related, device = streams.related, hidden_BTD.device
-        assert related is not None and related.source is not None and related.positions is not None
-        assert related.within is not None
-        states_BTD = self.norm(hidden_BTD)
-        keys_BMG = self.key_proj(states_BTD)
-        if cache is not None:
-            keys = keys_BMG[:, None]
-            keys_BMG = cache.update(keys, keys[..., :0], slot)[0][:, 0]
-        query_BHTK, key_BHMK = (
-            x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-            for x in (self.query_proj(states_BTD), keys_BMG)
-        )
-        scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
-        told = tuple(matrix.to(scores_BHTM) for matrix in related.within.matrices)
-        scores_BHTM = add_relations_(scores_BHTM, self.gates(states_BTD), told)
-        source_BM = related.source.to(device)
-        place_M = torch.arange(source_BM.shape[1], device=device)
-        past_TM = place_M <= related.positions.to(device)[:, None]
-        hidden_BTM = ~(past_TM & (source_BM >= 0)[:, None])
-        scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
-        weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
-        there_BMS = one_hot(source_BM, streams.ids.shape[1], weights_BHTM.dtype)
-        # Heads first: one product for each position, of its weights of all heads.
-        weights_BTM = torch.einsum("h,bhtm->btm", scaled(self.strength, self.scale), weights_BHTM)
-        return weights_BTM @ there_BMS
-
-
-def occurrences(own_BL: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
-    """Returns 1 at positions where a symbol stands, else 0: (B, S, L).
-
-    Args:
-        own_BL: index of the symbol at each position, -1 for none.
-        num_symbols: S.
-    """
-    symbols = torch.arange(num_symbols, device=own_BL.device)
-    return (own_BL[:, None] == symbols[:, None]).to(dtype)
+    own: torch.Tensor
+    positions: torch.Tensor
 
 
 def match_rows(x: Rows, rows: int) -> Rows:
@@ -454,22 +304,18 @@ def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
 
 
-def masses(weights_BHTL: torch.Tensor, own_NL: torch.Tensor, num_symbols: int) -> torch.Tensor:
-    """Returns the sums of the weights of attention to the source over each symbol: (B, T, H, S).
+def mean_by_symbol(
+    hidden_BLD: torch.Tensor, own_BL: torch.Tensor, num_symbols: int
+) -> torch.Tensor:
+    """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D).
 
     Args:
-        own_NL: index of the symbol at each position of the source, -1 for none.
+        own_BL: index of the symbol at each position, -1 for none.
         num_symbols: S.
     """
-    there_NLS = one_hot(own_NL, num_symbols, weights_BHTL.dtype)
-    heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
-    return torch.stack(tuple(heads), 2)
-
-
-def mean_by_symbol(hidden_BLD: torch.Tensor, occurrences_BSL: torch.Tensor) -> torch.Tensor:
-    """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
-    count_BS1 = occurrences_BSL.sum(-1, keepdim=True).clamp(min=1)
-    return occurrences_BSL @ hidden_BLD / count_BS1
+    there_BSL = one_hot(own_BL.to(hidden_BLD.device), num_symbols, hidden_BLD.dtype).mT
+    count_BS1 = there_BSL.sum(-1, keepdim=True).clamp(min=1)
+    return there_BSL @ hidden_BLD / count_BS1
 
 
 def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.Tensor:
@@ -516,22 +362,19 @@ def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch
 
 
 __all__ = [
+    "AnswerRelations",
     "RelationGates",
     "Relations",
-    "SymbolMemory",
-    "SymbolPointer",
     "SymbolRelations",
-    "TextMemory",
+    "TextRelations",
     "add_relations",
     "add_relations_",
     "by_source",
     "first_positions",
     "last_symbols",
-    "masses",
     "match_rows",
     "mean_by_symbol",
     "num_slots",
-    "occurrences",
     "one_hot",
     "scaled",
     "written_symbols",

@@ -11,15 +11,8 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
-from .relations import (
-    Relations,
-    SymbolRelations,
-    masses,
-    match_rows,
-    mean_by_symbol,
-    occurrences,
-)
-from .symbols import aggregate, own_streams, stream_weights
+from .relations import Relations, SymbolRelations, by_source, match_rows
+from .symbols import aggregate, stream_weights
 
 
 @dataclass(frozen=True)
@@ -36,7 +29,9 @@ class Streams:
         renaming: what each symbol is called inside the model, where symbols are renamed: of each
             symbol of the vocabulary, in the order of their ids, the index of another one among
             them: (B, symbols).
-        related: what an encoding by relations adds; None for others.
+        related: relations between positions, where the encoding has such.
+        memory: what was found about each symbol of a source, likewise: (N, S, 2, D).
+        pointer: what the head adds to the score of each symbol, likewise: (B, T, S).
         written: in a decoder alone, where the text may go on with symbols that it lacks: those that
             it has, position by position.
     """
@@ -46,6 +41,8 @@ class Streams:
     weights: torch.Tensor
     renaming: torch.Tensor | None = None
     related: SymbolRelations | None = None
+    memory: torch.Tensor | None = None
+    pointer: torch.Tensor | None = None
     written: WrittenSymbols | None = None
 
     @classmethod
@@ -63,7 +60,8 @@ class Streams:
             own,
             stream_weights(ids, dtype),
             getattr(outputs, "renaming", None),
-            _related(outputs),
+            memory=getattr(outputs, "symbol_memory", None),
+            pointer=getattr(outputs, "symbol_pointer", None),
         )
 
     @property
@@ -72,25 +70,9 @@ class Streams:
         return None if self.related is None else self.related.within
 
     @property
-    def here(self) -> torch.Tensor:
-        """1 for the symbol at each position of this sequence, as relations have it: (B, L, S)."""
-        assert self.within is not None
-        return self.within.queries[0][..., : self.ids.shape[1]]
-
-    @property
     def across(self) -> Relations | None:
         """Relations between positions of this sequence and the source's, likewise."""
-        return None if self.related is None else self.related.across
-
-    @property
-    def memory(self) -> torch.Tensor | None:
-        """What the encoder found about each symbol, (N, S, 2, D), likewise."""
-        return None if self.related is None else self.related.memory
-
-    @property
-    def pointer(self) -> torch.Tensor | None:
-        """What the head adds to the score of each symbol, (B, T, S), likewise."""
-        return None if self.related is None else self.related.pointer
+        return getattr(self.related, "across", None)
 
     def fields(self) -> dict[str, Any]:
         """Returns the fields that carry the streams in a model's output; `of` reads them there."""
@@ -101,47 +83,21 @@ class Streams:
             "symbol_memory": self.memory,
         }
 
-    def expand(self, rows: int) -> "Streams":
-        """Repeat each row for the beams of its sample, or keep one row for each sample."""
-        return Streams(
-            match_rows(self.ids, rows),
-            match_rows(self.own, rows),
-            match_rows(self.weights, rows),
-            match_rows(self.renaming, rows),
-            self.related and SymbolRelations(memory=self.memory),
-        )
-
     def to(self, device: torch.device) -> "Streams":
         """Returns the same streams on another device."""
         if self.ids.device == device:
             return self
-
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved = {name: value.to(device) for name, value in values.items() if value is not None}
         return replace(self, **moved)
 
-    def over(self, ids_BL: torch.Tensor) -> "Streams":
-        """Returns the same streams over another sequence of token ids."""
-        related = self.related and replace(self.related, within=None, across=None)
-        return replace(self, own=own_streams(ids_BL, self.ids), related=related)
-
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
-        if self.related is None or self.related.source is None:
+        if self.across is None:
             return None
-        source = self.related.source
-        return masses(weights_BHTL, source.to(weights_BHTL.device), self.ids.shape[1])
-
-    def means(self, hidden_BLD: torch.Tensor) -> torch.Tensor:
-        """Returns the mean of hidden states at each symbol's positions, 0 for none: (B, S, D)."""
-        own, number = self.own.to(hidden_BLD.device), self.ids.shape[1]
-        return mean_by_symbol(hidden_BLD, occurrences(own, number, hidden_BLD.dtype))
-
-    def relating(self, **values: Any) -> "Streams":
-        """Returns the same streams with other fields of `related`."""
-        if self.related is None:
-            return replace(self, related=SymbolRelations(**values))
-        return replace(self, related=replace(self.related, **values))
+        there_NLS = self.across.keys[..., : self.ids.shape[1]].to(weights_BHTL)
+        heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
+        return torch.stack(tuple(heads), 2)
 
     def for_layers(self) -> "Streams":
         """Returns the same streams for layers whose attention makes matrices of relations."""
@@ -155,14 +111,6 @@ class Streams:
         L is the axis of positions: at a symbol's position the view is its own stream's.
         """
         return aggregate(hidden, self.own.to(hidden.device), self.weights.to(hidden))[:, None]
-
-
-def _related(outputs: Any) -> SymbolRelations | None:
-    """Returns what a model's output carries of relations; None if nothing."""
-    memory = getattr(outputs, "symbol_memory", None)
-    if memory is None:
-        return None
-    return SymbolRelations(memory=memory, pointer=getattr(outputs, "symbol_pointer", None))
 
 
 @dataclass

@@ -17,11 +17,12 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
+from .encoding import SymbolEncoding
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols
 from .random_numbers import draw_key, sample_keys, symbol_vectors
+from .relations import match_rows, scaled
 from .steps import StepCounter
 from .streams import Streams
-from .symbol_encodings import SymbolEncoding
 from .symbols import (
     canonical_renaming,
     first_occurrence,
@@ -147,6 +148,7 @@ class SymbolLayer:
 
     Attributes:
         encoding: the object that does the work.
+        relates: the class of `memory`, which finds relations between positions, if there is one.
         steps: counts optimiser steps, for draws and for the scale of the head.
     """
 
@@ -157,6 +159,7 @@ class SymbolLayer:
         self.draws = draws
         self.owner = owner
         self.encoding: SymbolEncoding = config.encoding(config)
+        self.relates = config.memory
         self.steps = StepCounter(owner)
         self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
 
@@ -233,9 +236,26 @@ class SymbolLayer:
     ) -> Streams:
         renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
         weights = stream_weights(listed_BS, self.owner.dtype)
-        own = self.encoding.own(ids_BL, listed_BS)
-        streams = Streams(listed_BS, own, weights, renaming)
-        return self.encoding.relate(streams, mask_BL)
+        streams = Streams(listed_BS, self._own(ids_BL, listed_BS), weights, renaming)
+        if self.relates is None or self.config.decodes_alone:  # alone, `go_on` finds relations
+            return streams
+        return self.relates.within(streams, mask_BL)
+
+    def _own(self, ids_BL: torch.Tensor, listed_BS: torch.Tensor) -> torch.Tensor:
+        """Returns the index of the symbol at each position among those listed, -1 for none: (B, L).
+
+        Args:
+            listed_BS: symbols by first occurrence, -1 padded.
+        """
+        if not self.config.needs_stream_ids:
+            return torch.full_like(ids_BL, -1)
+        return own_streams(ids_BL, listed_BS)
+
+    @property
+    def memory(self) -> Any:
+        """The module for what was found about symbols, where the encoding works by relations."""
+        # Looked up at each use, as the embedding is: adapters may take its place.
+        return self.owner.symbol_memory if self.relates is not None else None
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with what the encoder found about each symbol, if asked for.
@@ -243,7 +263,9 @@ class SymbolLayer:
         Args:
             hidden_BLD: the encoder's last states.
         """
-        return self.encoding.remember(hidden_BLD, streams, self)
+        if (memory := self.memory) is None:
+            return streams
+        return memory.remember(hidden_BLD, streams, self.table(hidden_BLD.device))
 
     def follow(
         self,
@@ -263,7 +285,13 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        return self.encoding.follow(source, ids_BT, mask, cache, slot)
+        rows = ids_BT.shape[0]
+        ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
+        own_BT, renaming = self._own(ids_BT, ids_BS), match_rows(source.renaming, rows)
+        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=source.memory)
+        if self.relates is None:
+            return streams
+        return self.relates.follow(streams, source, mask, cache, slot)
 
     def go_on(
         self,
@@ -282,15 +310,13 @@ class SymbolLayer:
             cache: of the decoder.
             slot: the first one that is not the layers'.
         """
-        config, vocabulary = self.config, self.config.vocabulary
+        config = self.config
         if not config.num_histories:
             return streams
-        text = TextSoFar.of(ids_BT, mask, cache, slot, vocabulary)
+        text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary)
         if config.new_symbols:
-            first_BN = text.first_positions(vocabulary.num_symbols)
-            written = WrittenSymbols(first_BN, text.positions, vocabulary)
-            streams = self._as_written(streams, ids_BT, written)
-        return self.encoding.go_on(streams, text)
+            streams = self._as_written(streams, ids_BT, text.written())
+        return streams if self.relates is None else self.relates.within(streams, text)
 
     def _as_written(
         self, streams: Streams, ids_BT: torch.Tensor, written: WrittenSymbols
@@ -305,34 +331,18 @@ class SymbolLayer:
         weights = stream_weights(listed, self.owner.dtype)
         return Streams(listed, own_streams(ids_BT, listed), weights, renaming, written=written)
 
-    def recall(
-        self, streams: Streams, hidden_BTD: torch.Tensor, cache: Cache | None, slot: int
-    ) -> Streams:
-        """Returns the streams of a decoder alone with what the head adds to scores of symbols.
+    def point(self, streams: Streams, *evidence: Any) -> Streams:
+        """Returns the streams with what the head adds to the scores of symbols, if anything.
 
         Args:
-            streams: that `go_on` returned.
-            hidden_BTD: the decoder's last states.
-            cache: of the decoder.
-            slot: the first one that is not the layers'.
+            streams: that `follow` or `go_on` returned.
+            evidence: that the memory points by. With a source: sums of the weights of the decoder's
+                last attention to it over each symbol, (B, T, H, S), None without layers. Alone: the
+                decoder's last states, its cache, and the first slot that is not the layers'.
         """
-        return self.encoding.recall(streams, hidden_BTD, cache, slot, self)
-
-    @property
-    def memory(self) -> Any:
-        """What is found about symbols goes through it: a [`SymbolMemory`] or [`TextMemory`]."""
-        # Looked up at each use, as the embedding is: adapters may take its place.
-        return self.owner.symbol_memory
-
-    def point(self, streams: Streams, masses_BTHS: torch.Tensor | None) -> Streams:
-        """The streams with what the head adds to the scores of symbols, where the encoding does so.
-
-        Args:
-            streams: that `follow` returned.
-            masses_BTHS: sums of the weights of the decoder's last attention to the source over each
-                symbol; None without layers.
-        """
-        return self.encoding.point(streams, masses_BTHS, self)
+        if (memory := self.memory) is None or evidence[0] is None:
+            return streams
+        return replace(streams, pointer=memory.point(streams, *evidence))
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns what ids are called inside the model: (B, L)."""
@@ -369,19 +379,21 @@ class SymbolLayer:
         """
         rows_BSL = self.rows(ids_BL, streams)
         vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
-        return self.encoding.enter(vectors_BSLD, streams, self) * self.scale
+        memory = self.memory
+        if memory is not None and (entered := memory.enter(streams)) is not None:
+            vectors_BSLD = vectors_BSLD + entered[:, None]
+        return scaled(vectors_BSLD, self.scale)
 
     def table(self, device: torch.device) -> torch.Tensor:
         """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
         embedding = self.owner.get_input_embeddings()
         # With layers on several devices, the embedding may lie on another one.
-        rows = embedding(torch.arange(self.encoding.num_rows, device=device)).to(device)
+        rows = embedding(torch.arange(self.encoding.shape[0], device=device)).to(device)
         parts = None
         if self.encoding.random_parts:
             assert self.draws is not None
             parts = self.draws(embedding.training).to(rows)
-        table = self.encoding.table(rows, parts)
-        return F.normalize(table, dim=-1) if self.config.normalize_embeddings else table
+        return self.encoding.table(rows, parts)
 
     def _list_symbols(
         self, ids_BL: torch.Tensor, mask_BL: torch.Tensor | None, stream_ids: torch.Tensor | None
@@ -440,7 +452,11 @@ class SymbolLayer:
         """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
-        return self.encoding.scores(hidden_BSTD, self.table(hidden_BSTD.device), streams)
+        table_RD = self.table(hidden_BSTD.device)
+        if (memory := self.memory) is not None:
+            return memory.scores(hidden_BSTD, table_RD, streams)
+        # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
+        return F.linear(hidden_BSTD, table_RD)
 
     def logits(
         self, scores_BSTR: torch.Tensor, streams: Streams, new_BTC: torch.Tensor | None = None

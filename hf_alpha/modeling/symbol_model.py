@@ -132,7 +132,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
             # As the encoder returns it with `return_dict=False`: the streams and names come last.
             renames = self.symbol_layer.renames_now(self.training)
             names = ["stream_ids", "own_streams", *["renaming"] * renames]
-            names += self.symbol_layer.encoding.output_fields
+            names += ["symbol_memory"] * (self.config.memory is not None)
             tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
             outputs = SymbolEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
         if getattr(outputs, "stream_ids", None) is not None:

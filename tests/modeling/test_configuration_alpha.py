@@ -240,7 +240,7 @@ def test_default_width_of_the_random_part(d_model, random_dim):
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     config = AlphaConfig(d_model=d_model, **heads, **DUAL)
     assert config.random_dim == random_dim
-    assert config.encoding(config).row_dim == d_model - random_dim
+    assert config.encoding(config).shape[1] == d_model - random_dim
     assert AlphaConfig.from_dict(config.to_dict()).random_dim == random_dim
 
 

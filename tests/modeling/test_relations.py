@@ -23,7 +23,6 @@ from hf_alpha.modeling.relations import (
     by_source,
     match_rows,
     mean_by_symbol,
-    occurrences,
     one_hot,
     written_symbols,
 )
@@ -83,9 +82,6 @@ def test_where_symbols_stand(rows, others):
         [[[float(x == y >= 0) for y in theirs] for x in ours]]
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
     ]
-    assert occurrences(own, 5, torch.float32).tolist() == [
-        [[float(x == symbol) for x in row] for symbol in range(5)] for row in own.tolist()
-    ]
     places = range(own.shape[1])
     written = written_symbols(one_hot(own, 5, torch.float32), torch.tensor(places))
     assert written.tolist() == [
@@ -99,7 +95,7 @@ def test_where_symbols_stand(rows, others):
 def test_means(rows):
     own = torch.tensor(rows)
     hidden = torch.randn(*own.shape, 3, generator=torch.Generator().manual_seed(0))
-    found = mean_by_symbol(hidden, occurrences(own, 5, torch.float32))
+    found = mean_by_symbol(hidden, own, 5)
     for row, means, states in zip(rows, found, hidden, strict=True):
         for symbol in range(5):
             there = [x for x, number in zip(states, row, strict=True) if number == symbol]

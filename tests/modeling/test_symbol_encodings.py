@@ -2,19 +2,15 @@
 
 import pytest
 import torch
-from retrofits import make_retrofit
-from strategies import BASE, make_model, random_batch, random_renaming, rename_batch
-from transformers import DynamicCache
+from families.test_alpha_decoder import DecoderFamily as OwnDecoderFamily
+from retrofits import DecoderFamily, RetrofitFamily, make_retrofit
+from strategies import BASE, AlphaFamily, make_model, random_batch, rename_batch
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling.symbol_encodings import (
-    StreamsEncoding,
-    SymbolEncoding,
-    encoding_class,
-    encoding_names,
-    register_encoding,
-    symbols_so_far,
-)
+from hf_alpha.modeling import symbol_encodings
+from hf_alpha.modeling.encoding import SymbolEncoding
+from hf_alpha.modeling.symbol_encodings import encoding_class, encoding_names, register_encoding
 
 
 class Nameless(SymbolEncoding):
@@ -24,16 +20,7 @@ class Nameless(SymbolEncoding):
     description = "A model that does not tell symbols apart."
     promises = frozenset({"renaming", "extension"})
     sees_names = False
-
-    @property
-    def num_rows(self):
-        return self.vocabulary.num_base_tokens + len(self.config.symbol_classes)
-
-    def rows(self, ids_BL, streams):
-        vocabulary = self.vocabulary
-        number = vocabulary.classes(ids_BL)
-        base = ids_BL - vocabulary.symbols_before(ids_BL)
-        return torch.where(number > 0, vocabulary.num_base_tokens - 1 + number, base)[:, None]
+    rows_per_class = 1
 
     def logits(self, scores_BSTR, streams):
         ids = torch.arange(self.config.vocab_size)[None]
@@ -42,48 +29,86 @@ class Nameless(SymbolEncoding):
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
+    """What is registered here is unknown elsewhere."""
+    before = dict(symbol_encodings._ENCODINGS)
     register_encoding(Nameless)
+    yield
+    symbol_encodings._ENCODINGS.clear()
+    symbol_encodings._ENCODINGS.update(before)
 
 
-def test_an_encoding_from_outside(tmp_path):
-    model = make_model(symbol_encoding="nameless", symbol_classes={"p": 3, "f": 2})
-    assert model.get_input_embeddings().num_embeddings == BASE + 2
-    batch = random_batch(1, model.config, [(6, 3), (4, 2)])
-    renaming = random_renaming(3, model.config)
-    before = model(**batch).logits
-    after = model(**rename_batch(batch, [renaming, renaming])).logits
+def family_of(kind, **attributes):
+    return type("NamelessFamily", (kind,), attributes)()
+
+
+IN_A_HOST = {"settings": {"symbol_encoding": "nameless"}}
+BACKBONES = {
+    "encoder-decoder": family_of(AlphaFamily, encoding="nameless"),
+    "decoder": family_of(OwnDecoderFamily, **IN_A_HOST),
+    "t5": family_of(RetrofitFamily, host="t5", **IN_A_HOST),
+    "llama": family_of(DecoderFamily, host="llama", **IN_A_HOST),
+}
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_an_encoding_from_outside(backbone, tmp_path):
+    family = BACKBONES[backbone]
+    model = family.make_model()
+    batch = family.make_batch(1, model.config, [(6, 3), (4, 2)])
+    renaming = family.renaming(3, model.config)
+    kept = batch["attention_mask"].bool() if "decoder_input_ids" not in batch else slice(None)
+    before = model(**batch).logits[kept]
+    after = model(**family.renamed(batch, [renaming, renaming])).logits[kept]
     assert torch.equal(after[..., renaming], before)
-    model.train()(**batch, labels=batch["decoder_input_ids"]).loss.backward()
+    model.train()(**family.labelled(1, model.config, [(6, 3), (4, 2)])).loss.backward()
     assert all(weight.grad is not None for weight in model.parameters())
-    model.eval().extend_symbols({"p": 2})
-    assert torch.equal(model(**batch).logits[..., : BASE + 5], before)
+    size = model.config.vocab_size
+    model.eval().extend_symbols({next(iter(model.config.symbol_classes)): 2})
+    assert torch.equal(model(**batch).logits[kept][..., :size], before)
     inputs = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
     assert model.generate(**inputs, num_beams=2, max_new_tokens=4).shape[0] == 2
     model.save_pretrained(tmp_path)
-    loaded = AlphaForConditionalGeneration.from_pretrained(tmp_path)
+    auto = AutoModelForSeq2SeqLM if model.config.is_encoder_decoder else AutoModelForCausalLM
+    loaded = auto.from_pretrained(tmp_path)
     assert torch.equal(loaded(**batch).logits, model(**batch).logits)
 
 
-def test_an_encoding_that_a_host_does_not_ask_is_refused():
-    """By `enter` alone such a model would tell names apart, and a backbone never calls it."""
+def test_what_a_host_would_not_ask_for_is_refused():
+    """A part that nothing calls would be silently lost, and rows of its own would be others'."""
 
-    @register_encoding
-    class Entering(Nameless):
-        name = "entering"
+    class Scaled(Nameless):
+        name = "scaled"
 
-        def enter(self, vectors_BSLD, streams, layer):
-            return vectors_BSLD + streams.own[:, None, :, None]
+        def table(self, trained_RD, parts):
+            return 2 * super().table(trained_RD, parts)
 
-    class Renamed(StreamsEncoding):
+    class Joined(encoding_class("streams")):
+        name = "joined"
+
+        def logits(self, *args):
+            return super().logits(*args)
+
+    class Moved(Nameless):
+        name = "moved"
+
+        def rows(self, ids_BL, streams):
+            return super().rows(ids_BL, streams) + 1
+
+    class Renamed(encoding_class("streams")):
         name = "renamed"
 
         def rows(self, ids_BL, streams):
             return super().rows(ids_BL, streams)
 
-    register_encoding(Renamed)
+    for each in (Scaled, Joined, Moved, Renamed):
+        register_encoding(each)
     for host in ("llama", "t5"):
-        with pytest.raises(ValueError, match=r"overrides enter, logits, num_rows of Sym.*ask"):
-            make_retrofit(host, symbol_encoding="entering")
+        with pytest.raises(ValueError, match="'scaled' has table of its own, which HostEncoding"):
+            make_retrofit(host, symbol_encoding="scaled")
+        with pytest.raises(ValueError, match=r"'joined' has logits .* made for StreamsEncoding"):
+            make_retrofit(host, symbol_encoding="joined")
+        with pytest.raises(ValueError, match="gives base tokens other rows"):
+            make_retrofit(host, symbol_encoding="moved")
         assert make_retrofit(host, symbol_encoding="renamed").host.number
 
 
@@ -132,15 +157,3 @@ def test_the_default_model_takes_plain_ids():
     ids = torch.tensor([[3, 11, 4, 12, 11, 2]])
     assert model(input_ids=ids, labels=ids).loss.isfinite()
     assert model.generate(ids, max_new_tokens=3).shape[0] == 1
-
-
-def test_symbols_go_on_from_those_that_a_cache_holds():
-    """With padding, which may hold any id, in front."""
-    own = torch.tensor([[2, 0, -1, 1, 0]])
-    mask = torch.tensor([[0, 1, 1, 1, 1]])
-    cache = DynamicCache()
-    for first, last in ((0, 3), (3, 4), (4, 5)):
-        new, so_far, places = symbols_so_far(own[:, first:last], mask[:, :last], cache, 0)
-        assert new.tolist() == [[-1, 0, -1, 1, 0][first:last]]
-        assert so_far.tolist() == [[-1, 0, -1, 1, 0][:last]]
-        assert places.tolist() == [*range(first, last)]

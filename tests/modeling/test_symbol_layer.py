@@ -19,13 +19,13 @@ from strategies import (
 
 from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
+from hf_alpha.modeling.new_symbols import UNUSABLE
 from hf_alpha.modeling.random_numbers import (
     RANDOM_METHODS,
     draw_key,
     sample_keys,
     symbol_vectors,
 )
-from hf_alpha.modeling.symbol_encodings import UNUSABLE
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 PLAIN = {"normalize_features": False, "adacos": False}

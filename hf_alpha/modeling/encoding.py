@@ -1,0 +1,152 @@
+"""How symbols become vectors and come back: what an encoding is, in our models and around others.
+
+An encoding is one file, `encoding_<name>.py`: rows that are trained, the row of each token, and how
+scores against rows become logits. It knows no backbone, and no backbone knows it. In our models
+scores are products of hidden states and rows; around a model of Transformers they are what its head
+gives for its own rows ([`HostEncoding`]).
+
+Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length, D model width,
+R rows of the table, V vocabulary, K random dimensions.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from torch.nn import functional as F
+from transformers import PreTrainedConfig
+
+from .host_encoding import HostEncoding
+from .new_symbols import UNUSABLE
+from .streams import Streams
+from .symbol_vocabulary import SymbolVocabulary
+
+
+class SymbolEncoding:
+    """One way to see symbols; `register_encoding` makes a subclass known by its name.
+
+    What is in pairs is for a model with a source, and for a decoder alone.
+
+    Args:
+        config: of the model, a [`SymbolModelConfig`]. Read settings from it at each use: symbols
+            may be added later.
+
+    Attributes:
+        name: what `config.symbol_encoding` calls it.
+        description: what a model card says.
+        promises: what holds exactly, beside what holds for all models: `"renaming"` (a renamed
+            input gives the same logits, columns moved, bit for bit) and `"extension"` (a larger
+            vocabulary changes no logit of the old columns), or `"close extension"` (it does so up
+            to rounding). docs/promises.md states them.
+        lists_symbols: whether `stream_ids`, the list of the input's symbols, is needed; answers
+            then hold no others.
+        opens_streams: whether a hidden state has a stream for each symbol of the input.
+        sees_names: whether results depend on what symbols are called, so that a renaming matters.
+        random_parts: whether symbols have random vectors, drawn anew in each step of training.
+        rows_per_class: trained rows that the symbols of a class share; None where each has its own.
+        rows_in_turn: whether a class may have more rows in a host, which a sample's symbols have in
+            order of first occurrence.
+        no_extension: why symbols cannot be added without training; empty where they can.
+        memories: modules for what was found about symbols, where the encoding works by relations
+            between positions; see `encoding_relational`.
+        hosts: what it does with a model of Transformers; see [`HostEncoding`].
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    promises: ClassVar[frozenset[str]] = frozenset()
+    lists_symbols: ClassVar[bool] = False
+    opens_streams: ClassVar[bool] = False
+    sees_names: ClassVar[bool] = True
+    random_parts: ClassVar[bool] = False
+    rows_per_class: ClassVar[int | None] = None
+    rows_in_turn: ClassVar[bool] = False
+    no_extension: ClassVar[str] = ""
+    memories: ClassVar[tuple[Any, Any] | None] = None
+    hosts: ClassVar[tuple[type[HostEncoding], type[HostEncoding]]] = (HostEncoding, HostEncoding)
+
+    def __init__(self, config: PreTrainedConfig):
+        self.config = config
+
+    @classmethod
+    def validate(cls, config: PreTrainedConfig, num_symbols: int) -> None:
+        """Raise a ValueError for settings that do not fit the encoding.
+
+        Args:
+            num_symbols: how many symbols there are, or are to be after an extension.
+        """
+        if cls.memories is not None and not config.takes_relations:
+            raise ValueError(
+                f"symbol_encoding {cls.name!r} needs attention that takes relations between "
+                f"positions, and that of {config.model_type!r} models does not: choose another "
+                "encoding, or an 'alpha' model"
+            )
+
+    @property
+    def vocabulary(self) -> SymbolVocabulary:
+        """The model's vocabulary."""
+        return self.config.vocabulary
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number and width of the rows that are trained."""
+        if self.rows_per_class is None:
+            return self.config.vocab_size, self.config.hidden_size
+        shared = self.rows_per_class * len(self.vocabulary.ranges)
+        return self.vocabulary.num_base_tokens + shared, self.config.hidden_size
+
+    def table(self, trained_RD: torch.Tensor, parts: torch.Tensor | None) -> torch.Tensor:
+        """Returns the table that `rows` points into, of unit rows if they are to be so: (R, D).
+
+        Args:
+            trained_RD: of the `shape`.
+            parts: random parts of the symbols, in the order of their ids, where there are
+                `random_parts`: (symbols, K).
+        """
+        if not self.config.normalize_embeddings:
+            return trained_RD
+        return F.normalize(trained_RD, dim=-1)
+
+    def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Returns the row of each token in each stream: (B, S, L).
+
+        In a host, base tokens have rows of their ids, and classes those of `config.class_rows`;
+        else base tokens come first, then the rows of each class.
+
+        Args:
+            ids_BL: token ids of the sequence that `streams` is over.
+            streams: of the batch.
+        """
+        if self.rows_per_class is None:
+            return ids_BL[:, None]
+        in_turn = self.rows_in_turn and self.vocabulary.class_rows is not None
+        nth = streams.own if in_turn else 0
+        return self.vocabulary.rows(ids_BL, self.rows_per_class, nth)[:, None]
+
+    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Returns logits (B, T, V) from the scores of hidden states against each row.
+
+        Args:
+            scores_BSTR: of all rows of the table, or of a host's.
+            streams: of the batch.
+        """
+        return scores_BSTR[:, 0, :, : self.config.vocab_size]
+
+
+def listed_logits(
+    base_BTV: torch.Tensor, own_BTS: torch.Tensor, streams: Streams, vocabulary: SymbolVocabulary
+) -> torch.Tensor:
+    """Returns logits (B, T, V) of base tokens and each sample's symbols; others hold `UNUSABLE`.
+
+    Args:
+        base_BTV: as `SymbolVocabulary.join` takes them.
+        own_BTS: of the symbols that the streams list.
+    """
+    b, t, s = own_BTS.shape
+    ids_BS, count = streams.ids, vocabulary.num_symbols
+    column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+    symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
+    symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
+    return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)
+
+
+__all__ = ["SymbolEncoding", "listed_logits"]

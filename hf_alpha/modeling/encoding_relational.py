@@ -1,0 +1,565 @@
+"""Encoding `relational`: a symbol's vector does not tell which symbol it is; where it stands does.
+
+    same(t, m) = 1 where positions t and m hold the same symbol
+    score(t, m) = q_t . k_m / sqrt(K) + gate(h_t) * same(t, m)       in attention ([`Relations`])
+    x(t) = row of its class + entry of the symbol at t               in a decoder's input
+    logit(t, i) = h_t . (row of its class + return of symbol i) + pointer(t, i)
+
+Entries and returns are read off what the encoder found at a symbol's positions ([`SymbolMemory`]).
+A decoder alone has no encoder: there `same` is that of the last symbol up to t, a second relation
+is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). Its kin are
+Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
+networks (Vinyals et al. 2015).
+
+In a host, the same is added to what it has, all of it without effect at first: [`HostRelations`]
+and [`DecoderRelations`], which attention is told of as `host_attention` says.
+
+Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a sample's input,
+L source length, T target length, M keys (cached ones included), D width, H heads, R rows, V
+vocabulary.
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import PreTrainedConfig
+from transformers import initialization as init
+from transformers.cache_utils import Cache
+
+from .checks import can_look
+from .encoding import SymbolEncoding, listed_logits
+from .host_attention import LayerRelations, StackRelations
+from .host_encoding import HeadCall, HostEncoding, HostOutput, silent
+from .new_symbols import TextSoFar, symbols_so_far
+from .relations import (
+    AnswerRelations,
+    RelationGates,
+    Relations,
+    SymbolRelations,
+    TextRelations,
+    add_relations_,
+    by_source,
+    first_positions,
+    last_symbols,
+    mean_by_symbol,
+    num_slots,
+    one_hot,
+    scaled,
+    written_symbols,
+)
+from .streams import Streams
+
+STRENGTH = 1.0  # of each head of a decoder's pointer, at first
+AHEAD = 2.0
+"""What a name is ahead of the word of the host whose row it has, which may be its equal."""
+
+
+# -- what is known of a sample's symbols -----------------------------------------------------------
+
+
+def symbols_here(streams: Streams) -> torch.Tensor:
+    """Returns 1 for the symbol at each position, as relations have it: (B, T, S)."""
+    assert streams.within is not None
+    return streams.within.queries[0][..., : streams.ids.shape[1]]
+
+
+class SymbolPointer(nn.Module):
+    """What the head adds to the score of a symbol: whether it was written, and attention to it.
+
+    Args:
+        num_heads: H, of the decoder's attention to the source.
+    """
+
+    def __init__(self, num_heads: int):
+        super().__init__()
+        self.repeat = nn.Parameter(torch.zeros(2))
+        self.attention = nn.Parameter(torch.zeros(num_heads))
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with nothing."""
+        init.zeros_(self.repeat)
+        init.zeros_(self.attention)
+
+    def forward(
+        self, written_BTS: torch.Tensor, last_BTS: torch.Tensor, masses_BTHS: torch.Tensor
+    ) -> torch.Tensor:
+        """Returns scores of a sample's symbols at each position: (B, T, S).
+
+        Args:
+            written_BTS: whether a symbol stands in the decoder's input up to a position.
+            last_BTS: whether it stands at that position.
+            masses_BTHS: sums of the weights of attention to the source over each symbol.
+        """
+        written, last = self.repeat
+        mass_BTS = torch.einsum("h,bths->bts", self.attention.to(masses_BTHS), masses_BTHS)
+        return mass_BTS + written * written_BTS + last * last_BTS
+
+
+class SymbolMemory(nn.Module):
+    """What a model with a source knows of symbols, in its encoder, its decoder and at its head.
+
+    Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
+    its entry, which the decoder adds to the symbol's row where it stands in its input, and its
+    return, which the head adds to the row that it compares with. Their length is sqrt(D) at first,
+    that of rows before they are normalised.
+
+    Args:
+        config: of the model.
+        num_heads: H, of the decoder's attention to the source.
+
+    Attributes:
+        num_histories: slots of a decoder's cache: which symbols were written.
+    """
+
+    num_histories: ClassVar[int] = 1
+    of_symbols = True
+
+    def __init__(self, config: PreTrainedConfig, num_heads: int):
+        super().__init__()
+        self.config, width = config, config.hidden_size
+        self.input_proj = nn.Linear(width, width, bias=False)
+        self.output_proj = nn.Linear(width, width, bias=False)
+        self.input_norm = nn.RMSNorm(width)
+        self.output_norm = nn.RMSNorm(width)
+        self.pointer = SymbolPointer(num_heads)
+
+    def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns entries and returns: each (B, S, D)."""
+        entry = self.input_norm(self.input_proj(mean_BSD))
+        return entry, self.output_norm(self.output_proj(mean_BSD))
+
+    @staticmethod
+    def within(streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
+        """Returns the streams of an input with the relations between its positions.
+
+        Args:
+            mask_BL: 1 for tokens, 0 for padding, which may hold any id.
+        """
+        own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
+        same_BLS = one_hot(own_BL, num_slots(streams.ids.shape[1]), streams.weights.dtype)
+        return replace(
+            streams, own=own_BL, related=SymbolRelations(Relations((same_BLS,), same_BLS))
+        )
+
+    @staticmethod
+    def follow(
+        streams: Streams,
+        source: Streams,
+        mask: torch.Tensor | None,
+        cache: Cache | None,
+        slot: int,
+    ) -> Streams:
+        """Returns the streams over a decoder's tokens with relations to them and to the source.
+
+        Arguments as of `SymbolLayer.follow`; the streams are over the tokens, padding among them.
+        """
+        own_BT, own_BM, position_T = symbols_so_far(streams.own, mask, cache, slot)
+        dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
+        same_BTS = one_hot(own_BT, number, dtype)
+        so_far_BMS = same_BTS if own_BM is own_BT else one_hot(own_BM, number, dtype)
+        written_BTS = written_symbols(so_far_BMS, position_T)
+        related = AnswerRelations(
+            within=Relations((same_BTS,), so_far_BMS),
+            across=Relations.of((same_BTS, written_BTS), source.own),
+            written=written_BTS[..., : streams.ids.shape[1]],
+        )
+        return replace(streams, own=own_BT, related=related)
+
+    def remember(
+        self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
+    ) -> Streams:
+        """Returns the streams with the entry of each symbol, and the row that the head compares.
+
+        Args:
+            hidden_BLD: the encoder's last states.
+            streams: of the input.
+            table_RD: of the model, on the device of the states.
+        """
+        entered, returned = self(mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1]))
+        # Any row will do where a sample has fewer symbols than others.
+        rows_BS = self.config.vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
+        rows_BSD = F.embedding(rows_BS.to(hidden_BLD.device), table_RD) + returned
+        if self.config.normalize_embeddings:
+            rows_BSD = F.normalize(rows_BSD, dim=-1)
+        return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
+
+    @staticmethod
+    def enter(streams: Streams) -> torch.Tensor | None:
+        """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
+        if streams.memory is None:
+            return None
+        entries_NSD = streams.memory[:, :, 0].to(streams.own.device)
+        return by_source(symbols_here(streams), entries_NSD)
+
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor) -> torch.Tensor:
+        """Returns what the head adds to the scores of symbols: (B, T, S).
+
+        Args:
+            streams: that `follow` returned.
+            masses_BTHS: sums of the weights of the decoder's last attention to the source over each
+                symbol.
+        """
+        written_BTS: Any = getattr(streams.related, "written", None)
+        number, device = streams.ids.shape[1], masses_BTHS.device
+        here_BTS = symbols_here(streams).to(device)
+        return self.pointer(written_BTS.to(device), here_BTS, masses_BTHS[..., :number])
+
+    def scores(
+        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns scores against rows of base tokens, then against each symbol of the sample."""
+        if streams.memory is None:
+            raise ValueError(
+                "symbol_encoding 'relational' compares with what the encoder found about symbols, "
+                "and the streams have no memory: call SymbolLayer.remember after the encoder"
+            )
+        base = F.linear(hidden_BSTD, table_RD[: self.config.vocabulary.num_base_tokens])
+        # Layers may lie on several devices.
+        rows_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
+        own = by_source(hidden_BSTD[:, 0], rows_NSD.transpose(1, 2))
+        if streams.pointer is not None:
+            own = own + streams.pointer.to(own)
+        return torch.cat((base, own[:, None]), dim=-1)
+
+
+class TextMemory(nn.Module):
+    """What a decoder alone has of the symbols of its text: where each came first, and a pointer.
+
+    The pointer is attention to the positions up to now that hold symbols, with the relations that
+    all attention is told. What a head adds to the score of a symbol is the sum of its weights over
+    the symbol's positions, times the head's strength. A score of 0 stands for none of them.
+
+    Args:
+        config: of the model.
+        num_heads: H.
+        silent: begin with no effect.
+        scale: of numbers that stand alone, which are stored as parts of it.
+
+    Attributes:
+        num_histories: slots of a decoder's cache: the text's symbols, and states to point at.
+    """
+
+    num_histories: ClassVar[int] = 2
+    of_symbols = True
+
+    def __init__(
+        self, config: PreTrainedConfig, num_heads: int, silent: bool = False, scale: float = 1.0
+    ):
+        super().__init__()
+        self.config, width = config, config.hidden_size
+        self.silent = silent
+        self.scale = scale
+        self.head_dim = max(width // num_heads, 1)
+        self.first = nn.Parameter(torch.zeros(width))
+        self.norm = nn.LayerNorm(width)
+        self.query_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
+        self.key_proj = nn.Linear(width, num_heads * self.head_dim, bias=False)
+        self.gates = RelationGates(width, num_heads, 2, halves=(0, 1), scale=scale)
+        self.strength = nn.Parameter(torch.zeros(num_heads))
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with no effect, or with vectors of unit length and a pointer that counts."""
+        width = len(self.first)
+        if self.silent:
+            init.zeros_(self.first)
+        else:
+            init.normal_(self.first, std=width**-0.5)
+        init.constant_(self.strength, 0.0 if self.silent else STRENGTH / self.scale)
+        init.normal_(self.query_proj.weight, std=width**-0.5)
+        init.normal_(self.key_proj.weight, std=width**-0.5)
+
+    @staticmethod
+    def within(streams: Streams, text: TextSoFar) -> Streams:
+        """Returns the streams over the tokens at hand with the relations to the text so far."""
+        own_BM, position_T = text.own(streams.ids), text.positions
+        last_BM = last_symbols(own_BM)
+        number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
+        last_BTS = one_hot(last_BM[:, position_T], number, dtype)
+        same = Relations.of((last_BTS,), own_BM)
+        behind = Relations.of((last_BTS,), F.pad(last_BM[:, :-1], (1, 0), value=-1))
+        related = TextRelations(same.beside(behind), own_BM, position_T)
+        return replace(streams, own=own_BM[:, position_T], related=related)
+
+    def enter(self, streams: Streams) -> torch.Tensor:
+        """Returns what is added to the vectors of tokens: (B, T, D)."""
+        text: Any = streams.related
+        first_BS = first_positions(text.own, streams.ids.shape[1])
+        # Where no symbol stands, the first one does not either, and is no match.
+        newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == text.positions
+        return newly_BT[..., None].to(self.first) * self.first
+
+    def point(
+        self, streams: Streams, hidden_BTD: torch.Tensor, cache: Cache | None, slot: int
+    ) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S).
+
+        Args:
+            streams: that `within` returned.
+            hidden_BTD: that go into the head of the model.
+            cache: of the decoder; it keeps the projected states.
+            slot: the first that is not the layers'.
+        """
+        text: Any = streams.related
+        device = hidden_BTD.device
+        states_BTD = self.norm(hidden_BTD)
+        keys_BMG = self.key_proj(states_BTD)
+        if cache is not None:
+            keys = keys_BMG[:, None]
+            keys_BMG = cache.update(keys, keys[..., :0], slot + 1)[0][:, 0]
+        query_BHTK, key_BHMK = (
+            x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for x in (self.query_proj(states_BTD), keys_BMG)
+        )
+        scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
+        told = tuple(matrix.to(scores_BHTM) for matrix in text.within.matrices)
+        scores_BHTM = add_relations_(scores_BHTM, self.gates(states_BTD), told)
+        own_BM = text.own.to(device)
+        place_M = torch.arange(own_BM.shape[1], device=device)
+        past_TM = place_M <= text.positions.to(device)[:, None]
+        hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
+        scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
+        weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
+        there_BMS = one_hot(own_BM, streams.ids.shape[1], weights_BHTM.dtype)
+        # Heads first: one product for each position, of its weights of all heads.
+        weights_BTM = torch.einsum("h,bhtm->btm", scaled(self.strength, self.scale), weights_BHTM)
+        return weights_BTM @ there_BMS
+
+    def scores(
+        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns scores against rows of base tokens, then of each symbol: that of its class."""
+        vocabulary = self.config.vocabulary
+        scores_BSTR = F.linear(hidden_BSTD, table_RD)
+        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
+        index = rows_BS[:, None, None].expand(*scores_BSTR.shape[:3], -1)
+        own = scores_BSTR.gather(-1, index)
+        if streams.pointer is not None:
+            own = own + streams.pointer[:, None].to(own)
+        return torch.cat((scores_BSTR[..., : vocabulary.num_base_tokens], own), dim=-1)
+
+
+# -- in a host -------------------------------------------------------------------------------------
+
+
+class HostRelations(nn.Module):
+    """What is trained for a host with a source.
+
+    Gates decide by a token's vector how much each head adds to its scores where a relation holds,
+    the same in all layers.
+
+    Args:
+        width: D.
+        encoder_heads, decoder_heads: H of both sides.
+    """
+
+    of_symbols = True
+    enter = staticmethod(SymbolMemory.enter)
+
+    def __init__(self, width: int, encoder_heads: int, decoder_heads: int):
+        super().__init__()
+        self.encoder_gates = RelationGates(width, encoder_heads, 1, start=0.0)
+        self.decoder_gates = RelationGates(width, decoder_heads, 1, start=0.0)
+        self.cross_gates = RelationGates(width, decoder_heads, 2, start=0.0)
+        self.gate_norm = nn.LayerNorm(width, elementwise_affine=False)
+        self.input_norm = nn.LayerNorm(width)
+        self.input_proj = silent(nn.Linear(width, width, bias=False))
+        self.output_norm = nn.LayerNorm(width)
+        self.output_proj = silent(nn.Linear(width, width, bias=False))
+        # Whether a symbol was written before, and whether it is the last token.
+        self.repeat = silent(nn.Linear(2, 1, bias=False))
+
+    def tell(self, vectors_BLD: torch.Tensor, streams: Streams) -> StackRelations:
+        """Returns what attention of a stack is told; the vectors are those of its tokens."""
+        assert streams.within is not None
+        vectors_BLD = self.gate_norm(vectors_BLD)
+        if streams.across is None:
+            return StackRelations((streams.within, self.encoder_gates(vectors_BLD)))
+        return StackRelations(
+            (streams.within, self.decoder_gates(vectors_BLD)),
+            (streams.across, self.cross_gates(vectors_BLD)),
+        )
+
+    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
+        """Returns the streams with entries and returns of symbols: (B, S, 2, D)."""
+        mean_BSD = mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1])
+        entry = self.input_proj(self.input_norm(mean_BSD))
+        returned = self.output_proj(self.output_norm(mean_BSD))
+        return replace(streams, memory=torch.stack((entry, returned), dim=2))
+
+    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the input: (B, T, S)."""
+        assert streams.memory is not None and head.hidden_BSTD is not None
+        hidden_BTD = head.hidden_BSTD[:, 0]
+        written_BTS: Any = getattr(streams.related, "written", None)
+        last_BTS = symbols_here(streams).to(hidden_BTD)
+        products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
+        repeated = torch.stack((written_BTS.to(last_BTS), last_BTS), dim=-1)
+        return products_BTS + self.repeat(repeated)[..., 0]
+
+
+class DecoderRelations(nn.Module):
+    """What is trained for a host that decodes alone.
+
+    Heads are told which positions hold the last symbol up to now, and which come after it, up to
+    the next symbol: with the latter, one layer finds what followed a name before. The head of the
+    model points at symbols.
+
+    Args:
+        config: of the model.
+        num_layers: of the decoder.
+        num_heads: H.
+        head_dim: K.
+    """
+
+    of_symbols = True
+
+    def __init__(self, config: PreTrainedConfig, num_layers: int, num_heads: int, head_dim: int):
+        super().__init__()
+        self.scale = config.relation_scale
+        shape = (num_layers, num_heads)
+        self.gates = nn.Parameter(torch.zeros(*shape, head_dim, 2))
+        self.gate_bias = nn.Parameter(torch.zeros(*shape, 2))
+        self.memory = TextMemory(config, num_heads, silent=True, scale=self.scale)
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Begin with no effect."""
+        init.zeros_(self.gates)
+        init.zeros_(self.gate_bias)
+
+    def tell(self, vectors_BTD: torch.Tensor, streams: Streams) -> LayerRelations:
+        """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
+        if vectors_BTD.shape[1] == 1:  # whose scores go into masks
+            streams = streams.for_layers()
+        assert streams.within is not None
+        return LayerRelations(streams.within, self.gates, scaled(self.gate_bias, self.scale))
+
+    def enter(self, streams: Streams) -> torch.Tensor:
+        """Returns what is added to the vectors of tokens: (B, T, D)."""
+        return self.memory.enter(streams)
+
+    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
+        assert head.all_BSTD is not None  # the cache keeps states of all positions
+        return self.memory.point(streams, head.all_BSTD[:, 0], head.cache, len(self.gates))
+
+
+class HostRelational(HostEncoding):
+    """A symbol is a row of its class, and where it stands.
+
+    See [`HostRelations`] and, of decoders alone, [`DecoderRelations`].
+    """
+
+    adds_vectors = True
+    relates = True
+    asks = frozenset()
+
+    def make_relations(self) -> nn.Module:
+        """Returns the trained part that is added to the host."""
+        if not self.config.decodes_alone:
+            heads = (self._num_heads("encoder"), self._num_heads("decoder"))
+            return HostRelations(self.model.width, *heads)
+        config = self.config.decoder_config
+        # DeepSeek's values have another width than its queries.
+        widths = (getattr(config, name, None) for name in ("qk_head_dim", "head_dim"))
+        head_dim = next(filter(None, widths), self.model.width // config.num_attention_heads)
+        slots = self.model.num_slots
+        return DecoderRelations(self.config, slots, config.num_attention_heads, head_dim)
+
+    def _num_heads(self, side: str) -> int:
+        config = self.model.stack(side).config.get_text_config()
+        return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
+
+    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
+        entered = self.model.relations.enter(streams)
+        return None if entered is None else entered * self.config.random_scale[0]
+
+    def relations(
+        self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
+    ) -> dict[str, Any]:
+        """Returns arguments of the host's forward that its attention gets.
+
+        Args:
+            table: of the side of the host that is called.
+            rows_BL: the host's ids.
+            streams: over them.
+        """
+        if _has_no_symbols(streams):
+            return {}
+        # These models hand on to their decoder what is called so.
+        decodes, kind = streams.across is not None, self.model.backbone.config.model_type
+        name = (
+            "decoder_symbol_relations"
+            if decodes and kind == "encoder-decoder"
+            else "symbol_relations"
+        )
+        return {name: self.model.relations.tell(table(rows_BL), streams)}
+
+    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
+        """Returns logits; a symbol's is that of its class and what is known about the symbol."""
+        vocabulary = self.config.vocabulary
+        nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
+        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
+        index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
+        scores_BTS = self.model.relations.point(streams, output.head)[:, -output.logits.shape[1] :]
+        added_BTS = scores_BTS * self.config.random_scale[1]
+        if any(len(rows) > 1 for rows in self.config.class_rows.values()):
+            added_BTS = added_BTS + AHEAD
+        own_BTS = self.shifted(output.logits.gather(-1, index), added_BTS)
+        return listed_logits(output.logits, own_BTS, streams, vocabulary)
+
+
+def _has_no_symbols(streams: Streams) -> bool:
+    """Returns whether there is nothing to relate: then the host gives its own logits, exactly.
+
+    Training goes the same way always, so that each weight has a gradient.
+    """
+    if torch.is_grad_enabled() or not can_look(streams.ids):
+        return False
+    return bool((streams.ids < 0).all())
+
+
+class RelationalEncoding(SymbolEncoding):
+    """A class has one row, which all its symbols share; rows of base tokens come first.
+
+    In a host it may have several, words of the host, which a sample's symbols have in turn.
+    """
+
+    name = "relational"
+    description = (
+        "A model in which a name is only where it stands: attention is told which "
+        "positions hold the same name, so renaming a problem renames its answer and changes "
+        "nothing else, and symbols can be added after training with `extend_symbols`."
+    )
+    promises = frozenset({"renaming", "extension"})
+    lists_symbols = True
+    sees_names = False
+    rows_per_class = 1
+    rows_in_turn = True
+    memories = (SymbolMemory, TextMemory)
+    hosts = (HostRelational, HostRelational)
+
+    def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
+        """Returns logits from scores of base tokens and of the sample's symbols: (B, T, V).
+
+        Symbols that a sample has not got hold `UNUSABLE`.
+        """
+        count = self.vocabulary.num_base_tokens
+        base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
+        return listed_logits(base, own, streams, self.vocabulary)
+
+
+__all__ = [
+    "AHEAD",
+    "DecoderRelations",
+    "HostRelations",
+    "RelationalEncoding",
+    "SymbolMemory",
+    "SymbolPointer",
+    "TextMemory",
+]
