@@ -17,9 +17,8 @@ import regex  # type: ignore[import-untyped]
 
 from .choices import check_choice
 from .names_in_text import Kept, NameFinder, Span, parts
-from .symbols_in_text import Row, check_present
 from .text_pieces import Piece, pieces_of
-from .tokenization_symbols import Names
+from .tokenization_symbols import Names, Row, check_present
 from .tokenization_text import TextTokenizer
 from .tokenizer_beneath import AddedTokens, fast_backend
 
@@ -380,22 +379,30 @@ class CanonicalTokenizer(TextTokenizer):
     def _table_of(self, names: Names) -> Any:
         return names
 
-    def _row_of(
-        self, texts: tuple[str, ...], own: Sequence[Kept], table: Any, allow_absent: bool
+    def _row(
+        self,
+        texts: tuple[str, ...],
+        asked: Row | None,
+        allow_absent: bool,
+        options: Mapping[str, Any],
     ) -> Row:
-        """Put words in place of the names of a row, or of an answer to one with this table."""
-        if table is not None:
+        """Put words in place of the names of a row, or of an answer to one."""
+        own = self._kept(texts, asked, options)
+        table: Any
+        if asked is not None:
+            table = asked.table
             if not allow_absent:
                 spans = self.canonical.answer_names(texts[0], table, own[0])
-                check_present(texts[0], spans, {*table.values()})
+                classes = {str(texts[0])[start:stop]: kind for start, stop, kind in spans}
+                check_present(texts[0], classes, {*table.values()})
             pieces, table = self.canonical.spell_answer(texts[0], table, own[0])
-            return Row([written(pieces)], [pieces], table, table)
+            return Row([pieces], table, table)
         row = self.canonical.spell_row(texts, own=own)
         if self.symbol_renaming == "random":
             seed = crc32("\0".join(map(written, row.pieces)).encode())
             row = self.canonical.spell_row(texts, seed or 1, own)
-        names: Any = row.table
-        return Row([*map(written, row.pieces)], row.pieces, names, names)
+        table = row.table
+        return Row(row.pieces, table, table)
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         text = super()._write(ids, skip_special_tokens, None)

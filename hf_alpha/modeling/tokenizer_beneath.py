@@ -206,31 +206,13 @@ def fast_backend(tokenizer: Any, symbols: bool = True) -> tuple[Tokenizer, dict[
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     if isinstance(tokenizer, ByT5Tokenizer):
         tokenizer = fast_bytes(tokenizer)
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ValueError(
-            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
-            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
-        )
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    begins = _begin_once(state) if symbols else None
-    state["truncation"] = state["padding"] = None
-    beneath = Tokenizer.from_str(json.dumps(state))
-    special = {
-        key: copy.deepcopy(value)
-        for key, value in tokenizer.special_tokens_map.items()
-        if key.endswith("_token")
-    }
-    special |= {
-        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
-        "model_max_length": tokenizer.model_max_length,
-        "padding_side": tokenizer.padding_side,
-        "truncation_side": tokenizer.truncation_side,
-    }
-    if begins is not None:
-        special["begins_parts"] = begins
-    if tokenizer.chat_template is not None:
-        special["chat_template"] = copy.deepcopy(tokenizer.chat_template)
-    if not symbols:
+    beneath, special = copied_backend(tokenizer)
+    state = json.loads(beneath.to_str())
+    if symbols:
+        if (begins := _begin_once(state)) is not None:
+            special["begins_parts"] = begins
+        beneath = Tokenizer.from_str(json.dumps(state))
+    else:
         special["model_input_names"] = list(tokenizer.model_input_names)
     end = str(special.setdefault("eos_token", special.get("sep_token", END)))
     pad = str(special.setdefault("pad_token", PAD if symbols else end))
@@ -245,6 +227,31 @@ def fast_backend(tokenizer: Any, symbols: bool = True) -> tuple[Tokenizer, dict[
     ):
         special["target_template"] = template
     return beneath, special
+
+
+def copied_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
+    """A copy of a fast tokenizer's backend, and its special tokens and other settings.
+
+    Raises:
+        ValueError: it is no fast tokenizer.
+    """
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
+            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
+        )
+    beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    beneath.no_truncation()  # those of the last call
+    beneath.no_padding()
+    special = {k: v for k, v in tokenizer.special_tokens_map.items() if k.endswith("_token")}
+    if tokenizer.chat_template is not None:
+        special["chat_template"] = tokenizer.chat_template
+    return beneath, copy.deepcopy(special) | {
+        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
+        "model_max_length": tokenizer.model_max_length,
+        "padding_side": tokenizer.padding_side,
+        "truncation_side": tokenizer.truncation_side,
+    }
 
 
 def fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
@@ -367,6 +374,7 @@ __all__ = [
     "OWN_TOKENS",
     "AddedTokens",
     "NamesInData",
+    "copied_backend",
     "ends_with",
     "fast_backend",
     "fast_bytes",
