@@ -187,6 +187,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         self._ids = {t: i for i, t in enumerate(self._tokens) if i >= len(self._special_tokens)}
         first = len(self._tokens) - len(self.symbol_tokens)
         self._symbol_ids = {t: i for t, i in self._ids.items() if i >= first}
+        self._base = {*self.base_tokens}
         super()._rebuild_tables()
 
     def _check(self, vocab_file: str | None) -> None:
@@ -323,17 +324,17 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             tokens = self.grammar.rewritten([*read])
         elif not (tokens := [token for token, _ in self._split(text, self._ids)]):
             raise FormulaError("the input is empty", 0)
-        classes: dict[str, str] = {}
-        for position, token in enumerate(tokens):
-            if token in self._symbol_ids:
-                classes[token] = self._class_at[self._symbol_ids[token]]
-            elif token not in self._ids and token not in classes and token not in table:
-                classes[token] = self._class_of_name(token, position)
+        classes = {}
+        for token in [token for token in dict.fromkeys(tokens) if token not in self._base]:
+            if (index := self._symbol_ids.get(token)) is not None:
+                classes[token] = self._class_at[index]
+            elif token not in table:
+                classes[token] = self._class_of_name(token, tokens.index(token))
         return Marked(classes, lambda symbols: [[symbols.get(token, token) for token in tokens]])
 
     def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
         if names is None:
-            return [Row([], {}, {})] * number
+            return [Row([], {}, {}, {})] * number
         return super()._asked(names, number)
 
     def _features(self, rows: list[Row], are_answers: bool = False, end: bool = True) -> Any:
@@ -389,7 +390,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         characters = known.keys() >= {*answer}
         if characters and not (len(answer) > 1 and answer in known):
             return [*answer]
-        absent = any(token in self._symbol_ids and token not in table for token in answer)
+        absent = [x for x in answer if x in self._symbol_ids and x not in table]
         if characters and self.grammar is not None and (allow_absent or not absent):
             raise FormulaError(
                 f"the answer {answer!r} is a name of its input and can be read character by "

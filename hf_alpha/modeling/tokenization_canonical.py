@@ -396,13 +396,13 @@ class CanonicalTokenizer(TextTokenizer):
                 classes = {str(texts[0])[start:stop]: kind for start, stop, kind in spans}
                 check_present(texts[0], classes, {*table.values()})
             pieces, table = self.canonical.spell_answer(texts[0], table, own[0])
-            return Row([pieces], table, table)
+            return Row([pieces], table, {}, table)
         row = self.canonical.spell_row(texts, own=own)
         if self.symbol_renaming == "random":
             seed = crc32("\0".join(map(written, row.pieces)).encode())
             row = self.canonical.spell_row(texts, seed or 1, own)
         table = row.table
-        return Row(row.pieces, table, table)
+        return Row(row.pieces, table, {}, table)
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         text = super()._write(ids, skip_special_tokens, None)

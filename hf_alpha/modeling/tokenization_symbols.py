@@ -41,11 +41,13 @@ class Row(NamedTuple):
     Attributes:
         pieces: its text, and its second text if there is one, cut, with symbols in place of names.
         table: name -> id of its symbol.
-        names: symbol token -> name.
+        symbols: name -> token of its symbol.
+        names: the same the other way round.
     """
 
     pieces: list[Any]
     table: Table
+    symbols: dict[str, str]
     names: Names
 
 
@@ -264,12 +266,15 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             options: of a call, on how texts are read.
             first_row: its number in error messages.
         """
-        rows = []
-        for number, text in enumerate(texts):
-            parts = (text,) if pairs is None else (text, pairs[number])
-            question = None if asked is None else asked[number]
-            with in_row(None if first_row is None else first_row + number):
+        rows: list[Row] = []
+        try:
+            for number, text in enumerate(texts):
+                parts = (text,) if pairs is None else (text, pairs[number])
+                question = None if asked is None else asked[number]
                 rows.append(self._row(parts, question, allow_absent, options or {}))
+        except ValueError:
+            with in_row(None if first_row is None else first_row + len(rows)):
+                raise
         return rows
 
     def _row(
@@ -280,12 +285,15 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         options: Mapping[str, Any],
     ) -> Row:
         classes, cut = self._mark(texts, asked, allow_absent, options)
-        known = None if asked is None else asked.table
-        if known is not None and not allow_absent:
-            check_present(texts[0], classes, known)
-        table = self.assign_symbols(classes, known)
-        symbols = {name: self._token_of[index] for name, index in table.items()}
-        return Row(cut(symbols), table, {token: name for name, token in symbols.items()})
+        if asked is not None:
+            if not classes.keys() - asked.table.keys():
+                return Row(cut(asked.symbols), *asked[1:])
+            if not allow_absent:
+                check_present(texts[0], classes, asked.table)
+        table = self.assign_symbols(classes, asked and asked.table)
+        symbols = dict(zip(table, map(self._token_of.__getitem__, table.values()), strict=True))
+        names = dict(zip(symbols.values(), symbols, strict=True))
+        return Row(cut(symbols), table, symbols, names)
 
     @abstractmethod
     def _mark(
@@ -419,19 +427,21 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         Raises:
             FormulaError: a class has more names than symbols.
         """
-        assigned = dict(table or {})
+        assigned, at = dict(table or ()), self._class_at
+        rest = [name for name in classes if name not in assigned]
         used = set(assigned.values())
-        for own in (self._symbol_ids, self._own_names):
-            for name, kind in classes.items():
+        for own in filter(None, (self._symbol_ids, self._own_names)):
+            for name in rest:
                 index = own.get(name)
                 if index is None or index in used or name in assigned:
                     continue
-                if self.class_of(index) == kind:
+                if at[index] == classes[name]:
                     assigned[name] = index
                     used.add(index)
-        for kind in dict.fromkeys(classes.values()):
-            rest = [name for name in classes if classes[name] == kind and name not in assigned]
-            assigned.update(zip(rest, self._free_symbols(kind, len(rest), used), strict=True))
+        rest = [name for name in rest if name not in assigned]
+        for kind in dict.fromkeys([classes[name] for name in rest]):
+            names = [name for name in rest if classes[name] == kind]
+            assigned.update(zip(names, self._free_symbols(kind, len(names), used), strict=True))
         return {name: assigned[name] for name in (*(table or ()), *classes)}
 
     def _free_symbols(self, kind: str, number: int, used: set[int]) -> list[int]:
@@ -463,7 +473,8 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         asked: list[Row | None] = []
         for place, of_row in enumerate(all_names):
             with in_row(place):
-                asked.append(Row([], self._table_of(of_row), of_row))
+                symbols = {name: token for token, name in of_row.items()}
+                asked.append(Row([], self._table_of(of_row), symbols, of_row))
         return asked
 
     # Decoding
