@@ -212,10 +212,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             unwritable,
             f"token {next(iter(unwritable), None)!r} could not be written: call it otherwise",
         )
-        refuse(
-            vocab_file is not None and _read_json(vocab_file) != self.get_vocab(),
-            f"{vocab_file} and tokenizer_config.json beside it disagree",
-        )
+        if vocab_file is not None:
+            with open(vocab_file, encoding="utf-8") as file:
+                saved = json.load(file)
+            refuse(
+                saved != self.get_vocab(),
+                f"{vocab_file} and tokenizer_config.json beside it disagree",
+            )
 
     # What is fixed
 
@@ -231,32 +234,15 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         elif getattr(value, "content", value) != getattr(self, key):
             raise ValueError(f"cannot set {key} to {str(value)!r}: {_FIXED}")
 
-    def add_special_tokens(
-        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
-    ) -> int:
-        """Refuse what would change a special token, and change nothing.
-
-        Raises:
-            ValueError: a token is not the one that is there.
-        """
-        for key, value in special_tokens_dict.items():
-            if key in self.SPECIAL_TOKENS_ATTRIBUTES:
-                setattr(self, key, value)
-            elif not {str(token) for token in value or ()} <= set(self._special_tokens):
-                raise ValueError(f"cannot add {key} {value!r}: {_FIXED}")
-        return 0
-
     def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
-        texts = [str(token) for token in new_tokens or ()]
-        if unknown := [text for text in texts if text not in self._tokens]:
-            raise ValueError(f"cannot add token {unknown[0]!r}: add symbols by `extend_symbols`")
+        self._refuse_new(new_tokens)
         # a token that is there stays as it is; at the start, the special ones are made known
-        fresh = [
-            token
-            for token, text in zip(new_tokens, texts, strict=True)
-            if text in self._special_tokens and text not in self._added_tokens_encoder
-        ]
+        known = self._added_tokens_encoder
+        fresh = [t for t in new_tokens if str(t) in self._special_tokens and str(t) not in known]
         return super()._add_tokens(fresh, special_tokens)
+
+    def _has(self, token: str) -> bool:
+        return token in self._tokens
 
     @classmethod
     def from_pretrained(
@@ -269,11 +255,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             ValueError: its files cannot be used; the message says which and what is wrong.
         """
         folder = os.fspath(pretrained_model_name_or_path)
-        if os.path.isdir(folder):
-            _check_files(os.path.join(folder, kwargs.get("subfolder") or ""))
         try:
             return super().from_pretrained(folder, *args, **kwargs)
-        except (ValueError, TypeError, AttributeError, LookupError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
             raise ValueError(f"{folder} holds no tokenizer: {error} ({_AGAIN})") from error
 
     def _convert_token_to_id(self, token: str) -> int | None:
@@ -505,25 +489,6 @@ def _as_patterns(value: Any) -> Mapping[str, str]:
         except (regex.error, TypeError) as error:
             raise ValueError(f"`name_patterns` of {name!r}, {pattern!r}: {error}") from None
     return value
-
-
-def _check_files(folder: str) -> None:
-    """Transformers reads these files without a word on which of them is damaged."""
-    config_file = os.path.join(folder, "tokenizer_config.json")
-    vocab_file = os.path.join(folder, AlphaTokenizer.vocab_files_names["vocab_file"])
-    lacking = os.path.isfile(vocab_file) and not os.path.isfile(config_file)
-    refuse(lacking, f"{config_file} is missing: {_AGAIN}")
-    for path in (config_file, vocab_file):
-        damaged = os.path.isfile(path) and not isinstance(_read_json(path), dict)
-        refuse(damaged, f"{path} is damaged, it holds no table: {_AGAIN}")
-
-
-def _read_json(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged, it is no JSON ({error}): {_AGAIN}") from None
 
 
 AnyTokenizer: TypeAlias = AlphaTokenizer | TextTokenizer

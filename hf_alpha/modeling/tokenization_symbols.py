@@ -401,6 +401,33 @@ class SymbolTokenizer(SavesCode, PadsColumns):
     def _append(self, tokens: list[str]) -> None:
         """Put tokens behind those of the vocabulary."""
 
+    def add_special_tokens(
+        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
+    ) -> int:
+        """Make tokens of the vocabulary special.
+
+        Raises:
+            ValueError: a token is not in the vocabulary, or those that are special are fixed;
+                nothing is changed then.
+        """
+        for value in special_tokens_dict.values():
+            self._refuse_new(value if isinstance(value, list | tuple) else [value])
+        return super().add_special_tokens(  # type: ignore[misc, no-any-return]
+            dict(special_tokens_dict), replace_extra_special_tokens
+        )
+
+    def _refuse_new(self, tokens: Iterable[Any]) -> None:
+        if unknown := [token for token in map(str, tokens) if not self._has(token)]:
+            raise ValueError(
+                f"cannot add token {unknown[0]!r}: a model with symbols takes no other new tokens. "
+                "Add symbols by `extend_symbols`, and tokens to the tokenizer beneath, before "
+                "from_tokenizer puts symbols on top of it"
+            )
+
+    @abstractmethod
+    def _has(self, token: str) -> bool:
+        """Whether a token is in the vocabulary."""
+
     def _rebuild_tables(self) -> None:
         """Find everything out again that follows from the vocabulary and its ranges."""
         self._token_of = {index: token for token, index in self._symbol_ids.items()}

@@ -394,7 +394,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             for name, count in counts.items()
         }
         for token in chain.from_iterable(tokens.values()):
-            if self._tokenizer.token_to_id(token) is not None:
+            if self._has(token):
                 raise ValueError(
                     f"the token {token} is in the vocabulary already, and no symbol: call the "
                     "class otherwise"
@@ -404,21 +404,9 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def _append(self, tokens: list[str]) -> None:
         self._tokenizer.add_tokens([AddedToken(token, normalized=False) for token in tokens])
 
-    def add_special_tokens(
-        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
-    ) -> int:
-        """Make tokens of the vocabulary special.
-
-        Raises:
-            ValueError: a token is not in the vocabulary; nothing is changed then.
-        """
-        for value in special_tokens_dict.values():
-            self._refuse_new(value if isinstance(value, list | tuple) else [value])
-        return super().add_special_tokens(dict(special_tokens_dict), replace_extra_special_tokens)
-
     def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
         # before the tables are there, special tokens of the constructor are made known
-        constructed = hasattr(self, "_symbol_ids")
+        constructed = hasattr(self, "_token_of")
         if constructed or self._from_file:
             self._refuse_new(new_tokens)
         if constructed and not special_tokens:
@@ -428,14 +416,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
         return count
 
-    def _refuse_new(self, tokens: Iterable[Any]) -> None:
-        for token in map(str, tokens):
-            if self._tokenizer.token_to_id(token) is None:
-                raise ValueError(
-                    f"cannot add token {token!r}: a model with symbols takes no other new tokens. "
-                    "Add symbols by `extend_symbols`, and tokens to the tokenizer beneath, before "
-                    "from_tokenizer puts symbols on top of it"
-                )
+    def _has(self, token: str) -> bool:
+        return self._tokenizer.token_to_id(token) is not None
 
     def _rebuild_tables(self) -> None:
         self._symbol_ids = {}
