@@ -93,16 +93,8 @@ class PadsColumns:
         first = next(iter(before), None)
         if return_tensors is None and is_torch_tensor(first):
             return_tensors = "pt"
-        encoded = super().pad(  # type: ignore[misc]
-            columns,
-            padding=padding,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-            return_tensors=return_tensors,
-            verbose=verbose,
-        )
+        options = (padding_side, return_attention_mask, return_tensors, verbose)
+        encoded = super().pad(columns, padding, max_length, pad_to_multiple_of, *options)  # type: ignore[misc]
         if first is not None and (padding not in (False, "do_not_pad") or return_tensors):
             left = (padding_side or self.padding_side) == "left"
             ragged = self._padded(

@@ -281,10 +281,23 @@ class Grammar:
         for lexeme in lexemes:
             for piece in self._unglued(lexeme, want_operand):
                 token, start = self.named(piece)
-                if expected := self._expected(token, want_operand):
+                arity = self._arity(token)
+                if want_operand:
+                    if not (token == "(" or arity in (0, 1)):
+                        raise self._unexpected(text, (token, start), _OPERAND, before)
+                    want_operand = token == "(" or arity == 1
+                    (waiting if want_operand else operands).append(
+                        (token, start) if want_operand else (token,)
+                    )
+                elif token == ")":
+                    self._close(start, operands, waiting)
+                elif arity == 2:
+                    self._reduce(token, operands, waiting)
+                    waiting.append((token, start))
+                    want_operand = True
+                else:
+                    expected = "a binary operator, ')' or the end"
                     raise self._unexpected(text, (token, start), expected, before)
-                take = self._infix_operand if want_operand else self._infix_operator
-                want_operand = take(token, start, operands, waiting)
                 before = (token, start)
         if want_operand:
             raise FormulaError(f"the formula ends at character {end} where {_OPERAND} is due", end)
@@ -320,40 +333,20 @@ class Grammar:
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
-    def _expected(self, token: str, want_operand: bool) -> str | None:
-        """Return what infix has to have here instead of a token; None if the token will do."""
-        if want_operand:
-            return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
-        is_valid = token == ")" or self.arities.get(token) == 2
-        return None if is_valid else "a binary operator, ')' or the end"
+    def _close(self, start: int, operands: list[Node], waiting: list[Lexeme]) -> None:
+        """Take a `)` that follows a complete operand."""
+        while waiting and waiting[-1][0] != "(":
+            self._apply(waiting.pop()[0], operands)
+        if not waiting:
+            raise FormulaError(f"')' at character {start + 1} closes nothing", start)
+        waiting.pop()
 
-    def _infix_operand(
-        self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
-    ) -> bool:
-        """Take a token where an operand may start; True if an operand is still due."""
-        if token == "(" or self.arities.get(token) == 1:
-            waiting.append((token, start))
-            return True
-        operands.append((token,))
-        return False
-
-    def _infix_operator(
-        self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
-    ) -> bool:
-        """Take a token that follows a complete operand; True if another operand is due."""
-        if token == ")":
-            while waiting and waiting[-1][0] != "(":
-                self._apply(waiting.pop()[0], operands)
-            if not waiting:
-                raise FormulaError(f"')' at character {start + 1} closes nothing", start)
-            waiting.pop()
-            return False
+    def _reduce(self, token: str, operands: list[Node], waiting: list[Lexeme]) -> None:
+        """Apply the operators that bind tighter than a binary one that follows their operands."""
         precedence, side = self.infix[token]
         bound = precedence if side == "left" else precedence + 1
         while waiting and waiting[-1][0] != "(" and self._precedence(waiting[-1][0]) >= bound:
             self._apply(waiting.pop()[0], operands)
-        waiting.append((token, start))
-        return True
 
     def _apply(self, token: str, nodes: list[Node]) -> None:
         """Replace the topmost operands by the operator's node."""

@@ -264,11 +264,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         return self.get_vocab()[token] if token in self._special_tokens else self._ids.get(token)
 
     def _convert_id_to_token(self, index: int) -> str:
-        if not 0 <= index < len(self._tokens):
-            raise ValueError(
-                f"id {index} is outside this tokenizer's vocabulary of {len(self._tokens)} tokens: "
-                "model and tokenizer have to be extended alike (`extend_symbols`)"
-            )
+        self._check_ids([index])
         return self._tokens[index]
 
     def save_vocabulary(
@@ -444,7 +440,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         start = len(self._special_tokens) if skip_special_tokens else 0
-        tokens = [self._convert_id_to_token(int(i)) for i in ids if i >= start]
+        tokens = [self._tokens[index] for index in ids if index >= start]
         if names:
             tokens = [names.get(token, token) for token in tokens]
         writable = self._ids if names is None else names.values()

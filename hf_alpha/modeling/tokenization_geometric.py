@@ -29,7 +29,6 @@ from .tokenizer_beneath import copied_backend
 PACKAGE = "hf_alpha"
 FILES = {"transducer_file": "transducer.json", "lexicon_file": "lexicon.tsv"}
 SEGMENTS = ("segment_ids", "segment_starts", "segment_ends")
-FROM_HUB = ("cache_dir", "force_download", "token", "revision", "local_files_only", "subfolder")
 
 Placed = tuple[int, int, int]  # columns of the first and last token, and the id
 
@@ -37,7 +36,7 @@ Placed = tuple[int, int, int]  # columns of the first and last token, and the id
 class GeometricTokenizer(SavesCode, PadsColumns, PreTrainedTokenizerFast):
     """Any fast tokenizer, whose batches also have the segments that a transducer finds.
 
-    Made by `from_tokenizer` or `from_pretrained`. Ids, special tokens, padding and all else are
+    Made by `from_tokenizer`. Ids, special tokens, padding and all else are
     those of the tokenizer that it is made from. Beside its keys, a batch has three of (B, S):
 
     - `segment_ids`: number of the label in `segment_labels` plus 1; 0 is padding;
@@ -107,45 +106,6 @@ class GeometricTokenizer(SavesCode, PadsColumns, PreTrainedTokenizerFast):
             split_special_tokens=tokenizer.split_special_tokens,
             **settings,
         )
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        pretrained_model_name_or_path: str | os.PathLike,
-        *args: Any,
-        transducer: Any = None,
-        **kwargs: Any,
-    ) -> "GeometricTokenizer":
-        """Load a tokenizer that was saved, or put a transducer on top of any fast one.
-
-        Args:
-            pretrained_model_name_or_path: folder or Hub name.
-            *args: as in the base class.
-            transducer: a `hf_alpha.transduction.Transducer`, in place of the saved one if there is
-                one.
-            **kwargs: as in the base class.
-
-        Raises:
-            ValueError: there is no transducer, or see `from_tokenizer`.
-        """
-        from transformers import AutoTokenizer
-        from transformers.models.auto.tokenization_auto import get_tokenizer_config
-
-        source = str(pretrained_model_name_or_path)
-        hub_options = {name: kwargs[name] for name in FROM_HUB if name in kwargs}
-        saved_config = get_tokenizer_config(source, **hub_options)
-        if saved_config.get("tokenizer_class") == cls.__name__:
-            loaded: Any = super().from_pretrained(source, *args, **kwargs)
-            if transducer is not None:
-                loaded.transducer = transducer
-            return loaded
-        if transducer is None:
-            raise ValueError(
-                f"{source!r} holds a tokenizer without a transducer: give one by `transducer`"
-            )
-        trusted = kwargs.pop("trust_remote_code", False)  # None would ask on standard input
-        beneath = AutoTokenizer.from_pretrained(source, *args, trust_remote_code=trusted, **kwargs)
-        return cls.from_tokenizer(beneath, transducer)
 
     # The transducer
 

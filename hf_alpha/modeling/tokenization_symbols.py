@@ -533,25 +533,25 @@ class SymbolTokenizer(SavesCode, PadsColumns):
                 or `new_names` gives a name that there is.
         """
         ids = to_py_obj(token_ids)
-        if isinstance(names, Mapping):
-            names = [names]
-        if not (isinstance(ids, list | tuple) and ids and isinstance(ids[0], list | tuple)):
-            row = list(ids) if isinstance(ids, list | tuple) else [ids]
-            if names is not None and len(names) != 1:
-                raise ValueError(f"one row of ids, but {len(names)} rows of `names`")
-            table = self._with_new(row, names[0] if names else None, new_names)
-            return self._write(row, skip_special_tokens, table)
-        if names is None:
-            names = [None]
-        if not names or len(ids) % len(names):
-            raise ValueError(f"{len(ids)} rows of ids are no multiple of {len(names)} `names`")
-        repeats = len(ids) // len(names)
-        return [
-            self._write(
-                row, skip_special_tokens, self._with_new(row, names[index // repeats], new_names)
+        is_batch = isinstance(ids, list | tuple) and ids and isinstance(ids[0], list | tuple)
+        rows = ids if is_batch else [ids if isinstance(ids, list | tuple) else [ids]]
+        all_names = [names] if names is None or isinstance(names, Mapping) else names
+        if not all_names or len(rows) % len(all_names):
+            raise ValueError(f"{len(rows)} rows of ids are no multiple of {len(all_names)} `names`")
+        repeats, texts = len(rows) // len(all_names), []
+        for number, row in enumerate(rows):
+            row = [int(index) for index in row if index >= 0]
+            self._check_ids(row)
+            table = self._with_new(row, all_names[number // repeats], new_names)
+            texts.append(self._write(row, skip_special_tokens, table))
+        return texts if is_batch else texts[0]
+
+    def _check_ids(self, ids: Iterable[int]) -> None:
+        if outside := [index for index in ids if not 0 <= index < self.vocab_size]:
+            raise ValueError(
+                f"id {outside[0]} is outside this tokenizer's vocabulary of {self.vocab_size} "
+                "tokens: model and tokenizer have to be extended alike (`extend_symbols`)"
             )
-            for index, row in enumerate(ids)
-        ]
 
     def _with_new(
         self, ids: list[int], names: Names | None, spelling: NewNames | None
@@ -562,7 +562,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         table = {**getattr(self, "symbol_names", {}), **(names or {})}
         used = {*table.values(), *self.get_vocab()}  # type: ignore[attr-defined]
         numbers = count(1)
-        for index in dict.fromkeys(i for i in ids if i >= 0):
+        for index in dict.fromkeys(ids):
             token = self.convert_ids_to_tokens(index)  # type: ignore[attr-defined]
             if token in self._symbol_ids and token not in table:
                 table[token] = self._new_name(spelling, numbers, self.class_of(index), used)

@@ -276,12 +276,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         marks = self._marks() if skip_special_tokens else ()
         dropped = {self._tokenizer.token_to_id(token) for token in marks}
-        ids = [int(i) for i in ids if i >= 0 and i not in dropped]
-        if outside := [i for i in ids if i >= len(self)]:
-            raise ValueError(
-                f"id {outside[0]} is outside this tokenizer's vocabulary of {len(self)} tokens: "
-                "model and tokenizer have to be extended alike (`extend_symbols`)"
-            )
+        ids = [index for index in ids if index not in dropped]
         names = {**self.symbol_names, **(names or {})}
         if self._between:
             return join_words(self.convert_ids_to_tokens(ids), names)
