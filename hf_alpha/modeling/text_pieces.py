@@ -26,16 +26,6 @@ whether it does so character by character, or else as a whole. What begins a par
 characters."""
 
 
-def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
-    """Returns the characters of the text that characters of the prepared one stand for."""
-    number = max(bisect_right(starts, start) - 1, 0)
-    written, first, last, as_is = pieces[number]
-    if not as_is:
-        return first, last if start < stop else first  # a space that is no part of its token
-    begin = last - len(written) - starts[number]
-    return max(begin + start, first), min(begin + stop, last)
-
-
 class RowEncoding:
     """What the tokenizer beneath made of a row, as a `tokenizers.Encoding` of the row's own texts.
 
@@ -65,9 +55,19 @@ class RowEncoding:
         ]
         pairs = zip(self.beneath.sequence_ids, self.beneath.offsets, strict=True)
         return [
-            (0, 0) if which is None else moved(self._pieces[which], starts[which], *span)
+            (0, 0) if which is None else self._moved(self._pieces[which], starts[which], *span)
             for which, span in pairs
         ]
+
+    @staticmethod
+    def _moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
+        """Returns the characters of the text that characters of the prepared one stand for."""
+        number = max(bisect_right(starts, start) - 1, 0)
+        written, first, last, as_is = pieces[number]
+        if not as_is:
+            return first, last if start < stop else first  # a space that is no part of its token
+        begin = last - len(written) - starts[number]
+        return max(begin + start, first), min(begin + stop, last)
 
     def pad(self, *args: Any, **kwargs: Any) -> None:
         """Pad it, as `tokenizers.Encoding.pad` does."""

@@ -298,10 +298,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         if asked is not None:
             tokens = self._read_answer(text, table, allow_absent)
         elif self.grammar is not None:
-            read = getattr(text, "written", None) or self.grammar.read(
-                text, options.get("notation")
-            )
-            tokens = self.grammar.rewritten([*read])
+            notation = options.get("notation")
+            written = getattr(text, "written", None) or self.grammar.read(text, notation)
+            tokens = self.grammar.rewritten([*written])
         elif not (tokens := [token for token, _ in self._split(text, self._ids)]):
             raise FormulaError("the input is empty", 0)
         classes = {}

@@ -309,8 +309,9 @@ def _begin_once(state: dict[str, Any]) -> list[Any] | None:
     """
     steps = _steps(state, "pre_tokenizer")
     begins = [[s["replacement"], False] for s in steps if s.get("prepend_scheme") == "always"]
-    for part in ("pre_tokenizer", "decoder"):
-        _set_scheme(state[part])
+    always, first = '"prepend_scheme": "always"', '"prepend_scheme": "first"'
+    for part in ("pre_tokenizer", "decoder"):  # SentencePiece's spaces, wherever they are
+        state[part] = json.loads(json.dumps(state[part]).replace(always, first))
     normalizers, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
     prefixes = [step["prepend"] for step in normalizers if step["type"] == "Prepend"]
     begins += [[prefix, True] for prefix in prefixes]
@@ -356,18 +357,6 @@ def _sequence(part: str, steps: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _first_space(prefix: str) -> dict[str, Any]:
     """A step that begins a text, and no part behind a name, with a space."""
     return {"type": "Metaspace", "replacement": prefix, "prepend_scheme": "first", "split": False}
-
-
-def _set_scheme(part: Any) -> None:
-    """Turn `prepend_scheme: always` of SentencePiece's spaces into `first`, wherever it is."""
-    if isinstance(part, dict):
-        if part.get("prepend_scheme") == "always":
-            part["prepend_scheme"] = "first"
-        for value in part.values():
-            _set_scheme(value)
-    elif isinstance(part, list):
-        for value in part:
-            _set_scheme(value)
 
 
 __all__ = [

@@ -89,7 +89,7 @@ def test_symbols_without_a_name_are_spelled_on_demand(tokenizer):
     ]  # fmt: skip
     assert words(ids, names=names)[1] == tokenizer.convert_ids_to_tokens(other)
     with pytest.raises(ValueError, match="new_names gives 't1', which is a name"):
-        tokenizer.decode(ids, names=names, new_names=lambda n, kind: "t1")
+        tokenizer.decode(ids, new_names=lambda n, kind: "t1")
 
 
 FRESH = """
