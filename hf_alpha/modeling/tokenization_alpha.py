@@ -382,7 +382,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
                 raise FormulaError(self._unknown(token, start, known), start)
         return [token for token, _ in split]
 
-    def _unknown(self, token: str, start: int, table: Table) -> str:
+    def _unknown(self, token: str, start: int, table: Mapping[str, int]) -> str:
         """What is wrong with a token of an answer that is not in the table of its row."""
         names = " ".join(name for name, i in table.items() if i >= self.num_base_tokens)
         place = f"unknown token {token!r} at character {start + 1} of the answer"

@@ -255,16 +255,16 @@ class GeometricTokenizer(SavesCode, PadsColumns, PreTrainedTokenizerFast):
         if not ragged:
             return ragged
         if isinstance(to_py_obj(before[0]), int):  # one row alone
-            rows = {key: [row] for key, row in ragged.items()}
-            padded = self._padded(rows, [before], [after], left, multiple)
+            alone = {key: [row] for key, row in ragged.items()}
+            padded = self._padded(alone, [before], [after], left, multiple)
             return {key: column[0] for key, column in padded.items()}
-        rows = []
+        moved = []
         columns = (ragged[key] for key in SEGMENTS)
         for numbers, starts, ends, short, long in zip(*columns, before, after, strict=True):
             shift = (len(long) - len(short)) * left
             places = zip(starts, ends, numbers, strict=True)
-            rows.append([(a + shift, b + shift, number) for a, b, number in places if number])
-        return _columns(rows, True)
+            moved.append([(a + shift, b + shift, number) for a, b, number in places if number])
+        return _columns(moved, True)
 
 
 def _rows(text: Any, text_pair: Any) -> list[tuple[str, ...]]:

@@ -161,7 +161,8 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         if alone and "overflow_to_sample_mapping" not in encoding:  # parts of a text are a batch
             if return_tensors is None:
                 encoding.data = {key: column[0] for key, column in encoding.data.items()}
-            encoding.names = encoding.names and encoding.names[0]  # type: ignore[index]
+            of_rows: Any = encoding.names
+            encoding.names = of_rows and of_rows[0]
         return encoding
 
     def _encode(
@@ -245,7 +246,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
     def tokenize(self, text: str, pair: str | None = None, **kwargs: Any) -> list[str]:
         """The tokens of one text, those of symbols in place of its names."""
         ids = self.encode(text, pair, **{"add_special_tokens": False, **kwargs})
-        return self.convert_ids_to_tokens(ids)  # type: ignore[attr-defined, no-any-return]
+        return self.convert_ids_to_tokens(ids)  # type: ignore[attr-defined]
 
     def _rows(
         self,
@@ -320,21 +321,20 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         symbols = self._token_of
         return list(dict.fromkeys([index for index in ids if index in symbols]))
 
-    def _check_symbols(self, answers: AlphaEncoding, encoding: AlphaEncoding) -> None:
+    def _check_symbols(self, answers: Any, encoding: Any) -> None:
         """Refuse answers with symbols that their texts lack, or truncation has cut off."""
-        for row, (ids, present) in enumerate(
-            zip(answers["input_ids"], encoding["stream_ids"], strict=True)
-        ):
-            if absent := [index for index in self._streams(ids) if index not in present]:
-                token, names = self._token_of[absent[0]], answers.names[row]  # type: ignore[index]
+        for row, present in enumerate(encoding["stream_ids"]):
+            symbols = self._streams(answers["input_ids"][row])
+            if absent := [index for index in symbols if index not in present]:
+                token = self._token_of[absent[0]]
                 why = (
                     "truncation has cut off the input: raise max_length, leave the row out,"
-                    if token in encoding.names[row]  # type: ignore[index]
+                    if token in encoding.names[row]
                     else "the input lacks: correct the row, leave it out,"
                 )
                 raise FormulaError(
                     f"row {row}: the answer has the {self.class_of(absent[0])} "
-                    f"{names.get(token, token)!r}, which {why} or pass "  # type: ignore[attr-defined]
+                    f"{answers.names[row].get(token, token)!r}, which {why} or pass "
                     "allow_absent_symbols=True"
                 )
 
@@ -412,7 +412,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         """
         for value in special_tokens_dict.values():
             self._refuse_new(value if isinstance(value, list | tuple) else [value])
-        return super().add_special_tokens(  # type: ignore[misc, no-any-return]
+        return super().add_special_tokens(  # type: ignore[misc]
             dict(special_tokens_dict), replace_extra_special_tokens
         )
 
