@@ -457,12 +457,10 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         assigned, at = dict(table or ()), self._class_at
         rest = [name for name in classes if name not in assigned]
         used = set(assigned.values())
-        for own in filter(None, (self._symbol_ids, self._own_names)):
-            for name in rest:
-                index = own.get(name)
-                if index is None or index in used or name in assigned:
-                    continue
-                if at[index] == classes[name]:
+        for own in (self._symbol_ids, self._own_names):
+            for name in own.keys() & rest if own else ():
+                index = own[name]
+                if index not in used and name not in assigned and at[index] == classes[name]:
                     assigned[name] = index
                     used.add(index)
         rest = [name for name in rest if name not in assigned]

@@ -24,10 +24,9 @@ from .names_in_text import NameFinder, Span, check_list, parts
 from .text_pieces import BETWEEN, JOIN, WORD
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
-_JOIN = AddedToken(JOIN, normalized=False)
 OWN_TOKENS = [
     *(AddedToken(token, normalized=False, special=True) for token in (PAD, START, END, UNKNOWN)),
-    _JOIN,
+    AddedToken(JOIN, normalized=False),
 ]
 """Of tokenizers that are made here."""
 
@@ -96,19 +95,16 @@ class NamesInData:
         self.finder, self.texts, self._added = finder, texts, added
         self.names: dict[str, Counter[str]] = {name: Counter() for name in finder.rules}
         self.most = dict.fromkeys(finder.rules, 0)
-        num_texts = num_spaced = num_names = 0
+        text, num_spaced, num_names = None, 0, 0
         for text in texts:
-            num_texts += 1
-            names: dict[str, set[str]] = {name: set() for name in finder.rules}
-            for start, stop, kind in self._find(text):
-                name = str(text)[start:stop]
-                names[kind].add(name)
-                self.names[kind][name] += 1
-                num_names += 1
-                num_spaced += start == 0 or text[start - 1] == " "
-            for kind, of_class in names.items():
-                self.most[kind] = max(self.most[kind], len(of_class))
-        if not num_texts:
+            spans = self._find(text)
+            num_names += len(spans)
+            num_spaced += sum(start == 0 or text[start - 1] == " " for start, *_ in spans)
+            for kind in finder.rules:
+                names = Counter(str(text)[i:j] for i, j, of in spans if of == kind)
+                self.names[kind].update(names)
+                self.most[kind] = max(self.most[kind], len(names))
+        if text is None:
             raise ValueError("there are no texts to make a tokenizer from")
         if not num_names and any(rule.is_sought for rule in finder.rules.values()):
             rules = ", ".join(f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
@@ -156,13 +152,11 @@ _SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token":
 
 def _of_words(words: Counter[str], split: Any) -> Tokenizer:
     ordered = [word for word, _ in sorted(words.items(), key=lambda item: (-item[1], item[0]))]
-    special = [PAD, START, END, UNKNOWN]
-    tokens = dict.fromkeys([*special, JOIN, *ordered])
+    tokens = dict.fromkeys([*map(str, OWN_TOKENS), *ordered])
     beneath = Tokenizer(
         models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNKNOWN)
     )
-    beneath.add_special_tokens(special)
-    beneath.add_tokens([_JOIN])
+    beneath.add_tokens(OWN_TOKENS)
     beneath.pre_tokenizer = split
     return beneath
 
@@ -263,11 +257,12 @@ def fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
     fast = Tokenizer(models.BPE(vocabulary, []))
     fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     fast.decoder = decoders.ByteLevel()
-    for index in sorted(added):
-        token = added[index]
-        fast.add_special_tokens(
-            [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
-        )
+    fast.add_special_tokens(
+        [
+            AddedToken(added[i].content, lstrip=added[i].lstrip, rstrip=added[i].rstrip)
+            for i in sorted(added)
+        ]
+    )
     fast.post_processor = ends_with(tokenizer.eos_token, tokenizer.eos_token_id)
     special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
     return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
