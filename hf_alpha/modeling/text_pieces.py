@@ -143,6 +143,8 @@ def pieces_of(
 
 def _parts(text: str, start: int, stop: int, begin: str, begun: Sequence[int]) -> list[Piece]:
     """What stands between two names; parts that begin in there are pieces of their own."""
+    if not begun:
+        return [(text[start:stop], start, stop, True)] if start < stop else []
     pieces, at = [], start
     for edge in (*(i for i in begun if start < i < stop), stop):
         if edge > at:

@@ -83,11 +83,11 @@ def test_ids_and_rows_that_do_not_fit_are_refused_alike(tokenizer):
         tokenizer.batch_decode([[4], [4], [4]], names=[{}, {}])
     with pytest.raises(ValueError, match="1 rows in `problems`, but 0"):
         tokenizer.encode_pairs(["n1"], [])
-    with pytest.raises(ValueError, match="no symbol class 'colour': .* are 'name', 'other'"):
+    with pytest.raises(ValueError, match=r"no symbol class 'colour': .* are 'name', 'other'"):
         tokenizer.extend_symbols({"colour": 1})
     with pytest.raises(ValueError, match="cannot add -1 symbols"):
         tokenizer.extend_symbols({"name": -1})
-    with pytest.raises(ValueError, match="cannot add token 'new'.*extend_symbols"):
+    with pytest.raises(ValueError, match=r"cannot add token 'new'.*extend_symbols"):
         tokenizer.add_tokens(["new"])
 
 
