@@ -128,8 +128,9 @@ def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[st
         return {"conversion": f"no: {'; '.join(reasons)}"}
     is_adapter = base_of(place) is not None
     merge, host = (f"hf-alpha convert {place} MERGED; ", "MERGED") if is_adapter else ("", place)
+    command = f"{merge}hf-alpha convert {host} OUT --to {taken[0]}"
     facts = {
-        "conversion": f"yes: {', '.join(taken)}; {merge}hf-alpha convert {host} OUT --to {taken[0]}, "
+        "conversion": f"yes: {', '.join(taken)}; {command}, "
         "then train it on your pairs (checkpoint: OUT in a recipe)"
     }
     return facts | ({"not": "; ".join(reasons)} if reasons else {})

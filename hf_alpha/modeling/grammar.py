@@ -281,18 +281,34 @@ class Grammar:
         for lexeme in lexemes:
             for piece in self._unglued(lexeme, want_operand):
                 token, start = self.named(piece)
-                if expected := self._expected(token, want_operand):
+                arity = self._arity(token)
+                if want_operand:
+                    if not (token == "(" or arity in (0, 1)):
+                        raise self._unexpected(text, (token, start), _OPERAND, before)
+                    if arity == 0:
+                        operands.append((token,))
+                        want_operand = False
+                    else:
+                        waiting.append((token, start))
+                elif token == ")":
+                    self._reduce(-math.inf, operands, waiting)
+                    if not waiting:
+                        raise FormulaError(f"')' at character {start + 1} closes nothing", start)
+                    waiting.pop()
+                elif arity == 2:
+                    precedence, side = self.infix[token]
+                    self._reduce(precedence + (side == "right"), operands, waiting)
+                    waiting.append((token, start))
+                    want_operand = True
+                else:
+                    expected = "a binary operator, ')' or the end"
                     raise self._unexpected(text, (token, start), expected, before)
-                take = self._infix_operand if want_operand else self._infix_operator
-                want_operand = take(token, start, operands, waiting)
                 before = (token, start)
         if want_operand:
             raise FormulaError(f"the formula ends at character {end} where {_OPERAND} is due", end)
-        while waiting:
-            token, start = waiting.pop()
-            if token == "(":
-                raise FormulaError(f"'(' at character {start + 1} is never closed", end)
-            self._apply(token, operands)
+        self._reduce(-math.inf, operands, waiting)
+        if waiting:
+            raise FormulaError(f"'(' at character {waiting[-1][1] + 1} is never closed", end)
         return self._flatten(operands[0])
 
     def _unglued(self, lexeme: Lexeme, want_operand: bool) -> list[Lexeme]:
@@ -320,47 +336,14 @@ class Grammar:
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
-    def _expected(self, token: str, want_operand: bool) -> str | None:
-        """Return what infix has to have here instead of a token; None if the token will do."""
-        if want_operand:
-            return None if token == "(" or self._arity(token) in (0, 1) else _OPERAND
-        is_valid = token == ")" or self.arities.get(token) == 2
-        return None if is_valid else "a binary operator, ')' or the end"
-
-    def _infix_operand(
-        self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
-    ) -> bool:
-        """Take a token where an operand may start; True if an operand is still due."""
-        if token == "(" or self.arities.get(token) == 1:
-            waiting.append((token, start))
-            return True
-        operands.append((token,))
-        return False
-
-    def _infix_operator(
-        self, token: str, start: int, operands: list[Node], waiting: list[Lexeme]
-    ) -> bool:
-        """Take a token that follows a complete operand; True if another operand is due."""
-        if token == ")":
-            while waiting and waiting[-1][0] != "(":
-                self._apply(waiting.pop()[0], operands)
-            if not waiting:
-                raise FormulaError(f"')' at character {start + 1} closes nothing", start)
+    def _reduce(self, bound: float, nodes: list[Node], waiting: list[Lexeme]) -> None:
+        """Apply the operators that wait behind the last "(" and bind at least so tightly."""
+        while waiting and (token := waiting[-1][0]) != "(":
+            arity = self.arities[token]
+            if (_UNARY if arity == 1 else self.infix[token][0]) < bound:
+                break
             waiting.pop()
-            return False
-        precedence, side = self.infix[token]
-        bound = precedence if side == "left" else precedence + 1
-        while waiting and waiting[-1][0] != "(" and self._precedence(waiting[-1][0]) >= bound:
-            self._apply(waiting.pop()[0], operands)
-        waiting.append((token, start))
-        return True
-
-    def _apply(self, token: str, nodes: list[Node]) -> None:
-        """Replace the topmost operands by the operator's node."""
-        arity = self.arities[token]
-        children = tuple(nodes[len(nodes) - arity :])
-        del nodes[len(nodes) - arity :]
-        nodes.append((token, *children))
+            nodes[-arity:] = [(token, *nodes[-arity:])]
 
     def _node(self, token: str, children: tuple[Node, ...]) -> Node:
         if token not in self.derived:
@@ -504,9 +487,6 @@ class Grammar:
         arity = self.arities.get(token)
         return 0 if arity is None and self.is_name(token) else arity
 
-    def _precedence(self, token: str) -> int:
-        return _UNARY if self.arities[token] == 1 else self.infix[token][0]
-
     def _prefix_end(self, tokens: list[str]) -> int:
         """Return how many tokens make up the first whole formula; len + 1 if it is incomplete."""
         missing = 1
@@ -621,14 +601,16 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_level(value: object) -> bool:
-    pair = isinstance(value, list | tuple) and len(value) == 2
-    return pair and isinstance(value[0], int) and value[1] in ("left", "right")  # type: ignore[index]
-
-
 _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "operators": ("tokens to 1 or 2", lambda value: value in (1, 2)),
-    "infix": ('operators to [precedence, "left" or "right"]', _is_level),
+    "infix": (
+        'operators to [precedence, "left" or "right"]',
+        lambda value: (
+            isinstance(value, list | tuple)
+            and [*map(type, value)] == [int, str]
+            and value[1] in ("left", "right")
+        ),
+    ),
     "spellings": ("spellings to tokens", _is_text),
     "derived": ("tokens to templates", _is_text),
     "refused": ("signs to advice", _is_text),

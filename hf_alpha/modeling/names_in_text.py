@@ -102,12 +102,8 @@ class NameRule:
         if isinstance(rule, cls):
             return rule
         place = f"symbols: {name!r}"
-        if isinstance(rule, str):
-            rule = {"pattern": rule}
-        elif isinstance(rule, list | tuple):
-            rule = {"tokens": rule}
-        elif type(rule) is int:
-            rule = {"count": rule}
+        if way := {str: "pattern", list: "tokens", tuple: "tokens", int: "count"}.get(type(rule)):
+            rule = {way: rule}
         if not regex.fullmatch(CLASS_NAME, name):
             raise ValueError(f"{place}: a class is named by letters, digits, '_' and '-'")
         ways = [way for way in WAYS if way in rule] if isinstance(rule, Mapping) else []
@@ -364,30 +360,21 @@ def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
 
 
 def _matches(pattern: Any, text: str, kept: Kept, limit: float | None) -> list[tuple[int, int]]:
-    """Where a pattern matches, but for what is kept; raises TimeoutError after `limit` seconds."""
-    if not kept:
-        return [match.span() for match in pattern.finditer(text, timeout=limit)]
+    """Where a pattern matches, but for what is kept; raises TimeoutError after `limit` seconds.
+
+    Matches may look at what is kept, and end no word early.
+    """
     spans: list[tuple[int, int]] = []
     start = 0
     for first, last, _ in (*kept, (len(text), len(text), "")):
-        spans += _matches_until(pattern, text, start, first, limit)
+        for match in pattern.finditer(text, start, timeout=limit):
+            if match.end() > first:
+                shorter = pattern.finditer(text, match.start(), first, timeout=limit)
+                spans += [m.span() for m in shorter if not _inside_word(text, m.end())]
+                break
+            spans.append(match.span())
         start = last
     return spans
-
-
-def _matches_until(
-    pattern: Any, text: str, start: int, stop: int, limit: float | None
-) -> Iterator[tuple[int, int]]:
-    """Yield matches in [start, stop); they may look at what is around, and end no word early."""
-    for match in pattern.finditer(text, start, timeout=limit):
-        if match.end() > stop:
-            break
-        yield match.span()
-    else:
-        return
-    for shorter in pattern.finditer(text, match.start(), stop, timeout=limit):
-        if not _inside_word(text, shorter.end()):
-            yield shorter.span()
 
 
 def _overlaps(start: int, stop: int, kept: Kept) -> bool:

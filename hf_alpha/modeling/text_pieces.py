@@ -5,9 +5,12 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Any
 
 import regex  # type: ignore[import-untyped]
+from tokenizers import Encoding
 
 from .names_in_text import Span
 
@@ -23,14 +26,74 @@ whether it does so character by character, or else as a whole. What begins a par
 characters."""
 
 
-def moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
-    """Returns the characters of the text that characters of the prepared one stand for."""
-    number = max(bisect_right(starts, start) - 1, 0)
-    written, first, last, as_is = pieces[number]
-    if not as_is:
-        return first, last if start < stop else first  # a space that is no part of its token
-    begin = last - len(written) - starts[number]
-    return max(begin + start, first), min(begin + stop, last)
+class RowEncoding:
+    """What the tokenizer beneath made of a row, as a `tokenizers.Encoding` of the row's own texts.
+
+    Characters are those of the texts as they were given: the tokenizer beneath got symbols in place
+    of names, and names are one word each.
+
+    Args:
+        beneath: the encoding by the tokenizer beneath, or a part of it.
+        pieces: what each text of the row was made of.
+        between: what stands between pieces.
+    """
+
+    def __init__(self, beneath: Encoding, pieces: Sequence[list[Piece]], between: str):
+        self.beneath, self._pieces, self._gap = beneath, pieces, len(between)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of copies and pickles
+            raise AttributeError(name)
+        return getattr(self.beneath, name)
+
+    @cached_property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Where each token stands in its text; (0, 0) for special tokens."""
+        starts = [
+            [0, *accumulate(len(written) + self._gap for written, *_ in pieces)][: len(pieces)]
+            for pieces in self._pieces
+        ]
+        pairs = zip(self.beneath.sequence_ids, self.beneath.offsets, strict=True)
+        return [
+            (0, 0) if which is None else self._moved(self._pieces[which], starts[which], *span)
+            for which, span in pairs
+        ]
+
+    @staticmethod
+    def _moved(pieces: list[Piece], starts: list[int], start: int, stop: int) -> tuple[int, int]:
+        """Returns the characters of the text that characters of the prepared one stand for."""
+        number = max(bisect_right(starts, start) - 1, 0)
+        written, first, last, as_is = pieces[number]
+        if not as_is:
+            return first, last if start < stop else first  # a space that is no part of its token
+        begin = last - len(written) - starts[number]
+        return max(begin + start, first), min(begin + stop, last)
+
+    def pad(self, *args: Any, **kwargs: Any) -> None:
+        """Pad it, as `tokenizers.Encoding.pad` does."""
+        self.beneath.pad(*args, **kwargs)
+        self.__dict__.pop("offsets", None)
+
+    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The first token with a character of a text; None where it is in none, as spaces are."""
+        places = zip(self.beneath.sequence_ids, self.offsets, strict=True)
+        of_text = (which == sequence_index and a <= char_pos < b for which, (a, b) in places)
+        return next((token for token, here in enumerate(of_text) if here), None)
+
+    def token_to_chars(self, token_index: int) -> tuple[int, int] | None:
+        """The first character of a token and the one behind its last; None of special tokens."""
+        in_text = self.beneath.token_to_chars(token_index) is not None
+        return self.offsets[token_index] if in_text else None
+
+    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The number of the word with a character of a text."""
+        token = self.char_to_token(char_pos, sequence_index)
+        return None if token is None else self.beneath.token_to_word(token)
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """The first character of a word and the one behind its last."""
+        tokens = self.beneath.word_to_tokens(word_index, sequence_index)
+        return tokens and (self.offsets[tokens[0]][0], self.offsets[tokens[1] - 1][1])
 
 
 def pieces_of(
@@ -80,6 +143,8 @@ def pieces_of(
 
 def _parts(text: str, start: int, stop: int, begin: str, begun: Sequence[int]) -> list[Piece]:
     """What stands between two names; parts that begin in there are pieces of their own."""
+    if not begun:
+        return [(text[start:stop], start, stop, True)] if start < stop else []
     pieces, at = [], start
     for edge in (*(i for i in begun if start < i < stop), stop):
         if edge > at:
@@ -184,8 +249,8 @@ __all__ = [
     "SPACINGS",
     "WORD",
     "Piece",
+    "RowEncoding",
     "join_words",
-    "moved",
     "pieces_of",
     "spelled",
 ]

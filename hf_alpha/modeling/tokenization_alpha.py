@@ -16,12 +16,11 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count
 from typing import Any, TypeAlias
 
 import regex  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizer
-from transformers.utils import PaddingStrategy
 
 from .choices import refuse
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
@@ -29,15 +28,12 @@ from .names_in_text import TIME_LIMIT, too_slow
 from .tokenization_symbols import (
     AlphaEncoding,
     Features,
+    Marked,
     Names,
+    Row,
     SymbolTokenizer,
     Table,
     as_ranges,
-    check_counts,
-    check_row_counts,
-    in_row,
-    name_rows,
-    text_rows,
 )
 from .tokenization_text import TextTokenizer
 
@@ -47,7 +43,6 @@ _FIXED = (
     "changed or added (symbols can: `extend_symbols`)"
 )
 _AGAIN = "save the tokenizer there again, or take the file from where it came"
-
 _HARMLESS = {"verbose", "split_special_tokens", "stride", "return_token_type_ids"}
 
 
@@ -111,7 +106,6 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         self._rebuild_tables()
         name_patterns = _as_patterns(name_patterns or {})
         if symbol_classes:
-            check_counts(symbol_classes)
             self._grow(symbol_classes)
         # JSON files sort their keys: the order of the classes is that of their first symbols
         self.symbol_ranges = dict(sorted(self.symbol_ranges.items(), key=lambda item: item[1]))
@@ -158,16 +152,6 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     # Vocabulary
 
     @property
-    def num_base_tokens(self) -> int:
-        """Number of tokens that are no symbols, the three special ones included."""
-        return len(self._special_tokens) + len(self.base_tokens)
-
-    @property
-    def symbol_ids(self) -> list[int]:
-        """The ids of all symbols, in vocabulary order."""
-        return list(range(self.num_base_tokens, len(self._tokens)))
-
-    @property
     def vocab_size(self) -> int:
         """Number of tokens, symbols and special tokens included."""
         return len(self._tokens)
@@ -176,54 +160,35 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         """Token -> id."""
         return {token: index for index, token in enumerate(self._tokens)}
 
-    def extend_symbols(self, counts: Mapping[str, int]) -> list[int]:
-        """Add symbols to classes, at the end of the vocabulary: the ids in use never move.
+    def __len__(self) -> int:
+        return self.vocab_size
 
-        New tokens are called by the next free letters, then `p26` and so on. The model has a
-        method of the same name, which has to be called with the same counts.
-
-        Returns:
-            The new ids.
-
-        Raises:
-            ValueError: a class is unknown, or a count is negative or beyond a million.
-        """
-        check_counts(counts, self.symbol_ranges)
-        first = len(self._tokens)
-        self._grow(counts)
-        self._update_total_vocab_size()
-        return list(range(first, len(self._tokens)))
-
-    def _grow(self, counts: Mapping[str, int]) -> None:
-        in_order = [name for name in self.symbol_ranges if name in counts]
-        for name in dict.fromkeys([*in_order, *counts]):
-            if not (count := counts[name]):
-                continue
-            start = len(self._tokens)
-            for _ in range(count):
-                token = self._new_symbol(name)
-                self.symbol_tokens.append(token)
-                self._tokens.append(token)
-                self._ids[token] = len(self._tokens) - 1
-            self.symbol_ranges.setdefault(name, []).append([start, start + count])
-        self._rebuild_tables()
-
-    def _new_symbol(self, class_name: str) -> str:
+    def _new_tokens(self, counts: Mapping[str, int]) -> dict[str, list[str]]:
+        """The next free letters, then `p26` and so on."""
         is_name = self.grammar.is_name if self.grammar else bool
-        for letter in string.ascii_lowercase:
-            if letter not in self._ids and is_name(letter):
-                return letter
-        initial = class_name[0] if class_name[0] in string.ascii_letters else "s"
-        number = len(self.symbol_tokens)
-        while f"{initial}{number}" in self._ids or not is_name(f"{initial}{number}"):
-            number += 1
-        return f"{initial}{number}"
+        taken, number, tokens = {*self._tokens}, len(self.symbol_tokens), dict[str, list[str]]()
+        for kind, wanted in counts.items():
+            initial = kind[0] if kind[0] in string.ascii_letters else "s"
+            for _ in range(wanted):
+                spellings = chain(string.ascii_lowercase, (f"{initial}{n}" for n in count(number)))
+                token = next(name for name in spellings if name not in taken and is_name(name))
+                tokens.setdefault(kind, []).append(token)
+                taken.add(token)
+                number += 1
+        return tokens
+
+    def _append(self, tokens: list[str]) -> None:
+        self.symbol_tokens += tokens
+        self._tokens += tokens
 
     def _rebuild_tables(self) -> None:
         self._tokens = [*self._special_tokens, *self.base_tokens, *self.symbol_tokens]
         # what users may write: special tokens have no spelling
         self._ids = {t: i for i, t in enumerate(self._tokens) if i >= len(self._special_tokens)}
-        self._symbol_ids = {t: i for t, i in self._ids.items() if i >= self.num_base_tokens}
+        first = len(self._tokens) - len(self.symbol_tokens)
+        self._symbol_ids = {t: i for t, i in self._ids.items() if i >= first}
+        self._base = {*self.base_tokens}
+        super()._rebuild_tables()
 
     def _check(self, vocab_file: str | None) -> None:
         first, total = self.num_base_tokens, len(self._tokens)
@@ -247,10 +212,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             unwritable,
             f"token {next(iter(unwritable), None)!r} could not be written: call it otherwise",
         )
-        refuse(
-            vocab_file is not None and _read_json(vocab_file) != self.get_vocab(),
-            f"{vocab_file} and tokenizer_config.json beside it disagree",
-        )
+        if vocab_file is not None:
+            with open(vocab_file, encoding="utf-8") as file:
+                saved = json.load(file)
+            refuse(
+                saved != self.get_vocab(),
+                f"{vocab_file} and tokenizer_config.json beside it disagree",
+            )
 
     # What is fixed
 
@@ -266,32 +234,15 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         elif getattr(value, "content", value) != getattr(self, key):
             raise ValueError(f"cannot set {key} to {str(value)!r}: {_FIXED}")
 
-    def add_special_tokens(
-        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
-    ) -> int:
-        """Refuse what would change a special token, and change nothing.
-
-        Raises:
-            ValueError: a token is not the one that is there.
-        """
-        for key, value in special_tokens_dict.items():
-            if key in self.SPECIAL_TOKENS_ATTRIBUTES:
-                setattr(self, key, value)
-            elif not {str(token) for token in value or ()} <= set(self._special_tokens):
-                raise ValueError(f"cannot add {key} {value!r}: {_FIXED}")
-        return 0
-
     def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
-        texts = [str(token) for token in new_tokens or ()]
-        if unknown := [text for text in texts if text not in self._tokens]:
-            raise ValueError(f"cannot add token {unknown[0]!r}: add symbols by `extend_symbols`")
+        self._refuse_new(new_tokens)
         # a token that is there stays as it is; at the start, the special ones are made known
-        fresh = [
-            token
-            for token, text in zip(new_tokens, texts, strict=True)
-            if text in self._special_tokens and text not in self._added_tokens_encoder
-        ]
+        known = self._added_tokens_encoder
+        fresh = [t for t in new_tokens if str(t) in self._special_tokens and str(t) not in known]
         return super()._add_tokens(fresh, special_tokens)
+
+    def _has(self, token: str) -> bool:
+        return token in self._tokens
 
     @classmethod
     def from_pretrained(
@@ -304,22 +255,16 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             ValueError: its files cannot be used; the message says which and what is wrong.
         """
         folder = os.fspath(pretrained_model_name_or_path)
-        if os.path.isdir(folder):
-            _check_files(os.path.join(folder, kwargs.get("subfolder") or ""))
         try:
             return super().from_pretrained(folder, *args, **kwargs)
-        except (ValueError, TypeError, AttributeError, LookupError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
             raise ValueError(f"{folder} holds no tokenizer: {error} ({_AGAIN})") from error
 
     def _convert_token_to_id(self, token: str) -> int | None:
         return self.get_vocab()[token] if token in self._special_tokens else self._ids.get(token)
 
     def _convert_id_to_token(self, index: int) -> str:
-        if not 0 <= index < len(self._tokens):
-            raise ValueError(
-                f"id {index} is outside this tokenizer's vocabulary of {len(self._tokens)} tokens: "
-                "model and tokenizer have to be extended alike (`extend_symbols`)"
-            )
+        self._check_ids([index])
         return self._tokens[index]
 
     def save_vocabulary(
@@ -339,197 +284,105 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             return obj.to_dict()
         return super().convert_added_tokens(obj, save=save, add_type_field=add_type_field)
 
-    # Encoding
+    # From formulas to ids
 
-    def _encode(
+    def _mark(
         self,
-        texts: list[str] | None,
-        pairs: list[str] | None,
-        targets: list[str] | None,
-        *,
-        names: Sequence[Names] | Names | None,
-        padding: bool | str | PaddingStrategy,
+        texts: tuple[str, ...],
+        asked: Row | None,
+        allow_absent: bool,
+        options: Mapping[str, Any],
+    ) -> Marked:
+        refuse(len(texts) > 1, "AlphaTokenizer does not support text_pair")
+        text, table = texts[0], {} if asked is None else asked.table
+        if asked is not None:
+            tokens = self._read_answer(text, table, allow_absent)
+        elif self.grammar is not None:
+            notation = options.get("notation")
+            written = getattr(text, "written", None) or self.grammar.read(text, notation)
+            tokens = self.grammar.rewritten([*written])
+        elif not (tokens := [token for token, _ in self._split(text, self._ids)]):
+            raise FormulaError("the input is empty", 0)
+        classes = {}
+        for token in [token for token in dict.fromkeys(tokens) if token not in self._base]:
+            if (index := self._symbol_ids.get(token)) is not None:
+                classes[token] = self._class_at[index]
+            elif token not in table:
+                classes[token] = self._class_of_name(token, tokens.index(token))
+        return Marked(classes, lambda symbols: [[symbols.get(token, token) for token in tokens]])
+
+    def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
+        if names is None:
+            return [Row([], {}, {}, {})] * number
+        return super()._asked(names, number)
+
+    def _features(self, rows: list[Row], are_answers: bool = False, end: bool = True) -> Any:
+        return [self._feature(row, are_answers, end) for row in rows]
+
+    def _feature(self, row: Row, is_answer: bool, end: bool) -> Features:
+        (tokens,) = row.pieces
+        ids = [self._ids[token] for token in tokens] + [_END] * end
+        if is_answer:
+            return {"input_ids": ids}
+        features = {"input_ids": ids, "stream_ids": list(row.table.values())}
+        if self.grammar is not None and "tree_paths" in self.model_input_names:
+            features["tree_paths"] = self.grammar.tree_paths(tokens) + [0] * end
+        return features
+
+    def _columns(
+        self,
+        rows: list[Row],
         max_length: int | None,
-        max_target_length: int | None,
-        allow_absent_symbols: bool = False,
+        are_answers: bool = False,
+        *,
         notation: str | None = None,
         add_special_tokens: bool = True,
         truncation: bool | str | None = None,
         return_attention_mask: bool | None = None,
-        **kwargs: Any,
+        **others: Any,
     ) -> AlphaEncoding:
-        refused = [key for key, value in kwargs.items() if value and key not in _HARMLESS]
-        if pairs is not None:
-            refused.append("text_pair")
+        refused = [key for key, value in others.items() if value and key not in _HARMLESS]
         refuse(refused, f"AlphaTokenizer does not support {', '.join(refused)}")
-        if max_length is None and (truncation or padding == PaddingStrategy.MAX_LENGTH):
+        features = self._features(rows, are_answers, add_special_tokens)
+        columns = {key: [row[key] for row in features] for key in features[0]}
+        if max_length is None and truncation:
             max_length = self.model_max_length
-        max_target_length = max_target_length or max_length
-        if texts is not None:
-            rows, row_names = self._encode_rows(
-                texts, targets, notation, add_special_tokens, allow_absent_symbols
+        for row, ids in enumerate(columns["input_ids"]):
+            refuse(
+                max_length is not None and len(ids) > max_length,
+                f"row {row} has {len(ids)} tokens in `{'labels' if are_answers else 'input_ids'}`, "
+                f"more than max_length={max_length}: part of a formula is no formula, so leave the "
+                "row out or raise the limit",
             )
-        else:
-            row_names = name_rows(names, len(targets or ()))
-            checked = names is not None and not allow_absent_symbols
-            rows = self._encode_answers(targets or [], row_names, add_special_tokens, checked)
-        refuse(not rows, "there are no rows to encode")
-        _check_lengths(rows, "input_ids", max_target_length if texts is None else max_length)
-        _check_lengths(rows, "labels", max_target_length)
         if return_attention_mask is None:
             return_attention_mask = "attention_mask" in self.model_input_names
-        columns = {key: [row[key] for row in rows] for key in rows[0]}
         if return_attention_mask:
             columns["attention_mask"] = [[1] * len(ids) for ids in columns["input_ids"]]
-        return AlphaEncoding(columns, names=row_names)
+        return AlphaEncoding(columns, names=[row.names for row in rows])
 
-    def encode_pair(
-        self,
-        formula: str,
-        answer: str | None = None,
-        notation: str | None = None,
-        allow_absent_symbols: bool = False,
-    ) -> Features:
-        """Encode one row as plain lists, with nothing around it: for large data sets.
-
-        The arguments and the errors are those of a call.
-
-        Returns:
-            `input_ids`, `stream_ids`, `tree_paths` (with a grammar) and `labels` (with an answer);
-            `pad` makes batches of such rows.
-        """
-        features, _ = self._encode_row(formula, answer, notation, True, allow_absent_symbols)
-        return features
-
-    def encode_pairs(
-        self,
-        problems: Sequence[str],
-        answers: Sequence[str] | None = None,
-        allow_absent_symbols: bool = False,
-        first_row: int = 0,
-    ) -> list[Features]:
-        """`encode_pair` for many rows.
-
-        Args:
-            problems: formulas.
-            answers: one for each of them.
-            allow_absent_symbols: as for a call.
-            first_row: number of the first row, for error messages.
-
-        Raises:
-            FormulaError: as a call does, with the row's number.
-            ValueError: problems and answers do not match.
-        """
-        texts, targets = text_rows(problems, "problems") or [], text_rows(answers, "answers")
-        check_row_counts(texts, targets, "problems", "answers")
-        rows, _ = self._encode_rows(texts, targets, None, True, allow_absent_symbols, first_row)
-        return rows
-
-    def tokenize(self, text: str, notation: str | None = None, **kwargs: Any) -> list[str]:
-        """The tokens of one formula in prefix order, its names replaced by symbols."""
-        features, _, _ = self._encode_input(text, notation, False)
-        return [self._tokens[index] for index in features["input_ids"]]
-
-    def _encode_rows(
-        self,
-        texts: Sequence[str],
-        answers: Sequence[str] | None,
-        notation: str | None,
-        end: bool,
-        allow_absent_symbols: bool,
-        first_row: int = 0,
-    ) -> tuple[list[Features], list[Names]]:
-        """Features and names of all rows."""
-        check_row_counts(texts, answers, "text", "text_target")
-        rows, row_names = [], []
-        for number, text in enumerate(texts):
-            answer = None if answers is None else answers[number]
-            with in_row(first_row + number):
-                row, names = self._encode_row(text, answer, notation, end, allow_absent_symbols)
-            rows.append(row)
-            row_names.append(names)
-        return rows, row_names
-
-    def _encode_row(
-        self, text: str, answer: str | None, notation: str | None, end: bool, allow_absent: bool
-    ) -> tuple[Features, Names]:
-        features, names, table = self._encode_input(text, notation, end)
-        if answer is not None:
-            present = None if allow_absent else features["stream_ids"]
-            features["labels"] = self._encode_answer(answer, table, end, present)
-        return features, names
-
-    def _encode_answers(
-        self, answers: Sequence[str], row_names: Sequence[Names], end: bool, checked: bool
-    ) -> list[Features]:
-        """Features of answers alone; if checked, those that have names of others are refused."""
-        rows = []
-        for number, (answer, names) in enumerate(zip(answers, row_names, strict=True)):
-            with in_row(number):
-                table = self._table_of(names)
-                present = list(table.values()) if checked else None
-                ids = self._encode_answer(answer, self._with_tokens(table), end, present)
-            rows.append({"input_ids": ids})
-        return rows
-
-    def _encode_input(
-        self, text: str, notation: str | None, end: bool
-    ) -> tuple[Features, Names, Table]:
-        """Features, names (symbol token -> name) and the table (token or name -> id) of a row."""
-        if self.grammar is not None:
-            written = getattr(text, "written", None) or self.grammar.read(text, notation)
-            tokens = self.grammar.rewritten([*written])
-        else:
-            tokens = [token for token, _ in self._split(text, self._ids)]
-            if not tokens:
-                raise FormulaError("the input is empty", 0)
-        table = self._ids
-        ids = [table.get(token) for token in tokens]
-        if None in ids:
-            table = self._with_tokens(self.assign_symbols(self._name_classes(tokens)))
-            ids = [table[token] for token in tokens]
-        first = self.num_base_tokens
-        names = {i: name for i, name in zip(ids, tokens, strict=True) if i >= first}  # type: ignore[operator]
-        features: dict[str, Any] = {"input_ids": ids, "stream_ids": list(names)}
-        if self.grammar is not None and "tree_paths" in self.model_input_names:
-            features["tree_paths"] = self.grammar.tree_paths(tokens) + [0] * end
-        if end:
-            ids.append(_END)
-        return features, {self._tokens[i]: name for i, name in names.items()}, table  # type: ignore[index]
-
-    def _encode_answer(
-        self, answer: str, table: Table, end: bool, present: Sequence[int] | None
-    ) -> list[int]:
-        """The ids of an answer; `present` are the symbols that it may have, None for all."""
-        ids = [table.get(character) for character in answer]
-        if None in ids or (len(ids) > 1 and answer in table):
-            if self.grammar is not None and not (None in ids or self._absent(ids, present)):
-                raise FormulaError(
-                    f"the answer {answer!r} is a name of its input and can be read character by "
-                    "character too: write spaces between the characters, or quotes around the name",
-                    0,
-                )
-            ids = []
-            for token, start in self._split(answer, table):
-                if token not in table:
-                    raise FormulaError(self._unknown(token, start, table), start)
-                ids.append(table[token])
-        if absent := self._absent(ids, present):
-            names = ", ".join(repr(name) for name, i in table.items() if i in absent)
+    def _read_answer(self, answer: str, table: Table, allow_absent: bool) -> list[str]:
+        """The tokens of an answer to a row with this table, in which it may have no other names."""
+        known: Mapping[str, int] = self._ids
+        if not table.items() <= self._symbol_ids.items():
+            used = set(table.values())  # a symbol that stands for a name loses its own token
+            known = {**{t: i for t, i in self._ids.items() if i not in used}, **table}
+        characters = known.keys() >= {*answer}
+        if characters and not (len(answer) > 1 and answer in known):
+            return [*answer]
+        absent = [x for x in answer if x in self._symbol_ids and x not in table]
+        if characters and self.grammar is not None and (allow_absent or not absent):
             raise FormulaError(
-                f"the answer {answer!r} has the symbol {names}, which the input lacks, so that no "
-                "model but a `learned` one can give it: correct the row, leave it out, or pass "
-                "allow_absent_symbols=True"
+                f"the answer {answer!r} is a name of its input and can be read character by "
+                "character too: write spaces between the characters, or quotes around the name",
+                0,
             )
-        return [*ids, _END] if end else ids  # type: ignore[return-value, list-item]
+        split = self._split(answer, known)
+        for token, start in split:
+            if token not in known:
+                raise FormulaError(self._unknown(token, start, known), start)
+        return [token for token, _ in split]
 
-    def _absent(self, ids: Sequence[int | None], present: Sequence[int] | None) -> list[int]:
-        first = self.num_base_tokens
-        if present is None:
-            return []
-        return [i for i in ids if i is not None and i >= first and i not in present]
-
-    def _unknown(self, token: str, start: int, table: Table) -> str:
+    def _unknown(self, token: str, start: int, table: Mapping[str, int]) -> str:
         """What is wrong with a token of an answer that is not in the table of its row."""
         names = " ".join(name for name, i in table.items() if i >= self.num_base_tokens)
         place = f"unknown token {token!r} at character {start + 1} of the answer"
@@ -558,22 +411,6 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             start += size
         return pieces
 
-    # Names
-
-    def _name_classes(self, tokens: Sequence[str]) -> dict[str, str]:
-        """Name -> class, of the names among tokens, in order of first occurrence.
-
-        Raises:
-            FormulaError: a token cannot be a name.
-        """
-        classes: dict[str, str] = {}
-        for position, token in enumerate(tokens):
-            if token in self._symbol_ids:
-                classes[token] = self.class_of(self._symbol_ids[token])
-            elif token not in self._ids and token not in classes:
-                classes[token] = self._class_of_name(token, position)
-        return classes
-
     def _class_of_name(self, name: str, position: int) -> str:
         classes = list(self.symbol_ranges)
         is_name = self.grammar.is_name if self.grammar else is_plain_name
@@ -598,16 +435,11 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
             )
         return open_classes[0]
 
-    def _with_tokens(self, names: Table) -> Table:
-        """Everything a row may write -> id; a symbol that stands for a name loses its own token."""
-        used = set(names.values())
-        return {**{t: i for t, i in self._ids.items() if i not in used}, **names}
-
     # Decoding
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         start = len(self._special_tokens) if skip_special_tokens else 0
-        tokens = [self._convert_id_to_token(int(i)) for i in ids if i >= start]
+        tokens = [self._tokens[index] for index in ids if index >= start]
         if names:
             tokens = [names.get(token, token) for token in tokens]
         writable = self._ids if names is None else names.values()
@@ -652,34 +484,6 @@ def _as_patterns(value: Any) -> Mapping[str, str]:
         except (regex.error, TypeError) as error:
             raise ValueError(f"`name_patterns` of {name!r}, {pattern!r}: {error}") from None
     return value
-
-
-def _check_files(folder: str) -> None:
-    """Transformers reads these files without a word on which of them is damaged."""
-    config_file = os.path.join(folder, "tokenizer_config.json")
-    vocab_file = os.path.join(folder, AlphaTokenizer.vocab_files_names["vocab_file"])
-    lacking = os.path.isfile(vocab_file) and not os.path.isfile(config_file)
-    refuse(lacking, f"{config_file} is missing: {_AGAIN}")
-    for path in (config_file, vocab_file):
-        damaged = os.path.isfile(path) and not isinstance(_read_json(path), dict)
-        refuse(damaged, f"{path} is damaged, it holds no table: {_AGAIN}")
-
-
-def _read_json(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged, it is no JSON ({error}): {_AGAIN}") from None
-
-
-def _check_lengths(rows: list[Features], key: str, limit: int | None) -> None:
-    for row, features in enumerate(rows):
-        if limit is not None and len(features.get(key, ())) > limit:
-            raise ValueError(
-                f"row {row} has {len(features[key])} tokens in `{key}`, more than max_length="
-                f"{limit}: part of a formula is no formula, so leave the row out or raise the limit"
-            )
 
 
 AnyTokenizer: TypeAlias = AlphaTokenizer | TextTokenizer

@@ -17,9 +17,8 @@ import regex  # type: ignore[import-untyped]
 
 from .choices import check_choice
 from .names_in_text import Kept, NameFinder, Span, parts
-from .symbols_in_text import Row, check_present
 from .text_pieces import Piece, pieces_of
-from .tokenization_symbols import Names
+from .tokenization_symbols import Names, Row, Table, check_present
 from .tokenization_text import TextTokenizer
 from .tokenizer_beneath import AddedTokens, fast_backend
 
@@ -144,14 +143,12 @@ class CanonicalNames:
         stands_for = {word: word for word in like} | {word: name for name, word in table.items()}
         return Spelled(table, stands_for, pieces, self)
 
-    def answer_names(
-        self, target: str, table: Mapping[str, str], own: Kept | None = None
-    ) -> tuple[Span, ...]:
-        """Return where an answer to learn has names: those of its text, and what rules find."""
-        return self.names_in(target, own, [name for word, name in table.items() if word != name])
-
     def spell_answer(
-        self, target: str, table: Mapping[str, str], own: Kept | None = None
+        self,
+        target: str,
+        table: Mapping[str, str],
+        own: Kept | None = None,
+        allow_absent: bool = True,
     ) -> tuple[list[Piece], dict[str, str]]:
         """Write an answer to a text in the same words, to train with; new names get the next.
 
@@ -159,17 +156,18 @@ class CanonicalNames:
             target: the answer.
             table: of the text.
             own: see `spell_row`.
+            allow_absent: else a new name is an error.
 
         Returns:
             Pieces, and the table with the words for new names.
         """
-        spans, table = self.answer_names(target, table, own), dict(table)
-        words = {name: word for word, name in table.items()}
-        unused = self._unused(table)
-        for start, stop, _ in spans:
-            if (name := str(target)[start:stop]) not in words:
-                words[name] = next(unused)
-                table[words[name]] = name
+        spans = self.names_in(target, own, [name for word, name in table.items() if word != name])
+        words, unused = {name: word for word, name in table.items()}, self._unused(table)
+        classes = {str(target)[start:stop]: kind for start, stop, kind in spans}
+        if not allow_absent:
+            check_present(target, classes, words)
+        words |= {name: next(unused) for name in classes if name not in words}
+        table = {**table, **{word: name for name, word in words.items()}}
         return pieces_of("kept", target, spans, words), table
 
     def back(self, answer: str, table: Mapping[str, str]) -> str:
@@ -194,17 +192,13 @@ class CanonicalNames:
 
     def _back(self, answer: str, table: dict[str, str]) -> str:
         """Write a part of an answer; what its own names are called is added to the table."""
-        spans = self.reply_names(answer, table)
+        spans = self.names_in(answer, more=[*self.words, *table])
         for start, stop, _ in spans:
             if (name := answer[start:stop]) not in table:
                 called = {*table.values()}
                 fresh = self._unused({*table, *called}) if name in called else iter([name])
                 table[name] = next(fresh)
         return written(pieces_of("kept", answer, spans, table))
-
-    def reply_names(self, answer: str, table: Mapping[str, str]) -> tuple[Span, ...]:
-        """Return where a model's answer has names: words for names, and what the rules find."""
-        return self.names_in(answer, None, [*self.words, *table])
 
     def names_in(
         self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
@@ -214,7 +208,8 @@ class CanonicalNames:
         Args:
             text: the text.
             own: what tokens it has that are no names; by default the tokenizer says it.
-            more: of an answer, names beside those that the rules find.
+            more: of an answer, names beside those that the rules find: in one to learn those of its
+                text, in a model's the words for names.
         """
         if not self.finder.rules:
             return ()
@@ -274,7 +269,7 @@ class Spelled:
         """Return an answer of the model with numbers for names: equal for equal answers."""
         ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
         table = {word: word for word in self.table} | ranks
-        spans = self.names.reply_names(answer, self.table)
+        spans = self.names.names_in(answer, more=[*self.names.words, *self.table])
         for start, stop, _ in spans:
             table.setdefault(answer[start:stop], f"\0{len(table)}")
         return written(pieces_of("kept", answer, spans, table))
@@ -377,25 +372,26 @@ class CanonicalTokenizer(TextTokenizer):
         super()._rebuild_tables()
         self.canonical = CanonicalNames(self.finder, self, **self._options)
 
-    def _table_of(self, names: Names) -> Any:
-        return names
+    def _table_of(self, names: Names) -> Table:
+        return {}  # of words, names are all there is to know
 
-    def _row_of(
-        self, texts: tuple[str, ...], own: Sequence[Kept], table: Any, allow_absent: bool
+    def _row(
+        self,
+        texts: tuple[str, ...],
+        asked: Row | None,
+        allow_absent: bool,
+        options: Mapping[str, Any],
     ) -> Row:
-        """Put words in place of the names of a row, or of an answer to one with this table."""
-        if table is not None:
-            if not allow_absent:
-                spans = self.canonical.answer_names(texts[0], table, own[0])
-                check_present(texts[0], spans, {*table.values()})
-            pieces, table = self.canonical.spell_answer(texts[0], table, own[0])
-            return Row([written(pieces)], [pieces], table, table)
+        """Put words in place of the names of a row, or of an answer to one."""
+        own = self._kept(texts, asked, options)
+        if asked is not None:
+            pieces, table = self.canonical.spell_answer(texts[0], asked.names, own[0], allow_absent)
+            return Row([pieces], {}, {}, table)
         row = self.canonical.spell_row(texts, own=own)
         if self.symbol_renaming == "random":
             seed = crc32("\0".join(map(written, row.pieces)).encode())
             row = self.canonical.spell_row(texts, seed or 1, own)
-        names: Any = row.table
-        return Row([*map(written, row.pieces)], row.pieces, names, names)
+        return Row(row.pieces, {}, {}, row.table)
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         text = super()._write(ids, skip_special_tokens, None)

@@ -7,35 +7,36 @@ texts; all else works without.
 Shapes: B batch, T tokens, S segments.
 """
 
-import copy
 import json
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding
 from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
-from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
+from transformers.utils import PaddingStrategy, to_py_obj
 
+from .batches import PadsColumns, rectangle
+from .choices import refuse
 from .saving import SavesCode
+from .tokenizer_beneath import copied_backend
 
 PACKAGE = "hf_alpha"
 FILES = {"transducer_file": "transducer.json", "lexicon_file": "lexicon.tsv"}
 SEGMENTS = ("segment_ids", "segment_starts", "segment_ends")
-FROM_HUB = ("cache_dir", "force_download", "token", "revision", "local_files_only", "subfolder")
 
 Placed = tuple[int, int, int]  # columns of the first and last token, and the id
 
 
-class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
+class GeometricTokenizer(SavesCode, PadsColumns, PreTrainedTokenizerFast):
     """Any fast tokenizer, whose batches also have the segments that a transducer finds.
 
-    Made by `from_tokenizer` or `from_pretrained`. Ids, special tokens, padding and all else are
+    Made by `from_tokenizer`. Ids, special tokens, padding and all else are
     those of the tokenizer that it is made from. Beside its keys, a batch has three of (B, S):
 
     - `segment_ids`: number of the label in `segment_labels` plus 1; 0 is padding;
@@ -56,6 +57,7 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
 
     vocab_files_names = {"tokenizer_file": "tokenizer.json", **FILES}  # noqa: RUF012
     model_input_names = ["input_ids", "token_type_ids", "attention_mask", *SEGMENTS]  # noqa: RUF012
+    ragged = dict.fromkeys(SEGMENTS, 0)
 
     def __init__(
         self,
@@ -89,78 +91,21 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         Raises:
             ValueError: it is no fast tokenizer, or has symbols.
         """
-        if getattr(tokenizer, "backend_tokenizer", None) is None:
-            raise ValueError(
-                f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
-                "stand. Take a fast one (tokenizer.is_fast)"
-            )
-        if hasattr(tokenizer, "symbol_ranges"):
-            raise ValueError(
-                f"{type(tokenizer).__name__} has symbols in place of names: a transducer goes on "
-                "top of a tokenizer without symbols"
-            )
-        beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-        beneath.no_truncation()  # those of the last call
-        beneath.no_padding()
+        refuse(
+            hasattr(tokenizer, "symbol_ranges"),
+            f"{type(tokenizer).__name__} has symbols in place of names: a transducer goes on top "
+            "of a tokenizer without symbols",
+        )
+        beneath, settings = copied_backend(tokenizer)
         names = [name for name in tokenizer.model_input_names if name not in SEGMENTS]
-        special = {
-            key: copy.deepcopy(value)
-            for key, value in tokenizer.special_tokens_map.items()
-            if key.endswith("_token")
-        }
-        if tokenizer.chat_template is not None:
-            special["chat_template"] = tokenizer.chat_template
         return cls(
             tokenizer_object=beneath,
             transducer=transducer,
             model_input_names=[*names, *SEGMENTS],
-            extra_special_tokens=[str(token) for token in tokenizer.extra_special_tokens],
-            model_max_length=tokenizer.model_max_length,
-            padding_side=tokenizer.padding_side,
-            truncation_side=tokenizer.truncation_side,
             clean_up_tokenization_spaces=tokenizer.clean_up_tokenization_spaces,
             split_special_tokens=tokenizer.split_special_tokens,
-            **special,
+            **settings,
         )
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        pretrained_model_name_or_path: str | os.PathLike,
-        *args: Any,
-        transducer: Any = None,
-        **kwargs: Any,
-    ) -> "GeometricTokenizer":
-        """Load a tokenizer that was saved, or put a transducer on top of any fast one.
-
-        Args:
-            pretrained_model_name_or_path: folder or Hub name.
-            *args: as in the base class.
-            transducer: a `hf_alpha.transduction.Transducer`, in place of the saved one if there is
-                one.
-            **kwargs: as in the base class.
-
-        Raises:
-            ValueError: there is no transducer, or see `from_tokenizer`.
-        """
-        from transformers import AutoTokenizer
-        from transformers.models.auto.tokenization_auto import get_tokenizer_config
-
-        source = str(pretrained_model_name_or_path)
-        hub_options = {name: kwargs[name] for name in FROM_HUB if name in kwargs}
-        saved_config = get_tokenizer_config(source, **hub_options)
-        if saved_config.get("tokenizer_class") == cls.__name__:
-            loaded: Any = super().from_pretrained(source, *args, **kwargs)
-            if transducer is not None:
-                loaded.transducer = transducer
-            return loaded
-        if transducer is None:
-            raise ValueError(
-                f"{source!r} holds a tokenizer without a transducer: give one by `transducer`"
-            )
-        trusted = kwargs.pop("trust_remote_code", False)  # None would ask on standard input
-        beneath = AutoTokenizer.from_pretrained(source, *args, trust_remote_code=trusted, **kwargs)
-        return cls.from_tokenizer(beneath, transducer)
 
     # The transducer
 
@@ -303,51 +248,23 @@ class GeometricTokenizer(SavesCode, PreTrainedTokenizerFast):
         inputs = [row if len(row) == 2 else row[0] for row in rows]
         return self._tokenizer.encode_batch(inputs, add_special_tokens=add_special_tokens)
 
-    def pad(
-        self,
-        encoded_inputs: Any,
-        padding: bool | str | PaddingStrategy = True,
-        max_length: int | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_attention_mask: bool | None = None,
-        return_tensors: str | TensorType | None = None,
-        verbose: bool = True,
-    ) -> BatchEncoding:
-        """As in the base class; segments get 0 on the right, to the longest row and at least 1.
-
-        Where tokens are padded on the left, the segments move with them.
-        """
-        if isinstance(encoded_inputs, Sequence) and not isinstance(encoded_inputs, Mapping):
-            keys = encoded_inputs[0].keys() if encoded_inputs else []
-            encoded_inputs = {key: [row[key] for row in encoded_inputs] for key in keys}
-        columns = dict(encoded_inputs)
-        segments = {key: to_py_obj(columns.pop(key)) for key in SEGMENTS if key in columns}
-        before = columns.get(self.model_input_names[0], [])
-        encoded = super().pad(
-            columns,
-            padding=padding,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-            return_tensors=return_tensors,
-            verbose=verbose,
-        )
-        if not segments or not len(before):
-            return encoded
-        after = encoded[self.model_input_names[0]]
-        tensors = "pt" if is_torch_tensor(after) else return_tensors
-        padded = padding not in (False, PaddingStrategy.DO_NOT_PAD) or tensors is not None
-        left = (padding_side or self.padding_side) == "left"
+    def _padded(
+        self, ragged: dict[str, Any], before: Any, after: Any, left: bool, multiple: int
+    ) -> dict[str, Any]:
+        """Pad segments; where tokens are padded on the left, they move with them."""
+        if not ragged:
+            return ragged
         if isinstance(to_py_obj(before[0]), int):  # one row alone
-            rows = {key: [row] for key, row in segments.items()}
-            moved: dict[str, Any] = _columns(_moved(rows, [before], [after], left), padded)
-            moved = {key: column[0] for key, column in moved.items()}
-        else:
-            moved = _columns(_moved(segments, before, after, left), padded)
-        encoded.update(BatchEncoding(moved, tensor_type=tensors))
-        return encoded
+            alone = {key: [row] for key, row in ragged.items()}
+            padded = self._padded(alone, [before], [after], left, multiple)
+            return {key: column[0] for key, column in padded.items()}
+        moved = []
+        columns = (ragged[key] for key in SEGMENTS)
+        for numbers, starts, ends, short, long in zip(*columns, before, after, strict=True):
+            shift = (len(long) - len(short)) * left
+            places = zip(starts, ends, numbers, strict=True)
+            moved.append([(a + shift, b + shift, number) for a, b, number in places if number])
+        return _columns(moved, True)
 
 
 def _rows(text: Any, text_pair: Any) -> list[tuple[str, ...]]:
@@ -398,33 +315,13 @@ def _tokens(encoding: Encoding, part: int) -> tuple[int, list[tuple[int, tuple[i
     return start, list(pairs)
 
 
-def _moved(
-    segments: Mapping[str, Sequence[Sequence[int]]], before: Any, after: Any, left: bool
-) -> list[list[Placed]]:
-    """Returns the segments of each row behind the padding that its tokens got on the left.
-
-    Args:
-        segments: the columns of a batch by `SEGMENTS`.
-        before, after: the rows of tokens without and with padding.
-        left: whether they are padded on the left.
-    """
-    columns = (segments[key] for key in SEGMENTS)
-    rows = []
-    for numbers, starts, ends, short, long in zip(*columns, before, after, strict=True):
-        shift = (len(long) - len(short)) * left
-        places = zip(starts, ends, numbers, strict=True)
-        rows.append([(a + shift, b + shift, number) for a, b, number in places if number])
-    return rows
-
-
 def _columns(segments: Sequence[Sequence[Placed]], padded: bool) -> dict[str, list[list[int]]]:
     """Returns the keys of a batch, with 0 on the right if it is padded."""
-    width = max([1, *map(len, segments)]) if padded else 0
-    filled = [[*row, *[(0, 0, 0)] * (width - len(row))] for row in segments]
-    return {
-        key: [[placed[place] for placed in row] for row in filled]
+    columns = {
+        key: [[placed[place] for placed in row] for row in segments]
         for key, place in zip(SEGMENTS, (2, 0, 1), strict=True)
     }
+    return {key: rectangle(rows, 0) if padded else rows for key, rows in columns.items()}
 
 
 GeometricTokenizer.register_for_auto_class("AutoTokenizer")

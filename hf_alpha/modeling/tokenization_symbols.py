@@ -1,95 +1,91 @@
-"""What tokenizers with symbols have in common: calls, symbols for names, padding, and decoding.
+"""One tokenizer for texts in which some tokens are only names: from text to ids, and back.
 
-A sample's names are mapped onto symbols row by row; the mapping travels with the encoding as
-`batch.names`, so that a tokenizer itself keeps nothing between calls.
+A text goes one way, be it a formula or prose:
+
+    text -> the names in it (`_mark`: by a grammar, rules, columns of data or spans that are given)
+         -> symbols for them (`assign_symbols`, row by row)
+         -> ids of all pieces (`_columns`, `_features`: a table of tokens, or a tokenizer beneath)
+
+and ids go back by `_write`. These four are what `AlphaTokenizer` and `TextTokenizer` differ in. The
+names of a row travel with the encoding as `batch.names`, so that a tokenizer itself keeps nothing
+between calls.
 """
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from transformers import BatchEncoding
-from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
+from transformers.utils import PaddingStrategy, TensorType, to_py_obj
 
+from .batches import AlphaEncoding, Names, PadsColumns
 from .choices import refuse
-from .grammar import FormulaError, Grammar
+from .grammar import FormulaError
 from .saving import SavesCode
 
-IGNORED_LABEL = -100
-ABSENT_STREAM = -1
 MAX_SYMBOLS = 1_000_000
-_OF_PADDING = ("pad_to_multiple_of", "padding_side")
+_OF_ANSWERS = ("truncation", "add_special_tokens", "verbose")
+_OF_PADDING = ("pad_to_multiple_of", "padding_side", "return_attention_mask")
 
 Texts = str | Sequence[str] | None
 Features = dict[str, list[int]]  # what a model is given of one row
-Names = dict[str, str]  # symbol token -> the user's name, one per row
 Table = dict[str, int]  # name -> id of its symbol
 Ranges = dict[str, list[list[int]]]  # class -> [start, stop) of its ids
 NewNames = str | Callable[[int, str], str]  # how symbols without a name are spelled, see `decode`
 
 
-class AlphaEncoding(BatchEncoding):
-    """A `BatchEncoding` with `names`: per row, symbol token -> the user's name, as it is written.
+class Row(NamedTuple):
+    """A row of a call whose names have symbols.
 
-    `names` is an attribute and no key, so that `model(**batch)` does not see it; it is one mapping
-    instead of a list if a single string was encoded.
-
-    Args:
-        data: the columns.
-        *args: of the base class; encodings are those of a tokenizer beneath, if there is one, in
-            which a name is a word.
-        names: of each row.
-        **kwargs: of the base class.
+    Attributes:
+        pieces: its text, and its second text if there is one, cut, with symbols in place of names.
+        table: name -> id of its symbol.
+        symbols: name -> token of its symbol.
+        names: the same the other way round.
     """
 
-    def __init__(
-        self,
-        data: dict[str, Any] | None = None,
-        *args: Any,
-        names: list[Names] | Names | None = None,
-        **kwargs: Any,
-    ):
-        self.names = names
-        super().__init__(data, *args, **kwargs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "names": self.names}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.names = state.get("names")
+    pieces: list[Any]
+    table: Table
+    symbols: dict[str, str]
+    names: Names
 
 
-class SymbolTokenizer(SavesCode):
+class Marked(NamedTuple):
+    """A row of a call with its names.
+
+    Attributes:
+        classes: name -> class, in order of first occurrence; of an answer, at least those that its
+            row lacks.
+        cut: from name -> symbol token to the pieces of a `Row`.
+    """
+
+    classes: dict[str, str]
+    cut: Callable[[dict[str, str]], list[Any]]
+
+
+class SymbolTokenizer(SavesCode, PadsColumns):
     """Mixin in front of a tokenizer of Transformers: its vocabulary has classes of symbols.
+
+    A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first
+    occurrence, -1 padded.
 
     Attributes:
         symbol_ranges: class -> [start, stop) pairs of its symbols' ids.
-        grammar: how formulas are written; None for texts and plain sequences.
     """
 
-    model_input_names: list[str]
-    padding_side: str
+    ragged = {"stream_ids": -1, "labels": -100}  # noqa: RUF012
     symbol_ranges: Ranges
-    grammar: Grammar | None = None
     _symbol_ids: Table  # token of a symbol -> its id
+    _token_of: dict[int, str]  # and the other way round
+    _class_at: dict[int, str]  # id of a symbol -> its class
     _own_names: Table = {}  # noqa: RUF012  # name that is the same symbol wherever it occurs -> id
-
-    @property
-    def symbol_classes(self) -> dict[str, int]:
-        """Class -> number of its symbols."""
-        return {
-            name: sum(stop - start for start, stop in pairs)
-            for name, pairs in self.symbol_ranges.items()
-        }
 
     @abstractmethod
     def settings(self) -> list[Any]:
         """Return all that ids depend on besides the code, as plain data."""
 
-    # Calls
+    # From texts to ids
 
     def __call__(
         self,
@@ -127,57 +123,320 @@ class SymbolTokenizer(SavesCode):
             ValueError: an argument is not supported, rows and answers do not match, or there are
                 none.
         """
-        check_inputs(text, text_target, names)
-        pad_options = {key: kwargs.pop(key) for key in _OF_PADDING if key in kwargs}
+        alone = isinstance(text if text is not None else text_target, str)
+        both = text is not None and text_target is not None
+        refuse(text is None and text_target is None, "give `text` or `text_target`")
+        refuse(
+            text is not None and names is not None,
+            "`names` belong to `text_target` alone: `text` brings its own",
+        )
+        refuse(
+            both and isinstance(text, str) != isinstance(text_target, str),
+            "give `text` and `text_target` both as one string or both as a list",
+        )
+        of_padding = {key: kwargs[key] for key in _OF_PADDING if key in kwargs}
+        kwargs = {key: kwargs[key] for key in kwargs if key not in _OF_PADDING[:2]}
         encoding = self._encode(
             text_rows(text, "text"),
             text_rows(text_pair, "text_pair"),
             text_rows(text_target, "text_target"),
-            names=names,
-            padding=padding,
-            max_length=max_length,
-            max_target_length=max_target_length or max_length,
+            names,
+            max_length,
+            max_target_length or max_length,
             **kwargs,
         )
         if padding or return_tensors is not None:
             length = max_length if padding == PaddingStrategy.MAX_LENGTH else None
-            pad_options["return_attention_mask"] = kwargs.get("return_attention_mask")
             padded = self.pad(
-                encoding, padding, length, return_tensors=return_tensors, **pad_options
+                encoding, padding, length, return_tensors=return_tensors, **of_padding
             )
             for part, ids in zip(encoding.encodings or (), padded["input_ids"], strict=False):
                 part.pad(
                     len(ids),
-                    direction=pad_options.get("padding_side") or self.padding_side,
+                    direction=of_padding.get("padding_side") or self.padding_side,
                     pad_id=self.pad_token_id,  # type: ignore[attr-defined]
                     pad_token=self.pad_token,  # type: ignore[attr-defined]
                 )
             encoding = AlphaEncoding(padded.data, encoding.encodings, names=padded.names)
-        single = isinstance(text if text is not None else text_target, str)
-        return only_row(encoding, return_tensors) if single else encoding
+        if alone and "overflow_to_sample_mapping" not in encoding:  # parts of a text are a batch
+            if return_tensors is None:
+                encoding.data = {key: column[0] for key, column in encoding.data.items()}
+            of_rows: Any = encoding.names
+            encoding.names = of_rows and of_rows[0]
+        return encoding
+
+    def _encode(
+        self,
+        texts: list[str] | None,
+        pairs: list[str] | None,
+        targets: list[str] | None,
+        names: Sequence[Names] | Names | None,
+        max_length: int | None,
+        max_target_length: int | None,
+        allow_absent_symbols: bool = False,
+        **options: Any,
+    ) -> AlphaEncoding:
+        """Encode the rows of a call without padding."""
+        refuse(not (targets if texts is None else texts), "there are no rows to encode")
+        if texts is None and targets is not None:
+            asked = self._asked(names, len(targets))
+            rows = self._rows(targets, None, asked, allow_absent_symbols or names is None, options)
+            return self._columns(rows, max_target_length, are_answers=True, **options)
+        assert texts is not None
+        check_row_counts(texts, pairs, "text", "text_pair")
+        check_row_counts(texts, targets, "text", "text_target")
+        rows = self._rows(texts, pairs, options=options)
+        encoding = self._columns(rows, max_length, **options)
+        if targets is not None:
+            refuse(
+                "overflow_to_sample_mapping" in encoding,
+                "a part of a text has no answer: leave out return_overflowing_tokens",
+            )
+            options = {key: options[key] for key in _OF_ANSWERS if key in options}
+            rows = self._rows(targets, None, rows, allow_absent_symbols)
+            answers = self._columns(rows, max_target_length, are_answers=True, **options)
+            if not allow_absent_symbols:
+                self._check_symbols(answers, encoding)
+            encoding["labels"] = answers["input_ids"]
+        return encoding
+
+    def encode_pair(self, problem: str, answer: str | None = None, **options: Any) -> Features:
+        """Encode one row as plain lists; see `encode_pairs`."""
+        answers = None if answer is None else [answer]
+        return self.encode_pairs([problem], answers, first_row=None, **options)[0]
+
+    def encode_pairs(
+        self,
+        problems: Sequence[str],
+        answers: Sequence[str] | None = None,
+        allow_absent_symbols: bool = False,
+        first_row: int | None = 0,
+        **options: Any,
+    ) -> list[Features]:
+        """Encode rows as plain lists, with nothing around them: for large data sets.
+
+        Args:
+            problems: formulas, or texts.
+            answers: one for each of them.
+            allow_absent_symbols: as for a call.
+            first_row: number of the first row, for error messages; None for no numbers in them.
+            **options: of how texts are read, as for a call: `notation` of formulas.
+
+        Returns:
+            For each row `input_ids`, `stream_ids`, `tree_paths` (with a grammar) and `labels` (with
+            answers); `pad` makes batches of such rows.
+
+        Raises:
+            FormulaError, ValueError: as a call does.
+        """
+        texts, targets = text_rows(problems, "problems") or [], text_rows(answers, "answers")
+        check_row_counts(texts, targets, "problems", "answers")
+        rows = self._rows(texts, options=options, first_row=first_row)
+        features = self._features(rows)
+        if targets is not None:
+            rows = self._rows(targets, None, rows, allow_absent_symbols, first_row=first_row)
+            for row, answer in zip(features, self._features(rows, are_answers=True), strict=True):
+                row["labels"] = answer["input_ids"]
+        return features
 
     def encode(self, text: str, text_pair: str | None = None, **kwargs: Any) -> Any:
         """The `input_ids` of one text."""
         return self(text, text_pair, **kwargs)["input_ids"]
 
-    @abstractmethod
-    def _encode(self, *rows: Any, **options: Any) -> AlphaEncoding:
-        """Encode the rows of a call without padding: texts, with `labels`, or answers alone.
+    def tokenize(self, text: str, pair: str | None = None, **kwargs: Any) -> list[str]:
+        """The tokens of one text, those of symbols in place of its names."""
+        ids = self.encode(text, pair, **{"add_special_tokens": False, **kwargs})
+        return self.convert_ids_to_tokens(ids)  # type: ignore[attr-defined]
+
+    def _rows(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        asked: Sequence[Row | None] | None = None,
+        allow_absent: bool = False,
+        options: Mapping[str, Any] | None = None,
+        first_row: int | None = 0,
+    ) -> list[Row]:
+        """Find the names of all rows and give them symbols.
 
         Args:
-            *rows: texts, second texts and answers, each a list or None.
-            **options: the arguments of the call.
+            texts: of each row.
+            pairs: the second text of each row.
+            asked: of answers, the row that each answers.
+            allow_absent: answers may have names that their rows lack.
+            options: of a call, on how texts are read.
+            first_row: its number in error messages.
         """
+        rows: list[Row] = []
+        try:
+            for number, text in enumerate(texts):
+                parts = (text,) if pairs is None else (text, pairs[number])
+                question = None if asked is None else asked[number]
+                rows.append(self._row(parts, question, allow_absent, options or {}))
+        except ValueError:
+            with in_row(None if first_row is None else first_row + len(rows)):
+                raise
+        return rows
 
-    # Symbols for names
+    def _row(
+        self,
+        texts: tuple[str, ...],
+        asked: Row | None,
+        allow_absent: bool,
+        options: Mapping[str, Any],
+    ) -> Row:
+        classes, cut = self._mark(texts, asked, allow_absent, options)
+        if asked is not None:
+            if not classes.keys() - asked.table.keys():
+                return Row(cut(asked.symbols), *asked[1:])
+            if not allow_absent:
+                check_present(texts[0], classes, asked.table)
+        table = self.assign_symbols(classes, asked and asked.table)
+        symbols = dict(zip(table, map(self._token_of.__getitem__, table.values()), strict=True))
+        names = dict(zip(symbols.values(), symbols, strict=True))
+        return Row(cut(symbols), table, symbols, names)
+
+    @abstractmethod
+    def _mark(
+        self,
+        texts: tuple[str, ...],
+        asked: Row | None,
+        allow_absent: bool,
+        options: Mapping[str, Any],
+    ) -> Marked:
+        """Find the names of a row, or of an answer to one."""
+
+    @abstractmethod
+    def _columns(
+        self, rows: list[Row], max_length: int | None, are_answers: bool = False, **options: Any
+    ) -> AlphaEncoding:
+        """Return the ids of rows, with all that a call asks for."""
+
+    @abstractmethod
+    def _features(self, rows: list[Row], are_answers: bool = False) -> list[Features]:
+        """Return the ids of rows, and what else a model is given of them."""
+
+    def _streams(self, ids: Sequence[int]) -> list[int]:
+        """The symbols of a row, by first occurrence."""
+        symbols = self._token_of
+        return list(dict.fromkeys([index for index in ids if index in symbols]))
+
+    def _check_symbols(self, answers: Any, encoding: Any) -> None:
+        """Refuse answers with symbols that their texts lack, or truncation has cut off."""
+        for row, present in enumerate(encoding["stream_ids"]):
+            symbols = self._streams(answers["input_ids"][row])
+            if absent := [index for index in symbols if index not in present]:
+                token = self._token_of[absent[0]]
+                why = (
+                    "truncation has cut off the input: raise max_length, leave the row out,"
+                    if token in encoding.names[row]
+                    else "the input lacks: correct the row, leave it out,"
+                )
+                raise FormulaError(
+                    f"row {row}: the answer has the {self.class_of(absent[0])} "
+                    f"{answers.names[row].get(token, token)!r}, which {why} or pass "
+                    "allow_absent_symbols=True"
+                )
+
+    # Symbols
+
+    @property
+    def symbol_classes(self) -> dict[str, int]:
+        """Class -> number of its symbols."""
+        return {
+            name: sum(stop - start for start, stop in pairs)
+            for name, pairs in self.symbol_ranges.items()
+        }
+
+    @property
+    def symbol_ids(self) -> list[int]:
+        """The ids of all symbols: of formulas in the order of ids, of texts class by class."""
+        return list(self._symbol_ids.values())
+
+    @property
+    def num_base_tokens(self) -> int:
+        """Number of tokens that are no symbols, special tokens included."""
+        return self.vocab_size - len(self._symbol_ids)
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """Number of tokens, symbols and special tokens included."""
 
     def class_of(self, index: int) -> str:
         """The class of the symbol with this id."""
-        return next(
-            name
-            for name, pairs in self.symbol_ranges.items()
-            if any(start <= index < stop for start, stop in pairs)
+        return self._class_at[index]
+
+    def extend_symbols(self, counts: Mapping[str, int]) -> list[int]:
+        """Add symbols to classes, at the end of the vocabulary: the ids in use never move.
+
+        New ids go to the classes in their own order, whatever that of `counts`. The model has a
+        method of the same name, which has to be called with the same counts.
+
+        Returns:
+            The new ids.
+
+        Raises:
+            ValueError: a class is unknown, or a count is negative or beyond a million.
+        """
+        first = self.vocab_size
+        self._grow(counts, self.symbol_ranges)
+        return list(range(first, self.vocab_size))
+
+    def _grow(self, counts: Mapping[str, int], known: Collection[str] | None = None) -> None:
+        check_counts(counts, known)
+        classes = dict.fromkeys([*self.symbol_ranges, *counts])
+        tokens = self._new_tokens({name: counts[name] for name in classes if counts.get(name)})
+        for name, new in tokens.items():
+            start = self.vocab_size
+            self._append(new)
+            self.symbol_ranges.setdefault(name, []).append([start, start + len(new)])
+        self._rebuild_tables()
+
+    @abstractmethod
+    def _new_tokens(self, counts: Mapping[str, int]) -> dict[str, list[str]]:
+        """Class -> tokens for so many more symbols."""
+
+    @abstractmethod
+    def _append(self, tokens: list[str]) -> None:
+        """Put tokens behind those of the vocabulary."""
+
+    def add_special_tokens(
+        self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
+    ) -> int:
+        """Make tokens of the vocabulary special.
+
+        Raises:
+            ValueError: a token is not in the vocabulary, or those that are special are fixed;
+                nothing is changed then.
+        """
+        for value in special_tokens_dict.values():
+            self._refuse_new(value if isinstance(value, list | tuple) else [value])
+        return super().add_special_tokens(  # type: ignore[misc]
+            dict(special_tokens_dict), replace_extra_special_tokens
         )
+
+    def _refuse_new(self, tokens: Iterable[Any]) -> None:
+        if unknown := [token for token in map(str, tokens) if not self._has(token)]:
+            raise ValueError(
+                f"cannot add token {unknown[0]!r}: a model with symbols takes no other new tokens. "
+                "Add symbols by `extend_symbols`, and tokens to the tokenizer beneath, before "
+                "from_tokenizer puts symbols on top of it"
+            )
+
+    @abstractmethod
+    def _has(self, token: str) -> bool:
+        """Whether a token is in the vocabulary."""
+
+    def _rebuild_tables(self) -> None:
+        """Find everything out again that follows from the vocabulary and its ranges."""
+        self._token_of = {index: token for token, index in self._symbol_ids.items()}
+        self._class_at = {
+            index: name
+            for name, pairs in self.symbol_ranges.items()
+            for start, stop in pairs
+            for index in range(start, min(stop, self.vocab_size))  # a damaged file may say more
+        }
 
     def assign_symbols(self, classes: Mapping[str, str], table: Table | None = None) -> Table:
         """Give the names of a row their symbols.
@@ -195,24 +454,24 @@ class SymbolTokenizer(SavesCode):
         Raises:
             FormulaError: a class has more names than symbols.
         """
-        assigned = dict(table or {})
+        assigned, at = dict(table or ()), self._class_at
+        rest = [name for name in classes if name not in assigned]
         used = set(assigned.values())
         for own in (self._symbol_ids, self._own_names):
-            for name, kind in classes.items():
-                index = own.get(name)
-                if index is None or index in used or name in assigned:
-                    continue
-                if self.class_of(index) == kind:
+            for name in own.keys() & rest if own else ():
+                index = own[name]
+                if index not in used and name not in assigned and at[index] == classes[name]:
                     assigned[name] = index
                     used.add(index)
-        for kind in dict.fromkeys(classes.values()):
-            rest = [name for name in classes if classes[name] == kind and name not in assigned]
-            assigned.update(zip(rest, self._free_symbols(kind, len(rest), used), strict=True))
+        rest = [name for name in rest if name not in assigned]
+        for kind in dict.fromkeys([classes[name] for name in rest]):
+            names = [name for name in rest if classes[name] == kind]
+            assigned.update(zip(names, self._free_symbols(kind, len(names), used), strict=True))
         return {name: assigned[name] for name in (*(table or ()), *classes)}
 
     def _free_symbols(self, kind: str, number: int, used: set[int]) -> list[int]:
         """The first symbols of a class that are free, so many of them."""
-        ids = (index for pair in self.symbol_ranges.get(kind, ()) for index in range(*pair))
+        ids = _ids_of(self.symbol_ranges.get(kind, ()))
         free = list(islice((index for index in ids if index not in used), number))
         if short := number - len(free):
             count = self.symbol_classes.get(kind, 0)
@@ -230,78 +489,18 @@ class SymbolTokenizer(SavesCode):
             raise ValueError(f"`names` has {unknown[0]!r}, which is no symbol")
         return {name: self._symbol_ids[token] for token, name in names.items()}
 
-    def _tables_of(self, names: Sequence[Names] | Names, count: int) -> list[Table]:
-        """The tables of so many rows, from the `names` of their encodings."""
-        tables = []
-        for number, row_names in enumerate(name_rows(names, count)):
-            with in_row(number):
-                tables.append(self._table_of(row_names))
-        return tables
-
-    # Batches
-
-    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        outputs = super()._pad(encoded_inputs, *args, **kwargs)  # type: ignore[misc]
-        for key, filler in (("tree_paths", 0), ("offset_mapping", (0, 0))):
-            if key in outputs:
-                values = list(outputs[key])
-                filling = [filler] * (len(outputs["input_ids"]) - len(values))
-                left = (kwargs.get("padding_side") or self.padding_side) == "left"
-                outputs[key] = filling + values if left else values + filling
-        return outputs
-
-    def pad(
-        self,
-        encoded_inputs: Any,
-        padding: bool | str | PaddingStrategy = True,
-        max_length: int | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_attention_mask: bool | None = None,
-        return_tensors: str | TensorType | None = None,
-        verbose: bool = True,
-    ) -> AlphaEncoding:
-        """Pad rows to one batch.
-
-        On top of what every tokenizer does: `tree_paths` get 0 on the padding side; `stream_ids`
-        get -1 and `labels` -100 on the right, each to its own longest row (`stream_ids` to at
-        least 1). Without "stream_ids" in `model_input_names` a batch has none.
-        """
-        names = None
-        if isinstance(encoded_inputs, AlphaEncoding):
-            names = encoded_inputs.names
-        elif isinstance(encoded_inputs, Sequence):
-            if all(isinstance(row, AlphaEncoding) for row in encoded_inputs):
-                names = [row.names for row in encoded_inputs]
-            keys = encoded_inputs[0].keys() if encoded_inputs else []
-            encoded_inputs = {key: [row[key] for row in encoded_inputs] for key in keys}
-        columns = dict(encoded_inputs)
-        ragged = {key: columns.pop(key) for key in ("stream_ids", "labels") if key in columns}
-        first = next(iter(columns.get("input_ids", ())), None)
-        if return_tensors is None and is_torch_tensor(first):
-            return_tensors = "pt"
-        encoded = super().pad(  # type: ignore[misc]
-            columns,
-            padding=padding,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-            return_tensors=return_tensors,
-            verbose=verbose,
-        )
-        padded = padding not in (False, PaddingStrategy.DO_NOT_PAD) or return_tensors is not None
-        for key, rows in ragged.items():
-            column = to_py_obj(rows)
-            if padded and first is not None and not isinstance(first, int):
-                multiple = pad_to_multiple_of if key == "labels" else None
-                filler = IGNORED_LABEL if key == "labels" else ABSENT_STREAM
-                column = rectangle(column, filler, multiple or 1)
-            ragged[key] = column
-        if padded and "stream_ids" not in self.model_input_names:
-            ragged.pop("stream_ids", None)
-        ragged = dict(BatchEncoding(ragged, tensor_type=return_tensors))
-        return AlphaEncoding({**encoded, **ragged}, names=names)
+    def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
+        """The rows that so many answers answer, as far as their `names` say; None without names."""
+        if names is None:
+            return [None] * number
+        all_names = [names] if isinstance(names, Mapping) else list(names)
+        check_row_counts(range(number), all_names, "text_target", "names")
+        asked: list[Row | None] = []
+        for place, of_row in enumerate(all_names):
+            with in_row(place):
+                symbols = {name: token for token, name in of_row.items()}
+                asked.append(Row([], self._table_of(of_row), symbols, of_row))
+        return asked
 
     # Decoding
 
@@ -332,25 +531,25 @@ class SymbolTokenizer(SavesCode):
                 or `new_names` gives a name that there is.
         """
         ids = to_py_obj(token_ids)
-        if isinstance(names, Mapping):
-            names = [names]
-        if not (isinstance(ids, list | tuple) and ids and isinstance(ids[0], list | tuple)):
-            row = list(ids) if isinstance(ids, list | tuple) else [ids]
-            if names is not None and len(names) != 1:
-                raise ValueError(f"one row of ids, but {len(names)} rows of `names`")
-            table = self._with_new(row, names[0] if names else None, new_names)
-            return self._write(row, skip_special_tokens, table)
-        if names is None:
-            names = [None]
-        if not names or len(ids) % len(names):
-            raise ValueError(f"{len(ids)} rows of ids are no multiple of {len(names)} `names`")
-        repeats = len(ids) // len(names)
-        return [
-            self._write(
-                row, skip_special_tokens, self._with_new(row, names[index // repeats], new_names)
+        is_batch = isinstance(ids, list | tuple) and ids and isinstance(ids[0], list | tuple)
+        rows = ids if is_batch else [ids if isinstance(ids, list | tuple) else [ids]]
+        all_names = [names] if names is None or isinstance(names, Mapping) else names
+        if not all_names or len(rows) % len(all_names):
+            raise ValueError(f"{len(rows)} rows of ids are no multiple of {len(all_names)} `names`")
+        repeats, texts = len(rows) // len(all_names), []
+        for number, row in enumerate(rows):
+            row = [int(index) for index in row if index >= 0]
+            self._check_ids(row)
+            table = self._with_new(row, all_names[number // repeats], new_names)
+            texts.append(self._write(row, skip_special_tokens, table))
+        return texts if is_batch else texts[0]
+
+    def _check_ids(self, ids: Iterable[int]) -> None:
+        if outside := [index for index in ids if not 0 <= index < self.vocab_size]:
+            raise ValueError(
+                f"id {outside[0]} is outside this tokenizer's vocabulary of {self.vocab_size} "
+                "tokens: model and tokenizer have to be extended alike (`extend_symbols`)"
             )
-            for index, row in enumerate(ids)
-        ]
 
     def _with_new(
         self, ids: list[int], names: Names | None, spelling: NewNames | None
@@ -361,7 +560,7 @@ class SymbolTokenizer(SavesCode):
         table = {**getattr(self, "symbol_names", {}), **(names or {})}
         used = {*table.values(), *self.get_vocab()}  # type: ignore[attr-defined]
         numbers = count(1)
-        for index in dict.fromkeys(i for i in ids if i >= 0):
+        for index in dict.fromkeys(ids):
             token = self.convert_ids_to_tokens(index)  # type: ignore[attr-defined]
             if token in self._symbol_ids and token not in table:
                 table[token] = self._new_name(spelling, numbers, self.class_of(index), used)
@@ -400,6 +599,21 @@ class SymbolTokenizer(SavesCode):
         """Write one row of ids as text."""
 
 
+def check_present(answer: str, classes: Mapping[str, str], present: Container[str]) -> None:
+    """Refuse an answer with a name that the row which it answers lacks."""
+    if name := next((name for name in classes if name not in present), None):
+        shown = answer if len(answer) <= 60 else f"{answer[:60]}..."
+        raise FormulaError(
+            f"the answer {str(shown)!r} has the {classes[name]} {name!r}, which the input lacks, "
+            "so that no model but a `learned` one can give it: correct the row, leave it out, or "
+            "pass allow_absent_symbols=True"
+        )
+
+
+def _ids_of(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
+    return chain.from_iterable(range(*pair) for pair in pairs)
+
+
 def as_ranges(value: Any) -> dict[str, list[list[int]]]:
     """Class -> [start, stop) pairs as lists, if it is that."""
     if isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value):
@@ -429,41 +643,16 @@ def check_counts(value: Any, classes: Collection[str] | None = None) -> None:
 
 
 @contextlib.contextmanager
-def in_row(number: int) -> Iterator[None]:
-    """Name the row in errors that its content raises."""
+def in_row(number: int | None) -> Iterator[None]:
+    """Name the row in errors that its content raises; None for a row without a number."""
     try:
         yield
-    except FormulaError as error:
-        raise FormulaError(f"row {number}: {error}", error.position) from None
     except ValueError as error:
+        if number is None:
+            raise
+        if isinstance(error, FormulaError):
+            raise FormulaError(f"row {number}: {error}", error.position) from None
         raise ValueError(f"row {number}: {error}") from None
-
-
-def check_inputs(text: Texts, text_target: Texts, names: Any) -> None:
-    """Refuse the arguments of a call that do not go together."""
-    both = text is not None and text_target is not None
-    refuse(text is None and text_target is None, "give `text` or `text_target`")
-    refuse(
-        text is not None and names is not None,
-        "`names` belong to `text_target` alone: `text` brings its own",
-    )
-    refuse(
-        both and isinstance(text, str) != isinstance(text_target, str),
-        "give `text` and `text_target` both as one string or both as a list",
-    )
-
-
-def only_row(encoding: AlphaEncoding, return_tensors: Any) -> AlphaEncoding:
-    """The only row of a batch: its names, and its columns, unless they are tensors.
-
-    A text that truncation has cut into several parts stays a batch.
-    """
-    if "overflow_to_sample_mapping" in encoding:
-        return encoding
-    if return_tensors is None:
-        encoding.data = {key: column[0] for key, column in encoding.data.items()}
-    encoding.names = encoding.names[0] if isinstance(encoding.names, list) else encoding.names
-    return encoding
 
 
 def check_row_counts(rows: Sequence[Any], others: Sequence[Any] | None, *names: str) -> None:
@@ -484,20 +673,4 @@ def text_rows(value: Texts, name: str) -> list[str] | None:
     return rows
 
 
-def name_rows(names: Sequence[Names] | Names | None, count: int) -> list[Names]:
-    """The names of each of so many rows; none if they are not given."""
-    if names is None:
-        return [{} for _ in range(count)]
-    rows = [names] if isinstance(names, Mapping) else list(names)
-    check_row_counts(range(count), rows, "text_target", "names")
-    return rows
-
-
-def rectangle(rows: list[list[int]], filler: int, multiple: int) -> list[list[int]]:
-    """Fill rows on the right up to the longest one, and to a multiple; at least one column."""
-    width = max([1, *map(len, rows)])
-    width = -(-width // multiple) * multiple
-    return [[*row, *[filler] * (width - len(row))] for row in rows]
-
-
-__all__ = ["AlphaEncoding", "Names", "SymbolTokenizer"]
+__all__ = ["AlphaEncoding", "Marked", "Names", "Row", "SymbolTokenizer"]

@@ -14,28 +14,31 @@ How spaces beside a name are kept is the tokenizer's `spacing`:
   there is none, and other whitespace has tokens of its own.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
+import regex  # type: ignore[import-untyped]
 from tokenizers import AddedToken, Tokenizer
+from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .grammar import FormulaError
-from .names_in_text import NameFinder
-from .symbols_in_text import PreparesTexts, Row, RowEncoding
-from .text_pieces import JOIN, join_words, spelled
+from .choices import check_choice
+from .grammar import FormulaError, check_unicode
+from .names_in_text import Kept, MarkedText, NameFinder, Span, check_list
+from .text_pieces import BETWEEN, JOIN, SPACINGS, RowEncoding, join_words, pieces_of, spelled
 from .tokenization_symbols import (
     AlphaEncoding,
     Features,
+    Marked,
     Names,
+    Row,
     SymbolTokenizer,
-    check_row_counts,
-    name_rows,
-    text_rows,
+    as_ranges,
 )
 from .tokenizer_beneath import (
     OWN_TOKENS,
@@ -43,16 +46,15 @@ from .tokenizer_beneath import (
     NamesInData,
     fast_backend,
     is_made,
+    post_processor,
     tokenizer_beneath,
 )
 
 FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
 
-_OF_ANSWERS = ("allow_absent_symbols", "truncation", "add_special_tokens", "verbose")
 
-
-class TextTokenizer(PreparesTexts):
+class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     """Tokenizer for texts whose names become symbols; made by `from_texts` or `from_tokenizer`.
 
     It is the fast tokenizer beneath in everything else: pairs, truncation, special tokens, offsets.
@@ -95,188 +97,188 @@ class TextTokenizer(PreparesTexts):
             language.
         **kwargs: what `PreTrainedTokenizerFast` takes.
 
+    Attributes:
+        finder: finds names, by the rule of each class.
+
     Raises:
         ValueError: the arguments contradict one another.
     """
 
-    # Encoding
+    model_input_names = ["input_ids", "attention_mask", "stream_ids"]  # noqa: RUF012
 
-    def _encode(
+    def __init__(
         self,
-        texts: list[str] | None,
-        pairs: list[str] | None,
-        targets: list[str] | None,
-        *,
-        names: Sequence[Names] | Names | None,
-        padding: bool | str | PaddingStrategy,
-        max_length: int | None,
-        max_target_length: int | None,
+        *args: Any,
+        symbols: Mapping[str, Any] | None = None,
+        symbol_ranges: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        symbol_names: Mapping[str, str] | None = None,
+        spacing: str = "before",
+        begins_parts: Sequence[Any] | None = None,
+        target_template: Mapping[str, Any] | None = None,
         **kwargs: Any,
-    ) -> AlphaEncoding:
-        if texts is None:
-            with self._around_answers():
-                return self._encode_rows(
-                    targets, names=names, max_length=max_target_length, **kwargs
-                )
-        encoding = self._encode_rows(texts, pairs, max_length=max_length, **kwargs)
-        if targets is not None:
-            encoding["labels"] = self._labels(targets, encoding, max_target_length, kwargs)
-        return encoding
-
-    def _encode_rows(
-        self,
-        texts: Sequence[str] | None,
-        pairs: Sequence[str] | None = None,
-        *,
-        names: Sequence[Names] | Names | None = None,
-        allow_absent_symbols: bool = False,
-        is_split_into_words: bool = False,
-        **kwargs: Any,
-    ) -> AlphaEncoding:
-        """Put symbols in place of names, let the tokenizer beneath encode, and say what is what."""
-        if is_split_into_words:
-            raise ValueError("names are found in whole texts: leave out is_split_into_words")
-        if not texts:
-            raise ValueError("there are no rows to encode")
-        check_row_counts(texts, pairs, "text", "text_pair")
-        tables = None if names is None else self._tables_of(names, len(texts))
-        split = kwargs.get("split_special_tokens")
-        rows = self._prepare(texts, pairs, tables, allow_absent_symbols, split_special_tokens=split)
-        encoding = super(SymbolTokenizer, self).__call__(
-            [row.texts[0] for row in rows],
-            None if pairs is None else [row.texts[1] for row in rows],
+    ):
+        check_choice("spacing", spacing, SPACINGS)
+        self.spacing, self._between = spacing, BETWEEN if spacing == "words" else ""
+        self.begins_parts = None if begins_parts is None else (begins_parts[0], begins_parts[1])
+        self.symbol_names = dict(symbol_names or {})
+        ranges = as_ranges(symbol_ranges or {})
+        self.symbol_ranges = dict(sorted(ranges.items(), key=lambda item: item[1]))
+        # JSON files sort their keys: the order of the classes is that of their first symbols
+        order = [name for name in self.symbol_ranges if name in (symbols or {})]
+        symbols = symbols or {}
+        self.finder = NameFinder({name: symbols[name] for name in (*order, *symbols)})
+        if begins_parts is not None:
+            kwargs["begins_parts"] = list(begins_parts)
+        self._answers = None
+        if target_template is not None:
+            self._answers = post_processor(target_template)
+            kwargs["target_template"] = dict(target_template)
+        self._from_file = bool(ranges) and kwargs.get("tokenizer_file") is not None
+        for key in ("is_local", "local_files_only"):  # where it was loaded from is not its data
+            kwargs.pop(key, None)
+        super().__init__(
+            *args,
+            symbols=self.finder.to_dict(),
+            symbol_ranges=self.symbol_ranges,
+            symbol_names=self.symbol_names,
+            spacing=spacing,
             **kwargs,
         )
+        self._rebuild_tables()
+
+    @classmethod
+    def convert_to_native_format(cls, trust_remote_code: bool = False, **kwargs: Any) -> Any:
+        """Leave `tokenizer.json` to the constructor: all of the tokenizer beneath is in there."""
+        return kwargs
+
+    def settings(self) -> list[Any]:
+        """Return all that ids depend on besides the code, as plain data."""
+        beneath = json.loads(self._tokenizer.to_str())
+        for key in ("truncation", "padding"):  # of the last call
+            del beneath[key]
+        rules = list(self.finder.to_dict().items())
+        answers = [self.init_kwargs["target_template"]] if self._answers is not None else []
+        spaces = [self.spacing, *(self.begins_parts or ())]
+        return [rules, self.symbol_ranges, self.symbol_names, *spaces, beneath, *answers]
+
+    # From texts to ids
+
+    def _mark(
+        self,
+        texts: tuple[str, ...],
+        asked: Row | None,
+        allow_absent: bool,
+        options: Mapping[str, Any],
+    ) -> Marked:
+        kept = self._kept(texts, asked, options)
+        known = asked and {name: self.class_of(index) for name, index in asked.table.items()}
+        spans = [self._names(*pair, known) for pair in zip(texts, kept, strict=True)]
+        marks = self._marks() if any(kept) else ()
+
+        def cut(symbols: dict[str, str]) -> list[Any]:
+            pieces = []
+            for text, names, own in zip(texts, spans, kept, strict=True):
+                tokens = [(start, stop, token in marks) for start, stop, token in own]
+                pieces.append(
+                    pieces_of(self.spacing, text, names, symbols, tokens, self.begins_parts)
+                )
+            return pieces
+
+        return Marked(_classes(texts, spans), cut)
+
+    def _kept(
+        self, texts: tuple[str, ...], asked: Row | None, options: Mapping[str, Any]
+    ) -> list[Kept]:
+        """Tokens that the tokenizer beneath has itself, which are no names, in texts."""
+        for text in texts:
+            check_unicode(text)  # the tokenizer beneath would call it no string
+            if asked is None:
+                self.finder.require_names(text)
+        split = options.get("split_special_tokens")
+        split = self.split_special_tokens if split is None else split
+        return [self._added.find(text, split) for text in texts]
+
+    def _names(self, text: str, kept: Kept, known: Mapping[str, str] | None) -> tuple[Span, ...]:
+        """The names of a text, those that are written as tokens of symbols included.
+
+        Args:
+            text: the text.
+            kept: tokens of the tokenizer beneath that it has itself, which are no names.
+            known: of an answer, name -> class in the row that it answers.
+        """
+        spans = self.finder.find(text, known, kept)
+        if "<" not in text:
+            return spans
+        tokens = tuple(
+            Span(match.start(), match.end(), self.class_of(self._symbol_ids[match.group()]))
+            for match in self._token_pattern.finditer(text)
+            if match.group() in self._symbol_ids
+        )
+        first, second = (spans, tokens) if isinstance(text, MarkedText) else (tokens, spans)
+        apart = [s for s in second if all(s.stop <= o.start or o.stop <= s.start for o in first)]
+        return tuple(sorted([*first, *apart]))
+
+    def _columns(
+        self,
+        rows: list[Row],
+        max_length: int | None,
+        are_answers: bool = False,
+        is_split_into_words: bool = False,
+        **options: Any,
+    ) -> AlphaEncoding:
+        if is_split_into_words:
+            raise ValueError("names are found in whole texts: leave out is_split_into_words")
+        texts = zip(*map(self._written_texts, rows), strict=True)
+        with self._around(are_answers):
+            encoding = super(SymbolTokenizer, self).__call__(
+                *map(list, texts), max_length=max_length, **options
+            )
         encoding["stream_ids"] = [self._streams(ids) for ids in encoding["input_ids"]]
         of_parts = [rows[i] for i in encoding.get("overflow_to_sample_mapping", range(len(rows)))]
         parts = encoding.encodings and [  # of a chat's control tokens there are ids only
-            RowEncoding(part, row, self.spacing)
+            RowEncoding(part, row.pieces, self._between)
             for part, row in zip(encoding.encodings, of_parts, strict=True)
         ]
         if "offset_mapping" in encoding:
             encoding["offset_mapping"] = [part.offsets for part in parts]
         return AlphaEncoding(dict(encoding), parts, names=[row.names for row in of_parts])
 
-    @contextmanager
-    def _around_answers(self) -> Iterator[None]:
-        """Have special tokens written around texts as around answers."""
-        of_texts = self._tokenizer.post_processor
-        self._tokenizer.post_processor = self._answers or of_texts
-        try:
-            yield
-        finally:
-            self._tokenizer.post_processor = of_texts
-
-    def _labels(
-        self,
-        targets: Sequence[str],
-        encoding: AlphaEncoding,
-        max_length: int | None,
-        options: Mapping[str, Any],
-    ) -> list[list[int]]:
-        """The ids of answers to rows that are encoded."""
-        if "overflow_to_sample_mapping" in encoding:
-            raise ValueError("a part of a text has no answer: leave out return_overflowing_tokens")
-        check_row_counts(encoding["input_ids"], targets, "text", "text_target")
-        options = {key: options[key] for key in _OF_ANSWERS if key in options}
-        with self._around_answers():
-            answers = self._encode_rows(
-                targets, names=encoding.names, max_length=max_length, **options
-            )
-        if not options.get("allow_absent_symbols"):
-            self._check_present(answers, encoding)
-        return answers["input_ids"]
-
-    def _check_present(self, answers: AlphaEncoding, encoding: AlphaEncoding) -> None:
-        """Refuse answers with symbols that their texts lack, or truncation has cut off."""
-        names = name_rows(answers.names, len(answers["stream_ids"]))
-        for row, (symbols, present) in enumerate(
-            zip(answers["stream_ids"], encoding["stream_ids"], strict=True)
-        ):
-            if absent := [index for index in symbols if index not in present]:
-                token = self._token_of[absent[0]]
-                why = (
-                    "truncation has cut off the input: raise max_length, leave the row out,"
-                    if token in names[row]
-                    else "the input lacks: correct the row, leave it out,"
-                )
-                raise FormulaError(
-                    f"row {row}: the answer has the {self.class_of(absent[0])} "
-                    f"{names[row].get(token, token)!r}, which {why} or pass "
-                    "allow_absent_symbols=True"
-                )
-
-    def _streams(self, ids: list[int]) -> list[int]:
-        """The symbols of a row, by first occurrence."""
-        symbols = self._token_of
-        return list(dict.fromkeys([index for index in ids if index in symbols]))
-
-    def encode_pair(
-        self, problem: str, answer: str | None = None, allow_absent_symbols: bool = False
-    ) -> Features:
-        """Encode one row as plain lists; see `encode_pairs`."""
-        answers = None if answer is None else [answer]
-        (features,) = self.encode_pairs([problem], answers, allow_absent_symbols)
-        return features
-
-    def encode_pairs(
-        self,
-        problems: Sequence[str],
-        answers: Sequence[str] | None = None,
-        allow_absent_symbols: bool = False,
-        first_row: int = 0,
-    ) -> list[Features]:
-        """Encode rows as plain lists, with nothing around them: for large data sets.
-
-        The arguments and the errors are those of a call; `first_row` is the number of the first
-        row in error messages.
-
-        Returns:
-            For each row `input_ids`, `stream_ids` and `labels` (with answers); `pad` makes batches
-            of such rows.
-        """
-        texts = text_rows(problems, "problems") or []
-        targets = text_rows(answers, "answers")
-        check_row_counts(texts, targets, "problems", "answers")
-        rows = self._prepare(texts, first_row=first_row)
-        features: list[Features] = [
-            {"input_ids": ids, "stream_ids": self._streams(ids)} for ids in self._ids_of(rows)
-        ]
-        if targets is not None:
-            tables = [row.table for row in rows]
-            answer_rows = self._prepare(targets, None, tables, allow_absent_symbols, first_row)
-            with self._around_answers():
-                labels = self._ids_of(answer_rows)
-            for row, ids in zip(features, labels, strict=True):
-                row["labels"] = ids
-        return features
-
-    def _ids_of(self, rows: Sequence[Row]) -> list[list[int]]:
+    def _features(self, rows: list[Row], are_answers: bool = False) -> list[Features]:
         self.set_truncation_and_padding(
             PaddingStrategy.DO_NOT_PAD, TruncationStrategy.DO_NOT_TRUNCATE, 0, 0, None, None
         )
         self._tokenizer.encode_special_tokens = self.split_special_tokens
-        encodings = self._tokenizer.encode_batch_fast([row.texts[0] for row in rows])
-        return [encoding.ids for encoding in encodings]
+        texts = [self._written_texts(row)[0] for row in rows]
+        with self._around(are_answers):
+            encodings = self._tokenizer.encode_batch_fast(texts)
+        return [
+            {"input_ids": (ids := encoding.ids), "stream_ids": self._streams(ids)}
+            for encoding in encodings
+        ]
 
-    def tokenize(self, text: str, pair: str | None = None, **kwargs: Any) -> list[str]:
-        """The tokens of one text, its names replaced by symbols."""
-        kwargs.setdefault("add_special_tokens", False)
-        return self.convert_ids_to_tokens(self(text, pair, **kwargs)["input_ids"])
+    def _written_texts(self, row: Row) -> list[str]:
+        """The texts of a row for the tokenizer beneath."""
+        return [self._between.join([piece[0] for piece in pieces]) for pieces in row.pieces]
+
+    @contextmanager
+    def _around(self, answers: bool) -> Iterator[None]:
+        """Have special tokens written around texts, or around answers."""
+        of_texts = self._tokenizer.post_processor
+        if answers and self._answers is not None:
+            self._tokenizer.post_processor = self._answers
+        try:
+            yield
+        finally:
+            self._tokenizer.post_processor = of_texts
 
     # Decoding
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         marks = self._marks() if skip_special_tokens else ()
         dropped = {self._tokenizer.token_to_id(token) for token in marks}
-        ids = [int(i) for i in ids if i >= 0 and i not in dropped]
-        if outside := [i for i in ids if i >= len(self)]:
-            raise ValueError(
-                f"id {outside[0]} is outside this tokenizer's vocabulary of {len(self)} tokens: "
-                "model and tokenizer have to be extended alike (`extend_symbols`)"
-            )
+        ids = [index for index in ids if index not in dropped]
         names = {**self.symbol_names, **(names or {})}
-        if self.spacing == "words":
+        if self._between:
             return join_words(self.convert_ids_to_tokens(ids), names)
         text = self._tokenizer.decode(ids, skip_special_tokens=False)
         pieces, end = [], 0
@@ -295,6 +297,162 @@ class TextTokenizer(PreparesTexts):
         before = text[match.start() - 1] if match.start() else " "
         implied = joined is None and self.spacing == "before" and not before.isspace()
         return " " * implied + names.get(token, token), True
+
+    # Vocabulary
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, symbols and special tokens included."""
+        return len(self)
+
+    @property
+    def symbols_are_words(self) -> bool:
+        """Whether symbols are tokens that the tokenizer beneath had before, see `over_tokens`."""
+        return not all(map(self._token_pattern.fullmatch, self._symbol_ids))
+
+    def symbol_words(self) -> dict[str, list[str]]:
+        """Return what the symbols of each class are as text, without spaces around."""
+        words: dict[str, list[str]] = {}
+        for index in self.symbol_ids:
+            name = self.class_of(index)
+            word = self._tokenizer.decode([index], skip_special_tokens=False).strip()
+            if word not in words.setdefault(name, []):
+                words[name].append(word)
+        return words
+
+    def use_rules(self, symbols: Mapping[str, Any]) -> None:
+        """Find names by these rules from now on; no id changes.
+
+        Args:
+            symbols: class -> rule, as for `from_texts`; the classes are those that there are.
+
+        Raises:
+            ValueError: the classes are others, or symbols are tokens of the tokenizer beneath: then
+                no name can be put in their place.
+        """
+        finder = NameFinder(symbols)
+        if finder.rules.keys() != self.finder.rules.keys():
+            ours, theirs = ", ".join(self.finder.rules), ", ".join(finder.rules)
+            raise ValueError(
+                f"the rules are for the classes {theirs}, but the tokenizer has symbols of the "
+                f"classes {ours}: name the same classes in both (hf-alpha convert --symbols "
+                f"{','.join(f'{name}=32' for name in finder.rules)})"
+            )
+        if self.symbols_are_words:
+            shown = " ".join(list(self._symbol_ids)[:5])
+            raise ValueError(
+                f"symbols of this tokenizer are tokens that it had before ({shown}), so that no "
+                "rule can put other names in their place: add symbols by from_tokenizer"
+            )
+        # classes keep their order
+        self._set_rules(NameFinder({name: finder.rules[name] for name in self.finder.rules}))
+
+    def _set_rules(self, finder: NameFinder) -> None:
+        self.finder, self.init_kwargs["symbols"] = finder, finder.to_dict()
+
+    def name_symbols(self, texts: Iterable[str] | None = None) -> None:
+        """Give symbols names of their own, if they have none: such a name is one symbol always.
+
+        Only models that learn a vector for each symbol need that (`config.learns_names`): the names
+        are saved with the tokenizer, and decoding writes them where no other `names` are given.
+        Nothing changes if there are some already: vectors may have been trained with them.
+
+        Args:
+            texts: data whose most frequent names these are, in classes whose rule lists none.
+
+        Raises:
+            ValueError: the texts are one string.
+        """
+        if texts is not None:
+            check_list("texts", texts)
+        if self.symbol_names:
+            return
+        data_names = None if texts is None else NamesInData(self.finder, texts, self._added)
+        for kind, rule in self.finder.rules.items():
+            names = rule.tokens if data_names is None else data_names.frequent(kind)
+            others = set(self.symbol_names.values())  # of the classes before
+            names = [name for name in names if name not in others]
+            for number, name in enumerate(names[: self.symbol_classes[kind]]):
+                self.symbol_names[f"<{kind}_{number}>"] = name
+        self.init_kwargs["symbol_names"] = self.symbol_names
+        self._rebuild_tables()
+
+    def forget_names(self) -> None:
+        """Take their own names from symbols; what the tokenizer saves has none of them."""
+        self.symbol_names = self.init_kwargs["symbol_names"] = {}
+        self._rebuild_tables()
+
+    def _new_tokens(self, counts: Mapping[str, int]) -> dict[str, list[str]]:
+        classes = self.symbol_classes
+        tokens = {
+            name: [f"<{name}_{classes.get(name, 0) + i}>" for i in range(count)]
+            for name, count in counts.items()
+        }
+        for token in chain.from_iterable(tokens.values()):
+            if self._has(token):
+                raise ValueError(
+                    f"the token {token} is in the vocabulary already, and no symbol: call the "
+                    "class otherwise"
+                )
+        return tokens
+
+    def _append(self, tokens: list[str]) -> None:
+        self._tokenizer.add_tokens([AddedToken(token, normalized=False) for token in tokens])
+
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        # before the tables are there, special tokens of the constructor are made known
+        constructed = hasattr(self, "_token_of")
+        if constructed or self._from_file:
+            self._refuse_new(new_tokens)
+        if constructed and not special_tokens:
+            return 0
+        count = super()._add_tokens(new_tokens, special_tokens)
+        if constructed:
+            self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
+        return count
+
+    def _has(self, token: str) -> bool:
+        return self._tokenizer.token_to_id(token) is not None
+
+    def _rebuild_tables(self) -> None:
+        self._symbol_ids = {}
+        for name, pairs in self.symbol_ranges.items():
+            for number, index in enumerate(i for pair in pairs for i in range(*pair)):
+                self._symbol_ids[self._symbol_token(name, number, index)] = index
+        if unknown := [token for token in self.symbol_names if token not in self._symbol_ids]:
+            raise ValueError(f"`symbol_names` has {unknown[0]!r}, which is no symbol")
+        super()._rebuild_tables()
+        self.init_kwargs["symbol_ranges"] = self.symbol_ranges
+        self._own_names = self._table_of(self.symbol_names)
+        self._token_pattern = regex.compile(_symbol_pattern(self.finder.rules))
+        self._written = regex.compile(self._written_pattern())
+        self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
+
+    def _symbol_token(self, name: str, number: int, index: int) -> str:
+        """The token of a symbol: one of its own, or one that the tokenizer beneath had before."""
+        own = f"<{name}_{number}>"
+        own_index, token = self._tokenizer.token_to_id(own), self._tokenizer.id_to_token(index)
+        if token is None or own_index not in (None, index):
+            raise ValueError(
+                f"`symbol_ranges` {self.symbol_ranges} do not fit the vocabulary, in which "
+                f"{own} is {own_index}"
+            )
+        return token
+
+    def _written_pattern(self) -> str:
+        """What names are put in place of in decoded text: group 1 `<join>`, group 2 the symbol."""
+        symbol = _symbol_pattern(self.finder.rules)
+        if self.spacing != "before":
+            return f"()({symbol})"
+        decoder = self._tokenizer.decoder
+        # BERT's decoder writes spaces of its own between tokens
+        space = " ?" if decoder is None or " " in decoder.decode(["a", "b"]) else ""
+        return f"{space}({JOIN})?{space}({symbol})|{space}{JOIN}"
+
+    def _marks(self) -> set[str]:
+        """Special tokens, which are no text; unknown tokens are left in."""
+        tokens = [t for key, t in self.special_tokens_map.items() if key != "unk_token"]
+        return {*map(str, tokens), *map(str, self.extra_special_tokens)}
 
     # Making one
 
@@ -408,8 +566,27 @@ class TextTokenizer(PreparesTexts):
         for name, rule in finder.rules.items():
             most = data_names.most[name] if data_names else 0
             counts[name] = rule.count or max(len(rule.tokens), most, FEWEST_SYMBOLS)
-        tokenizer.extend_symbols(counts)
+        tokenizer._grow(counts)
         return tokenizer
+
+
+def _classes(texts: Sequence[str], spans: Sequence[Sequence[Span]]) -> dict[str, str]:
+    """Name -> class, in order of first occurrence."""
+    classes: dict[str, str] = {}
+    for text, names in zip(map(str, texts), spans, strict=True):
+        for start, stop, kind in names:
+            name = text[start:stop]
+            if classes.setdefault(name, kind) != kind:
+                raise FormulaError(
+                    f"the name {name!r} is of class {classes[name]!r} and of class {kind!r} in one "
+                    "text: a name belongs to one class",
+                    start,
+                )
+    return classes
+
+
+def _symbol_pattern(classes: Iterable[str]) -> str:
+    return rf"<(?:{'|'.join(map(regex.escape, classes))})_\d+>"
 
 
 def _merged(ids: Iterable[int]) -> list[list[int]]:

@@ -24,10 +24,9 @@ from .names_in_text import NameFinder, Span, check_list, parts
 from .text_pieces import BETWEEN, JOIN, WORD
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
-_JOIN = AddedToken(JOIN, normalized=False)
 OWN_TOKENS = [
     *(AddedToken(token, normalized=False, special=True) for token in (PAD, START, END, UNKNOWN)),
-    _JOIN,
+    AddedToken(JOIN, normalized=False),
 ]
 """Of tokenizers that are made here."""
 
@@ -96,19 +95,16 @@ class NamesInData:
         self.finder, self.texts, self._added = finder, texts, added
         self.names: dict[str, Counter[str]] = {name: Counter() for name in finder.rules}
         self.most = dict.fromkeys(finder.rules, 0)
-        num_texts = num_spaced = num_names = 0
+        text, num_spaced, num_names = None, 0, 0
         for text in texts:
-            num_texts += 1
-            names: dict[str, set[str]] = {name: set() for name in finder.rules}
-            for start, stop, kind in self._find(text):
-                name = str(text)[start:stop]
-                names[kind].add(name)
-                self.names[kind][name] += 1
-                num_names += 1
-                num_spaced += start == 0 or text[start - 1] == " "
-            for kind, of_class in names.items():
-                self.most[kind] = max(self.most[kind], len(of_class))
-        if not num_texts:
+            spans = self._find(text)
+            num_names += len(spans)
+            num_spaced += sum(start == 0 or text[start - 1] == " " for start, *_ in spans)
+            for kind in finder.rules:
+                names = Counter(str(text)[i:j] for i, j, of in spans if of == kind)
+                self.names[kind].update(names)
+                self.most[kind] = max(self.most[kind], len(names))
+        if text is None:
             raise ValueError("there are no texts to make a tokenizer from")
         if not num_names and any(rule.is_sought for rule in finder.rules.values()):
             rules = ", ".join(f"{name} {rule.to_dict()}" for name, rule in finder.rules.items())
@@ -156,13 +152,11 @@ _SPECIAL = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token":
 
 def _of_words(words: Counter[str], split: Any) -> Tokenizer:
     ordered = [word for word, _ in sorted(words.items(), key=lambda item: (-item[1], item[0]))]
-    special = [PAD, START, END, UNKNOWN]
-    tokens = dict.fromkeys([*special, JOIN, *ordered])
+    tokens = dict.fromkeys([*map(str, OWN_TOKENS), *ordered])
     beneath = Tokenizer(
         models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNKNOWN)
     )
-    beneath.add_special_tokens(special)
-    beneath.add_tokens([_JOIN])
+    beneath.add_tokens(OWN_TOKENS)
     beneath.pre_tokenizer = split
     return beneath
 
@@ -206,31 +200,13 @@ def fast_backend(tokenizer: Any, symbols: bool = True) -> tuple[Tokenizer, dict[
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     if isinstance(tokenizer, ByT5Tokenizer):
         tokenizer = fast_bytes(tokenizer)
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ValueError(
-            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
-            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
-        )
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    begins = _begin_once(state) if symbols else None
-    state["truncation"] = state["padding"] = None
-    beneath = Tokenizer.from_str(json.dumps(state))
-    special = {
-        key: copy.deepcopy(value)
-        for key, value in tokenizer.special_tokens_map.items()
-        if key.endswith("_token")
-    }
-    special |= {
-        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
-        "model_max_length": tokenizer.model_max_length,
-        "padding_side": tokenizer.padding_side,
-        "truncation_side": tokenizer.truncation_side,
-    }
-    if begins is not None:
-        special["begins_parts"] = begins
-    if tokenizer.chat_template is not None:
-        special["chat_template"] = copy.deepcopy(tokenizer.chat_template)
-    if not symbols:
+    beneath, special = copied_backend(tokenizer)
+    state = json.loads(beneath.to_str())
+    if symbols:
+        if (begins := _begin_once(state)) is not None:
+            special["begins_parts"] = begins
+        beneath = Tokenizer.from_str(json.dumps(state))
+    else:
         special["model_input_names"] = list(tokenizer.model_input_names)
     end = str(special.setdefault("eos_token", special.get("sep_token", END)))
     pad = str(special.setdefault("pad_token", PAD if symbols else end))
@@ -247,6 +223,31 @@ def fast_backend(tokenizer: Any, symbols: bool = True) -> tuple[Tokenizer, dict[
     return beneath, special
 
 
+def copied_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
+    """A copy of a fast tokenizer's backend, and its special tokens and other settings.
+
+    Raises:
+        ValueError: it is no fast tokenizer.
+    """
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
+            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
+        )
+    beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    beneath.no_truncation()  # those of the last call
+    beneath.no_padding()
+    special = {k: v for k, v in tokenizer.special_tokens_map.items() if k.endswith("_token")}
+    if tokenizer.chat_template is not None:
+        special["chat_template"] = tokenizer.chat_template
+    return beneath, copy.deepcopy(special) | {
+        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
+        "model_max_length": tokenizer.model_max_length,
+        "padding_side": tokenizer.padding_side,
+        "truncation_side": tokenizer.truncation_side,
+    }
+
+
 def fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
     """Return a fast tokenizer with ByT5's ids, a token for each byte: ByT5's is in Python."""
     added = tokenizer.added_tokens_decoder
@@ -256,11 +257,12 @@ def fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:
     fast = Tokenizer(models.BPE(vocabulary, []))
     fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     fast.decoder = decoders.ByteLevel()
-    for index in sorted(added):
-        token = added[index]
-        fast.add_special_tokens(
-            [AddedToken(token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=True)]
-        )
+    fast.add_special_tokens(
+        [
+            AddedToken(added[i].content, lstrip=added[i].lstrip, rstrip=added[i].rstrip)
+            for i in sorted(added)
+        ]
+    )
     fast.post_processor = ends_with(tokenizer.eos_token, tokenizer.eos_token_id)
     special = {key: str(token) for key, token in tokenizer.special_tokens_map.items()}
     return PreTrainedTokenizerFast(tokenizer_object=fast, **special)
@@ -302,8 +304,9 @@ def _begin_once(state: dict[str, Any]) -> list[Any] | None:
     """
     steps = _steps(state, "pre_tokenizer")
     begins = [[s["replacement"], False] for s in steps if s.get("prepend_scheme") == "always"]
-    for part in ("pre_tokenizer", "decoder"):
-        _set_scheme(state[part])
+    always, first = '"prepend_scheme": "always"', '"prepend_scheme": "first"'
+    for part in ("pre_tokenizer", "decoder"):  # SentencePiece's spaces, wherever they are
+        state[part] = json.loads(json.dumps(state[part]).replace(always, first))
     normalizers, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
     prefixes = [step["prepend"] for step in normalizers if step["type"] == "Prepend"]
     begins += [[prefix, True] for prefix in prefixes]
@@ -351,22 +354,11 @@ def _first_space(prefix: str) -> dict[str, Any]:
     return {"type": "Metaspace", "replacement": prefix, "prepend_scheme": "first", "split": False}
 
 
-def _set_scheme(part: Any) -> None:
-    """Turn `prepend_scheme: always` of SentencePiece's spaces into `first`, wherever it is."""
-    if isinstance(part, dict):
-        if part.get("prepend_scheme") == "always":
-            part["prepend_scheme"] = "first"
-        for value in part.values():
-            _set_scheme(value)
-    elif isinstance(part, list):
-        for value in part:
-            _set_scheme(value)
-
-
 __all__ = [
     "OWN_TOKENS",
     "AddedTokens",
     "NamesInData",
+    "copied_backend",
     "ends_with",
     "fast_backend",
     "fast_bytes",

@@ -215,21 +215,17 @@ def test_saved_loaded_and_copied_it_is_the_same(kind, tmp_path):
     assert other.segment_labels == ["WHO"] and other(texts[0])["segment_ids"] == [1]
 
 
-def test_files_of_any_tokenizer_are_enough(tmp_path):
-    """BERT's, with a vocabulary alone; a tokenizer with a transducer gets another one."""
+def test_segments_are_beside_the_columns_of_the_tokenizer_beneath():
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fire", "hose", "##s", "a"]
-    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary))
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    plain = BertTokenizerFast(vocab={word: index for index, word in enumerate(vocabulary)})
     transducer = Transducer.compile(Lexicon.from_entries([("fire hoses", "NOUN")]))
-    tokenizer = GeometricTokenizer.from_pretrained(tmp_path, transducer=transducer)
+    tokenizer = GeometricTokenizer.from_tokenizer(plain, transducer)
     batch = tokenizer(["A fire hoses", "a"], padding=True)
-    plain = BertTokenizerFast.from_pretrained(tmp_path)(["A fire hoses", "a"], padding=True)
-    assert {key: batch[key] for key in plain} == dict(plain)
+    wanted = plain(["A fire hoses", "a"], padding=True)
+    assert {key: batch[key] for key in wanted} == dict(wanted)
     assert batch["segment_starts"] == [[2], [0]] and batch["segment_ends"] == [[4], [0]]
     again = GeometricTokenizer.from_tokenizer(tokenizer, TRANSDUCER)
     assert again.model_input_names == tokenizer.model_input_names
-    with pytest.raises(ValueError, match="holds a tokenizer without a transducer: give one by"):
-        GeometricTokenizer.from_pretrained(tmp_path)
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)

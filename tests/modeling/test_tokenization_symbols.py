@@ -60,14 +60,35 @@ def test_a_single_text_has_one_mapping_of_names_as_tensors_too(tokenizer):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({}, "give `text` or `text_target`"),
         ({"text": "n1", "text_target": ["n1"]}, "both as one string or both as a list"),
+        ({"text": ["n1"], "text_target": ["n1", "n1"]}, "1 rows in `text`, but 2"),
         ({"text": []}, "no rows to encode"),
+        ({"text": ["n1", 3]}, "row 1 of `text` is a int"),
+        ({"text": ["n1"], "names": [{}]}, "`names` belong to `text_target` alone"),
+        ({"text_target": ["n1"], "names": [{}, {}]}, "1 rows in `text_target`, but 2 in `names`"),
         ({"text_target": ["n1"], "names": [{"+": "n1"}]}, r"row 0: `names` has '\+', which is no"),
     ],
 )
 def test_calls_are_refused_alike(tokenizer, arguments, message):
     with pytest.raises(ValueError, match=message):
         tokenizer(**arguments)
+
+
+@BOTH
+def test_ids_and_rows_that_do_not_fit_are_refused_alike(tokenizer):
+    with pytest.raises(ValueError, match=r"id 100 is outside .* tokens.*extend_symbols"):
+        tokenizer.decode([100])
+    with pytest.raises(ValueError, match="3 rows of ids are no multiple of 2 `names`"):
+        tokenizer.batch_decode([[4], [4], [4]], names=[{}, {}])
+    with pytest.raises(ValueError, match="1 rows in `problems`, but 0"):
+        tokenizer.encode_pairs(["n1"], [])
+    with pytest.raises(ValueError, match=r"no symbol class 'colour': .* are 'name', 'other'"):
+        tokenizer.extend_symbols({"colour": 1})
+    with pytest.raises(ValueError, match="cannot add -1 symbols"):
+        tokenizer.extend_symbols({"name": -1})
+    with pytest.raises(ValueError, match=r"cannot add token 'new'.*extend_symbols"):
+        tokenizer.add_tokens(["new"])
 
 
 @BOTH
@@ -89,7 +110,7 @@ def test_symbols_without_a_name_are_spelled_on_demand(tokenizer):
     ]  # fmt: skip
     assert words(ids, names=names)[1] == tokenizer.convert_ids_to_tokens(other)
     with pytest.raises(ValueError, match="new_names gives 't1', which is a name"):
-        tokenizer.decode(ids, names=names, new_names=lambda n, kind: "t1")
+        tokenizer.decode(ids, new_names=lambda n, kind: "t1")
 
 
 FRESH = """
