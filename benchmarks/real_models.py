@@ -409,10 +409,12 @@ def results_of(
     }
     missing = [] if args.table else [x for x in files.items() if not x[1].exists()]
     missing.sort(key=lambda task: task[0][2])  # all of a seed before the next one
-    # Not forked: a GPU may have been looked for here.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.jobs, context) as pool:
-        [*pool.map(partial(_run_one, run), missing)]
+    one = partial(_run_one, run)
+    if args.jobs == 1:
+        [*map(one, missing)]
+    else:  # not forked: a GPU may have been looked for here
+        with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn")) as pool:
+            [*pool.map(one, missing)]
     results: dict[str, list[Any]] = {}
     for (steps, name, _), file in files.items():
         if file.exists():
