@@ -41,7 +41,8 @@ RELATIONAL = (
 STACKS = "--hidden=8 --heads=2 --layers=1 --vocabulary=9 --rounds=1"
 LARGE_BATCH = "test_retrofit.py::TestLlamaRelational::test_renaming_of_a_large_batch"
 QUICK = {
-    "gpu": f"--small --shares=1 --tests={FOLDER.parent}/tests/families/{LARGE_BATCH}",
+    "gpu": f"--small --shares=1 --tests={FOLDER.parent}/tests/families/{LARGE_BATCH} "
+    "--only promises decoders training",
     "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
     "pairs": "--rows=2000 --names=10",
     "geometric": f"{STACKS} --tokens=16 --lengths=8,16 --shares=0,50",
