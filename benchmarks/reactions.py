@@ -191,11 +191,6 @@ def reaction_pairs(data: Path, words: frozenset[str]) -> tuple[list[Pair], list[
     )
 
 
-def words_of(host: Path) -> frozenset[str]:
-    """Return the tokens of a checkpoint."""
-    return frozenset(AutoTokenizer.from_pretrained(host).get_vocab())
-
-
 def digits_to(pair: Pair, digits: Sequence[str]) -> Pair:
     """Write 1 as the first of nine digits, and so on."""
     table = dict(zip(DIGITS, digits, strict=True))
@@ -295,7 +290,8 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
     torch.manual_seed(seed)
     host = annalog(folder)
     learner = Learner(name, host)
-    train, test = reaction_pairs(data, words_of(host))
+    words = frozenset(AutoTokenizer.from_pretrained(host).get_vocab())
+    train, test = reaction_pairs(data, words)
     rng = random.Random(seed)
 
     def batches() -> Iterator[Any]:

@@ -394,12 +394,6 @@ class FolnetGenerator(FolnetLMHead, GenerationMixin):
     def get_decoder(self, *args: Any, **kwargs: Any) -> Any:
         return self.folnet.decoder
 
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
-        """Generates as Transformers does; layers that recompute in training keep no cache."""
-        if self.training and self.is_gradient_checkpointing:
-            kwargs["use_cache"] = False
-        return super().generate(*args, **kwargs)
-
 
 class FolnetForCausalLM(FolnetGenerator):
     """FOLNet that goes on with a text: a causal or a prefix language model (Appendix A.5)."""

@@ -103,17 +103,11 @@ def distance_ids(query_BT: torch.Tensor, key_BM: torch.Tensor, limit: int) -> to
     Distance d = key - query is clipped to lie between 1 - limit and limit - 1. From 0 on it has its
     own number, below 0 the number 2 * limit + d (Chen 2023, Appendix A.4).
     """
-    return clipped_ids(key_BM[:, None] - query_BT[..., None], limit)
-
-
-def clipped_ids(distance: torch.Tensor, limit: int) -> torch.Tensor:
-    """Returns the numbers of distances, as `distance_ids` has them; of the same shape."""
-    distance = distance.clamp(1 - limit, limit - 1)
+    distance = (key_BM[:, None] - query_BT[..., None]).clamp(1 - limit, limit - 1)
     return torch.where(distance < 0, distance + 2 * limit, distance)
 
 
 __all__ = [
-    "clipped_ids",
     "decoder_positions",
     "distance_ids",
     "length_scale",
