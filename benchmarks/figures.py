@@ -555,6 +555,7 @@ DOCUMENTS = (
     "docs/performance.md",
     "docs/results.md",
     "docs/retrofit.md",
+    "docs/results-retrofit.md",
     "docs/results-folnet.md",
     "docs/geometric.md",
     "docs/results-geometric.md",
