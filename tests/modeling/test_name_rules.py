@@ -22,7 +22,7 @@ from lambda_terms import TERMS, indices, lambda_names, spelled
 from small_tokenizers import byte_level, smiles
 from transformers import AutoTokenizer
 
-from hf_alpha import TextTokenizer
+from hf_alpha import MarkedText, TextTokenizer
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.name_rules import READY_RULES, ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder, NameRule
@@ -103,6 +103,20 @@ def test_an_answer_refers_to_the_names_of_its_problem() -> None:
     with pytest.raises(FormulaError, match="has the name 'u', which the input lacks"):
         LAMBDA([problem], text_target=[r"(\u u)"])
     assert pickle.loads(pickle.dumps(batch)).names[0]["<name_1>"].key == batch.names[0][binder].key
+
+
+def test_a_plain_function_and_spans_by_hand_have_bindings_too() -> None:
+    problem = r"(\x x (\x x))"
+    plain = with_rule(lambda_names)
+    batch = plain([problem], text_target=["x"])
+    assert batch["input_ids"] == LAMBDA([problem])["input_ids"]
+    assert batch["labels"][0][0] == plain.convert_tokens_to_ids("<name_0>")  # by spelling
+    ids = plain.convert_tokens_to_ids(["<name_1>", "<join>", "<name_0>"])
+    assert plain.decode(ids, names=batch.names[0]) == "x x1"
+    by_hand = TextTokenizer.from_tokenizer(byte_level(), {"name": {"count": 4}})
+    text = MarkedText(problem, [(i, j, "name", *key) for i, j, *key in lambda_names(problem)])
+    assert ids_of(by_hand, text) == ids_of(LAMBDA, problem)
+    assert back(by_hand, text) == problem and by_hand([text], text_target=[text])["labels"]
 
 
 # -- Python ---------------------------------------------------------------------------------------
