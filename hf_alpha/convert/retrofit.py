@@ -53,7 +53,7 @@ from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
@@ -573,7 +573,7 @@ def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]
     """
 
     def is_name(word: str) -> bool:
-        return finder.find(word) == ((0, len(word), name),)
+        return finder.find(word) == (Span(0, len(word), name),)
 
     try:
         words = {word: _word_ids(tokenizer, word) for word in host_words(tokenizer)}

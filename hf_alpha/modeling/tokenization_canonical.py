@@ -17,7 +17,7 @@ import regex  # type: ignore[import-untyped]
 
 from .choices import check_choice
 from .names_in_text import Kept, NameFinder, Span, parts
-from .text_pieces import Piece, pieces_of
+from .text_pieces import Piece, Place, pieces_of
 from .tokenization_symbols import Names, Row, Table, check_present
 from .tokenization_text import TextTokenizer
 from .tokenizer_beneath import AddedTokens, fast_backend
@@ -131,7 +131,7 @@ class CanonicalNames:
         words = random.Random(draw).sample(self.words, len(self.words)) if draw else self.words
         unused, table = self._unused(others, words), dict[str, str]()
         for text, names in zip(map(str, texts), spans, strict=True):
-            for start, stop, _ in names:
+            for start, stop, *_ in names:
                 name = text[start:stop]
                 if any(_INSIDE_WORD.match(text, place) for place in (start, stop)):
                     raise ValueError(f"the name {name!r} at {start} is a part of a word")
@@ -139,7 +139,7 @@ class CanonicalNames:
                     table[name] = next(unused)
         folded = {word.casefold() for word in self.words}
         like = (w for w in others if w in table or w.casefold() in folded or _NUMBERED.fullmatch(w))
-        pieces = [pieces_of("kept", *pair, table) for pair in zip(texts, spans, strict=True)]
+        pieces = [_pieces(*pair, table) for pair in zip(texts, spans, strict=True)]
         stands_for = {word: word for word in like} | {word: name for name, word in table.items()}
         return Spelled(table, stands_for, pieces, self)
 
@@ -163,12 +163,12 @@ class CanonicalNames:
         """
         spans = self.names_in(target, own, [name for word, name in table.items() if word != name])
         words, unused = {name: word for word, name in table.items()}, self._unused(table)
-        classes = {str(target)[start:stop]: kind for start, stop, kind in spans}
+        classes = {str(target)[start:stop]: kind for start, stop, kind, _ in spans}
         if not allow_absent:
             check_present(target, classes, words)
         words |= {name: next(unused) for name in classes if name not in words}
         table = {**table, **{word: name for name, word in words.items()}}
-        return pieces_of("kept", target, spans, words), table
+        return _pieces(target, spans, words), table
 
     def back(self, answer: str, table: Mapping[str, str]) -> str:
         """Write an answer of the model with the names of a text.
@@ -193,12 +193,12 @@ class CanonicalNames:
     def _back(self, answer: str, table: dict[str, str]) -> str:
         """Write a part of an answer; what its own names are called is added to the table."""
         spans = self.names_in(answer, more=[*self.words, *table])
-        for start, stop, _ in spans:
+        for start, stop, *_ in spans:
             if (name := answer[start:stop]) not in table:
                 called = {*table.values()}
                 fresh = self._unused({*table, *called}) if name in called else iter([name])
                 table[name] = next(fresh)
-        return written(pieces_of("kept", answer, spans, table))
+        return written(_pieces(answer, spans, table))
 
     def names_in(
         self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
@@ -217,7 +217,14 @@ class CanonicalNames:
             own = () if self._added is None else self._added.find(text)
         kind = next(name for name in self.finder.rules if name not in self.kept)
         spans = self.finder.find(text, None if more is None else dict.fromkeys(more, kind), own)
-        return tuple(span for span in spans if span.symbol_class not in self.kept)
+        names = tuple(span for span in spans if span.symbol_class not in self.kept)
+        if bound := next((span for span in names if span.binding), None):
+            raise ValueError(
+                f"the name {str(text)[bound.start : bound.stop]!r} at {bound.start} belongs to a "
+                "binding, and canonical spelling follows spellings: take a model with symbols, or "
+                "a rule without bindings"
+            )
+        return names
 
     def _unused(self, taken: Iterable[str], words: Iterable[str] | None = None) -> Iterator[str]:
         """Yield words for names but for these and those that differ from them in case only."""
@@ -225,6 +232,12 @@ class CanonicalNames:
         numbered = (word for word in numbered_words() if word not in self.words)
         words = chain(self.words if words is None else words, numbered)
         return (word for word in words if word.casefold() not in folded)
+
+
+def _pieces(text: str, spans: Sequence[Span], words: Mapping[str, str]) -> list[Piece]:
+    """Cut a text into pieces, with words in place of names."""
+    names = [Place(start, stop, words[text[start:stop]]) for start, stop, *_ in spans]
+    return pieces_of("kept", text, names)
 
 
 def written(pieces: Iterable[Piece]) -> str:
@@ -270,9 +283,9 @@ class Spelled:
         ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
         table = {word: word for word in self.table} | ranks
         spans = self.names.names_in(answer, more=[*self.names.words, *self.table])
-        for start, stop, _ in spans:
+        for start, stop, *_ in spans:
             table.setdefault(answer[start:stop], f"\0{len(table)}")
-        return written(pieces_of("kept", answer, spans, table))
+        return written(_pieces(answer, spans, table))
 
 
 class CanonicalTokenizer(TextTokenizer):

@@ -244,7 +244,7 @@ def test_what_is_decoded_has_each_name_as_a_word(kind: str, data: st.DataObject)
     names = {tokenizer.convert_ids_to_tokens(i): name for i, name in table.items()}
     text = tokenizer.decode(ids, names=names)
     found = NameFinder({"name": GREEK}).find(text)
-    assert [text[start:stop] for start, stop, _ in found] == [table[i] for i in ids if i in table]
+    assert [text[start:stop] for start, stop, *_ in found] == [table[i] for i in ids if i in table]
 
 
 def test_names_are_kept_apart_from_letters_only() -> None:
