@@ -98,6 +98,27 @@ class MarkedText(str):
         return str(self), self.spans
 
 
+class NamedFunction(str):
+    """The name of a function, `package.module:function`, with the function that has it.
+
+    Files of JSON keep the name alone.
+    """
+
+    function: Find
+
+    def __new__(cls, function: Find) -> "NamedFunction":
+        named = function if hasattr(function, "__qualname__") else type(function)
+        self = super().__new__(cls, f"{named.__module__}:{named.__qualname__}")  # type: ignore[attr-defined]
+        self.function = function
+        return self
+
+    def __getnewargs__(self) -> tuple[Find]:  # type: ignore[override]
+        return (self.function,)
+
+    def __deepcopy__(self, memo: Any) -> "NamedFunction":
+        return self
+
+
 def check_list(name: str, value: Any, items: str = "strings") -> None:
     """Refuse a string where a list is asked for: it would be read letter by letter."""
     if isinstance(value, str):
@@ -117,7 +138,8 @@ class NameRule:
         tokens: the names themselves.
         column: of the data, with the names of each row, or their [start, stop] in its source.
         function: `package.module:function`, from a text to the [start, stop] of its names, or
-            [start, stop, binding]; see `ReadyRule` for what else it may say.
+            [start, stop, binding]; see `ReadyRule` for what else it may say. In Python also the
+            function itself.
         rule: one of `READY_RULES`.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
@@ -137,7 +159,7 @@ class NameRule:
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
-        """Read a rule: a mapping with the attributes' names, or a list, pattern or count alone.
+        """Read a rule: a mapping with the attributes' names, or one of their values alone.
 
         Raises:
             ValueError: naming the class and what is wrong.
@@ -145,6 +167,8 @@ class NameRule:
         if isinstance(rule, cls):
             return rule
         place = f"symbols: {name!r}"
+        if callable(rule):
+            rule = {"function": rule}
         if way := {str: "pattern", list: "tokens", tuple: "tokens", int: "count"}.get(type(rule)):
             rule = {way: rule}
         if not regex.fullmatch(CLASS_NAME, name):
@@ -159,6 +183,8 @@ class NameRule:
         if unknown := rule.keys() - cls.__dataclass_fields__.keys():
             fields = ", ".join(cls.__dataclass_fields__)
             raise ValueError(f"{place}: unknown key {sorted(unknown)[0]!r}; known: {fields}")
+        if callable(function := rule.get("function")):
+            rule = {**rule, "function": NamedFunction(function)}
         name_rule = cls(**{
             **rule,
             "tokens": _words(place, "tokens", rule.get("tokens", ())),
@@ -244,6 +270,9 @@ class NameFinder:
                 "{variable: {pattern: '[a-z][0-9]*', count: 10}}"
             )
         self.rules = {name: NameRule.of(name, rule) for name, rule in self.rules.items()}
+        for name, rule in self.rules.items():
+            if isinstance(rule.function, NamedFunction):
+                self.functions.setdefault(name, rule.function.function)
         owner: dict[str, str] = {}
         for name, rule in self.rules.items():
             for token in rule.tokens:
@@ -612,6 +641,7 @@ __all__ = [
     "MarkedText",
     "NameFinder",
     "NameRule",
+    "NamedFunction",
     "Span",
     "check_list",
     "check_marked",
