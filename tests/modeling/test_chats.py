@@ -203,6 +203,24 @@ def test_bindings_of_what_was_said():
     assert [ids.index(i) for i in ids] == [0, 1, 0, 0]
 
 
+def test_spellings_of_one_name_are_one_where_a_rule_binds_them():
+    """As docs/chats.md says it."""
+    page = (Path(__file__).parents[2] / "docs" / "chats.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(import re\n.*?)```", page, re.DOTALL)
+    exec(code, scope := {"tokenizer": HOSTS["byte level"]})
+    own = scope["tokenizer"]
+    chat = [
+        {"role": "user", "content": "RN-1, rn-1 or rn-2"},
+        {"role": "assistant", "content": "rn-1"},
+    ]
+    batch = own.apply_chat_template(chat, chat_template=CHATML)
+    ids = [i for i in batch["input_ids"] if i in own.symbol_ids]
+    assert [ids.index(i) for i in ids] == [0, 0, 2, 0]
+    assert [*batch.names.values()] == ["RN-1", "rn-2"]
+    pair = own("RN-1, rn-1 or rn-2", text_target="rn-1")
+    assert own.decode(pair["labels"], names=pair.names) == "RN-1"
+
+
 def test_functions_of_python_are_tools():
     def f1(x: str):
         """Find it.
