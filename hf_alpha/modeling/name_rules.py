@@ -33,12 +33,15 @@ class ReadyRule:
         answers: `find` reads answers too. A name of an answer whose binding its problem has is that
             name; one without a binding is the problem's that is spelled so. Else the names of an
             answer are those of its problem, wherever they stand.
+        examples: names as they are often written, such as digits. The symbols of a converted model
+            start from what it knows of these; from letters, if none is given.
     """
 
     find: Callable[[str], Found]
     words: bool = True
     spell: Spell | None = None
     answers: bool = True
+    examples: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> Found:
         """Find the names of a text."""
@@ -232,9 +235,10 @@ def atom_maps(text: str) -> list[tuple[int, int]]:
     ]
 
 
+_DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
-    "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free),
-    "atom_maps": ReadyRule(atom_maps, words=False),
+    "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
+    "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
     "tools": ReadyRule(lambda text: (), answers=False),  # a chat's schemas say them: `chats`
 }
 """What a rule may be called -> how its names are found."""

@@ -34,7 +34,6 @@ from transformers.utils import PaddingStrategy
 from .chats import ROLES, mark_chat, schemas, tool_names
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
-from .name_rules import uncaptured
 from .names_in_text import (
     BoundName,
     Kept,
@@ -199,8 +198,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     ) -> Marked:
         kept = self._kept(texts, asked, options)
         known = asked and {
-            getattr(name, "key", name): (str(name), self.class_of(self._symbol_ids[token]))
-            for token, name in asked.names.items()
+            key: (asked.names[symbol], self._class_at[asked.table[key]])
+            for key, symbol in asked.symbols.items()
         }
         spans = [self._names(*pair, known) for pair in zip(texts, kept, strict=True)]
         keys = [keys_in(*pair, known) for pair in zip(texts, spans, strict=True)]
@@ -210,8 +209,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             pieces = []
             for text, names, of_names, own in zip(texts, spans, keys, kept, strict=True):
                 tokens = [(start, stop, token in marks) for start, stop, token in own]
-                places = [
-                    Place(start, stop, symbols[key], *self._spaces.get(kind, ()))
+                places: list[Place] = [
+                    (start, stop, symbols[key], *self._spaces[kind])
                     for (start, stop, kind, _), key in zip(names, of_names, strict=True)
                 ]
                 pieces.append(pieces_of(self.spacing, text, places, tokens, self.begins_parts))
@@ -445,9 +444,9 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             if token not in self._symbol_ids:
                 pieces.append((match.group(), None))
                 continue
-            spaced, _ = self._spaces.get(self.class_of(self._symbol_ids[token]), (True, False))
+            spaced, _ = self._spaces[self.class_of(self._symbol_ids[token])]
             before = text[match.start() - 1] if match.start() else " "
-            if joined is None and spaced and self.spacing == "before" and not before.isspace():
+            if joined is None and spaced and not before.isspace():
                 pieces.append((" ", None))
             pieces.append((token, token))
         return [*pieces, (text[end:], None)]
@@ -456,26 +455,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self, pieces: Sequence[tuple[str, str | None]], names: Names
     ) -> Iterator[tuple[str, bool]]:
         """Put names in place of the symbols of decoded text; each piece, and if it is a word."""
-        written = [piece if token is None else names.get(token, token) for piece, token in pieces]
-        classes = [token and self.class_of(self._symbol_ids[token]) for _, token in pieces]
-        for kind in dict.fromkeys(filter(None, classes)):
-            places = [place for place, other in enumerate(classes) if other == kind]
-            symbols = [pieces[place][1] for place in places]
-            if (spell := self._spelling(kind, symbols, names)) is not None:
-                edges = zip([-1, *places], [*places, len(pieces)], strict=True)
-                between = ["".join(written[start + 1 : stop]) for start, stop in edges]
-                for place, spelling in zip(places, spell(between, symbols, names), strict=True):
-                    written[place] = spelling
-        words = [kind is not None and self.finder.rules[kind].finds_words for kind in classes]
-        return zip(written, words, strict=True)
-
-    def _spelling(self, kind: str, symbols: Iterable[Any], names: Names) -> Any:
-        """How the symbols of a class are spelled again; None if that is what `names` say."""
-        reader = self.finder.reader(kind)
-        if (spell := getattr(reader, "spell", None)) is not None:
-            return spell
-        used = Counter(names.get(token, token) for token in set(symbols))
-        return uncaptured(reader) if reader is not None and max(used.values()) > 1 else None
+        classes = {t: self.class_of(self._symbol_ids[t]) for _, t in pieces if t is not None}
+        written = self.finder.spell(pieces, classes, names)
+        if not self.finder.inside:
+            return zip(written, (token is not None for _, token in pieces), strict=True)
+        words = {token for token, kind in classes.items() if self.finder.rules[kind].finds_words}
+        return zip(written, (token in words for _, token in pieces), strict=True)
 
     # Vocabulary
 
@@ -634,12 +619,13 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         return f"{before}({symbol}){behind}|{space}{JOIN}"
 
     def _spaces_of_parts(self) -> dict[str, tuple[bool, bool]]:
-        """Class of names inside words -> whether spaces before and behind them are implied."""
-        parts = [name for name, rule in self.finder.rules.items() if not rule.finds_words]
-        if not parts or self.spacing != "before":
-            return dict.fromkeys(parts, (False, False))
+        """Class -> whether spaces before and behind its names are implied."""
+        words = {name: (self.spacing == "before", False) for name in self.finder.rules}
+        if not self.finder.inside or self.spacing != "before":
+            return words
         keeps = keeps_spaces(self._tokenizer)
-        return dict.fromkeys(parts, (not keeps, not keeps and writes_spaces(self._tokenizer)))
+        both = (not keeps, not keeps and writes_spaces(self._tokenizer))
+        return {**words, **dict.fromkeys(self.finder.inside, both)}
 
     def _marks(self) -> set[str]:
         """Special tokens, which are no text; unknown tokens are left in."""
@@ -707,8 +693,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         data_names = (
             NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
         )
-        if parts := [name for name, rule in finder.rules.items() if not rule.finds_words]:
-            keeps = len(parts) == len(finder.rules) and keeps_spaces(beneath)
+        if finder.inside:
+            keeps = len(finder.inside) == len(finder.rules) and keeps_spaces(beneath)
             spacing = spacing or ("kept" if keeps else "before")
         spacing = spacing or ("before" if data_names is None else data_names.spacing)
         return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
@@ -772,16 +758,15 @@ def _classes(
     classes: dict[str, str] = {}
     names: dict[str, str] = {}
     for text, found, of_found in zip(map(str, texts), spans, keys, strict=True):
-        for span, key in zip(found, of_found, strict=True):
-            name = text[span.start : span.stop]
-            if classes.setdefault(key, span.symbol_class) != span.symbol_class:
+        for (start, stop, kind, _), key in zip(found, of_found, strict=True):
+            if classes.setdefault(key, kind) != kind:
                 raise FormulaError(
-                    f"the name {name!r} is of class {classes[key]!r} and of class "
-                    f"{span.symbol_class!r} in one text: a name belongs to one class",
-                    span.start,
+                    f"the name {text[start:stop]!r} is of class {classes[key]!r} and of class "
+                    f"{kind!r} in one text: a name belongs to one class",
+                    start,
                 )
-            if key != name:
-                names.setdefault(key, BoundName(name, key))
+            if key[0] == "\0" and key not in names:
+                names[key] = BoundName(text[start:stop], key)
     return classes, names
 
 
