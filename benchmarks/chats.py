@@ -11,14 +11,17 @@ those of training, others, or those of training with 5 or 6 tools. Models are tr
 - relational: converted by `hf_alpha.get_symbol_model`.
 
 The rule of both is {rule: tools}. A call is right if each of its tokens is the likeliest behind
-those before it, so if greedy search writes it.
+those before it, so if greedy search writes it. A model that was tested is kept in `--runs`.
 """
 
 import argparse
+import json
 import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -209,7 +212,7 @@ def made(way: str, seed: int) -> tuple[Any, Any]:
 
 def train(model: Any, batches: Iterator[Any], steps: int) -> float:
     """Train a model; return the mean loss of the last steps."""
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, (0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3, (0.9, 0.98), weight_decay=0.01)
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / 50) * max(0.05, 1 - step / steps)
     )
@@ -268,24 +271,24 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, test and print."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--models", default="plain,canonical,relational")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--tests", type=int, default=200, help="chats of each kind")
+    parser.add_argument("--runs", type=Path, default=Path("runs/chats"), help="what is done")
     measure.add_out(parser)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    results = {
-        way: [run(way, int(seed), args.steps, args.tests) for seed in args.seeds.split(",")]
-        for way in args.models.split(",")
-    }
-    measure.finish(
-        table(results),
-        {"steps": args.steps, "tests": args.tests, "models": results},
-        args.out,
-        argv,
-    )
+    args.runs.mkdir(parents=True, exist_ok=True)
+    results: dict[str, list[Any]] = {way: [] for way in args.models.split(",")}
+    for seed, way in product(args.seeds.split(","), results):
+        file = args.runs / f"{way}-{args.steps}-{seed}.json"
+        if not file.exists():
+            file.write_text(json.dumps(run(way, int(seed), args.steps, args.tests)))
+        results[way].append(json.loads(file.read_text()))
+    data = {"steps": args.steps, "tests": args.tests, "models": results}
+    measure.finish(table(results), data, args.out, argv)
 
 
 if __name__ == "__main__":
