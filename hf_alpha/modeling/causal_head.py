@@ -5,7 +5,9 @@ A sample is one sequence: the problem as its tokenizer writes it, then the answe
 Shapes: B batch, T tokens at hand, M length of the text so far, S listed symbols.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,15 +17,18 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .checks import IGNORE, check_by_token, check_dimensions
+from .label_scores import LabelScores, label_scores, temperature_of
+from .logit_scale import token_loss
 from .masks import full_mask, is_by_token, self_attention_part
 from .streams import Streams
 from .symbol_model import SymbolHead
 from .symbols import first_occurrence
 
 NO_LAST_STATE = (
-    "scores of symbols are more than a product of the last states with the head's matrix, and "
-    "trainers of TRL compute their loss from nothing else: of a model with symbols, DPO, KTO and "
-    "GRPO learn no preferences yet. Train it on answers by AlphaSFTTrainer or AlphaTrainer"
+    "scores of symbols are more than a product of the last states with the head's matrix, so a "
+    "model with symbols has no last states that a loss could be computed from: take one of labels, "
+    "or of logits. Of TRL's trainers, SFT, DPO, KTO, GRPO and RLOO do that, and distillation does "
+    "not"
 )
 
 
@@ -65,9 +70,26 @@ class CausalHead(SymbolHead, GenerationMixin):
 
     Attributes:
         num_slots: of the cache, that are the layers'.
+        temperature: of the scores of labels, see `label_scores`.
     """
 
     num_slots: int
+    temperature: float = 1.0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets as PyTorch does; of TRL's `forward` it takes the temperature alone.
+
+        What TRL's returns if `fused_lm_head` is set, a decoder's own does.
+        """
+        temperature = temperature_of(value) if name == "forward" else None
+        if temperature is None:
+            super().__setattr__(name, value)
+        else:
+            self.temperature = temperature
+
+    def _loss_of(self, fused_lm_head: bool) -> Callable[..., Any]:
+        """Returns what computes the loss: a number, or the scores of labels that TRL asks for."""
+        return partial(label_scores, temperature=self.temperature) if fused_lm_head else token_loss
 
     def _with_cache(
         self, use_cache: bool | None, cache: Cache | None, learns: bool

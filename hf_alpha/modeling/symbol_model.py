@@ -3,6 +3,7 @@
 Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -195,7 +196,8 @@ class SymbolHead(SymbolModel):
         streams: Streams,
         labels_BT: torch.Tensor | None = None,
         num_items: torch.Tensor | int | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        loss_of: Callable[..., Any] = token_loss,
+    ) -> tuple[torch.Tensor, Any]:
         """Returns logits (B, T, V) and, with labels, the loss.
 
         Args:
@@ -204,6 +206,7 @@ class SymbolHead(SymbolModel):
             labels_BT: ids, -100 where no loss is wanted.
             num_items: labelled tokens of the whole optimiser step; the loss is summed and divided
                 by it.
+            loss_of: what is returned as the loss; it gets what `token_loss` does.
 
         Raises:
             ValueError: labels that no output can give, or `num_items` without labels where columns
@@ -222,7 +225,7 @@ class SymbolHead(SymbolModel):
             labels = streams.written.to(labels.device).labels(labels)
         usable = self.usable_columns(streams.ids.to(logits.device))
         check_labels(labels, usable)
-        loss = token_loss(logits, labels, usable, self.config.label_smoothing, num_items)
+        loss = loss_of(logits, labels, usable, self.config.label_smoothing, num_items)
         if adapting:
             self._observe(logits, labels, usable)
         return logits, loss
