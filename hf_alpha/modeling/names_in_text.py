@@ -253,17 +253,17 @@ class NameFinder:
             if rule.by_row and not isinstance(text, MarkedText):
                 raise ValueError(
                     f"the names of class {name!r} are listed in the column {rule.column!r} of the "
-                    "data, which this text lacks: give it as MarkedText, with its names, or on the "
-                    "command line by --names"
+                    "data, which this text lacks: give them as `names`, or the text as MarkedText, "
+                    "or on the command line by --names"
                 )
 
-    def mark(self, text: str, names: Names) -> MarkedText:
-        """Return a text with its names marked, those of classes with a column listed for it.
+    def mark(self, text: str, names: Names | Sequence[str], kept: Kept = ()) -> MarkedText:
+        """Return a text with its names marked, those that are listed for it and those of rules.
 
         Args:
             text: the text.
-            names: class -> names, or their [start, stop] in the text, of the classes whose rule is
-                a column.
+            names: class -> names, or their [start, stop] in the text; or a list, see `by_class`.
+            kept: as for `find`.
 
         Raises:
             ValueError: a name is empty or listed for two classes; a [start, stop] is empty, lies
@@ -272,7 +272,7 @@ class NameFinder:
         """
         classes: dict[str, str] = {}
         marked = []
-        for kind, listed in names.items():
+        for kind, listed in self.by_class(names).items():
             for name in listed:
                 if not isinstance(name, str):
                     marked.append(Span(name[0], name[1], kind))
@@ -283,8 +283,26 @@ class NameFinder:
                         f"the name {name!r} is listed for the classes {classes[name]!r} and "
                         f"{kind!r}: a name belongs to one class"
                     )
-        spans = [*MarkedText(text, marked).spans, *self._by_rules(text, functions=True)]
-        return MarkedText(text, _apart(_with_names(text, spans, classes), list(self.rules)))
+        spans = [*MarkedText(text, marked).spans, *self._by_rules(text, True, kept)]
+        return MarkedText(text, _apart(_with_names(text, spans, classes, kept), list(self.rules)))
+
+    def by_class(self, names: Names | Sequence[str]) -> Names:
+        """Return names that are listed for a text as class -> names.
+
+        Args:
+            names: these, where some classes may have None, or a list of names of the class whose
+                rule is a column, or of the only class.
+
+        Raises:
+            ValueError: there is no such class, or a list is of no class or of several.
+        """
+        classes = [name for name, rule in self.rules.items() if rule.by_row] or list(self.rules)
+        if isinstance(names, list | tuple) and len(classes) == 1:
+            return {classes[0]: names}
+        if not isinstance(names, Mapping) or names.keys() - self.rules.keys():
+            known = ", ".join(f'"{name}": [...]' for name in classes)
+            raise ValueError(f"names: give {{{known}}}" if known else "names: it takes none")
+        return {kind: listed for kind, listed in names.items() if listed is not None}
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; an answer is not given to functions."""
@@ -318,6 +336,17 @@ class NameFinder:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the rules as JSON has them."""
         return {name: rule.to_dict() for name, rule in self.rules.items()}
+
+
+def check_marked(names: Iterable[Any], texts: Iterable[str]) -> None:
+    """Refuse listed names that are marked in none of some texts, where they are names at all.
+
+    Raises:
+        ValueError: naming the first one.
+    """
+    present = {text[start:stop] for text in texts for start, stop, _ in getattr(text, "spans", ())}
+    if absent := [name for name in names if isinstance(name, str) and name not in present]:
+        raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
 
 
 def parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[str, Span | None]]:
@@ -455,6 +484,7 @@ __all__ = [
     "NameRule",
     "Span",
     "check_list",
+    "check_marked",
     "name_pattern",
     "parts",
     "too_slow",

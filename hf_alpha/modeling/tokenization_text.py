@@ -27,9 +27,10 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
+from .chats import ROLES, mark_chat, schemas
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
-from .names_in_text import Kept, MarkedText, NameFinder, Span, check_list
+from .names_in_text import Kept, MarkedText, NameFinder, Span, check_list, check_marked
 from .text_pieces import BETWEEN, JOIN, SPACINGS, RowEncoding, join_words, pieces_of, spelled
 from .tokenization_symbols import (
     AlphaEncoding,
@@ -39,6 +40,8 @@ from .tokenization_symbols import (
     Row,
     SymbolTokenizer,
     as_ranges,
+    check_row_counts,
+    in_row,
 )
 from .tokenizer_beneath import (
     OWN_TOKENS,
@@ -80,6 +83,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first
     occurrence, -1 padded; `batch.names` has the names that they stand for, row by row.
 
+    Of a chat, rules and lists of names look at what was said alone, see `apply_chat_template`.
+
     Names get symbols row by row: one that is a symbol's own name (see `name_symbols`) that symbol,
     the others free ones of their class, in order of first occurrence. A symbol can also be written
     as its token, `<variable_3>`; so it is decoded where no `names` say what it stands for and it
@@ -95,6 +100,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         target_template: what is written around answers, as `tokenizer.json` has it, if that is not
             what is written around texts: of a decoder, the end token; mBART and NLLB name the
             language.
+        chat_roles: of the messages in which names are looked for.
         **kwargs: what `PreTrainedTokenizerFast` takes.
 
     Attributes:
@@ -115,8 +121,11 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         spacing: str = "before",
         begins_parts: Sequence[Any] | None = None,
         target_template: Mapping[str, Any] | None = None,
+        chat_roles: Sequence[str] = ROLES,
         **kwargs: Any,
     ):
+        check_list("chat_roles", chat_roles)
+        self.chat_roles = list(chat_roles)
         check_choice("spacing", spacing, SPACINGS)
         self.spacing, self._between = spacing, BETWEEN if spacing == "words" else ""
         self.begins_parts = None if begins_parts is None else (begins_parts[0], begins_parts[1])
@@ -142,6 +151,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             symbol_ranges=self.symbol_ranges,
             symbol_names=self.symbol_names,
             spacing=spacing,
+            chat_roles=self.chat_roles,
             **kwargs,
         )
         self._rebuild_tables()
@@ -270,6 +280,117 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             yield
         finally:
             self._tokenizer.post_processor = of_texts
+
+    # From names that are given, and from chats
+
+    def mark(self, texts: Sequence[str], names: Any) -> list[MarkedText]:
+        """Mark the names that are given for texts of a row, and those that rules find in them.
+
+        Args:
+            texts: one, or two that belong together.
+            names: class -> names, or a list, see `NameFinder.by_class`; or a `MarkedText`, the
+                text with all of its names.
+
+        Raises:
+            ValueError: there are no such classes, or a name stands in no text.
+        """
+        if isinstance(names, MarkedText):
+            return [names]
+        names = self.finder.by_class(names)
+        marked = [self.finder.mark(text, names, self._added.find(text)) for text in texts]
+        check_marked(chain.from_iterable(names.values()), marked)
+        return marked
+
+    def apply_chat_template(
+        self,
+        conversation: Any,
+        tools: Sequence[Any] | None = None,
+        documents: Any = None,
+        chat_template: str | None = None,
+        *,
+        names: Any = None,
+        tokenize: bool = True,
+        sanitize_control_tokens: bool = False,
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Write a chat, or chats, as a text or its ids; the text is that of the tokenizer beneath.
+
+        Names are looked for in what was said: in the contents of messages of `chat_roles`, in calls
+        of tools and in the schemas of tools. What the template writes besides has no names. A name
+        is one symbol in all messages, and names of what was said before are names in an answer.
+
+        Args:
+            conversation: messages, or a list of chats.
+            tools: schemas of tools, or functions of Python.
+            documents: as in any tokenizer.
+            chat_template: as in any tokenizer.
+            names: of the chat, or of each, as for a call.
+            tokenize: return ids, else a `MarkedText`.
+            sanitize_control_tokens: is not supported.
+            tokenizer_kwargs: as in any tokenizer.
+            **options: as in any tokenizer.
+
+        Raises:
+            ValueError: an argument is wrong, a name that is given stands in no message, or the
+                template changes names.
+        """
+        if sanitize_control_tokens:
+            raise ValueError(
+                "sanitize_control_tokens is not supported beside names: refuse messages that have "
+                "control tokens, or write them otherwise"
+            )
+        tools = schemas(tools)
+        first = conversation[0] if isinstance(conversation, list | tuple) and conversation else None
+        is_batch = isinstance(first, list | tuple) or hasattr(first, "messages")
+        chats = conversation if is_batch else [conversation]
+        all_names = names if is_batch and names is not None else [names] * len(chats)
+        check_row_counts(chats, all_names, "conversation", "names")
+        options |= {"documents": documents, "chat_template": chat_template}
+        of_text = {k: v for k, v in options.items() if k != "return_assistant_tokens_mask"}
+
+        def render(chat: Any, tools: Any) -> str:
+            return super(TextTokenizer, self).apply_chat_template(
+                chat, tools, tokenize=False, **of_text
+            )
+
+        marked = []
+        for number, (chat, of_chat) in enumerate(zip(chats, all_names, strict=True)):
+            with in_row(number if is_batch else None):
+                messages = getattr(chat, "messages", chat)
+                marked.append(self._mark_chat(render, messages, tools, of_chat))
+        if not tokenize:
+            return marked if is_batch else marked[0]
+        given = {"names": marked if is_batch else marked[0]}
+        given |= tokenizer_kwargs or {}
+        return super().apply_chat_template(conversation, tools, tokenizer_kwargs=given, **options)
+
+    def _mark_chat(self, render: Any, chat: Any, tools: Any, names: Any) -> MarkedText:
+        """Return the text of a chat with its names, also those that are given for it."""
+        if names is None:
+            self.finder.require_names("")
+        names = self.finder.by_class(names or {})
+        given: dict[str, str] = {}
+        for kind, listed in names.items():
+            if places := [name for name in listed if not isinstance(name, str)]:
+                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
+            given |= dict.fromkeys(listed, kind)
+
+        def find(text: str, known: Mapping[str, str], answers: bool) -> Sequence[Span]:
+            kept = self._added.find(text, self.split_special_tokens)
+            if answers:
+                spans = self.finder.find(text, known, kept)
+            else:
+                of_classes: dict[str, list[str]] = {}
+                for name, kind in known.items():
+                    of_classes.setdefault(kind, []).append(name)
+                spans = self.finder.mark(text, of_classes, kept).spans
+            _classes([text], [spans])  # of each name, one
+            return spans
+
+        marked = mark_chat(render, chat, tools, self.chat_roles, find, given)
+        check_marked(given, [marked])
+        return marked
 
     # Decoding
 
