@@ -17,11 +17,12 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .checks import IGNORE, check_by_token, check_dimensions
+from .choices import refuse
 from .label_scores import LabelScores, label_scores, temperature_of
 from .logit_scale import token_loss
 from .masks import full_mask, is_by_token, self_attention_part
 from .streams import Streams
-from .symbol_model import SymbolHead
+from .symbol_model import OUTSIDE_LOSS, SymbolHead
 from .symbols import first_occurrence
 
 NO_LAST_STATE = (
@@ -118,8 +119,11 @@ class CausalHead(SymbolHead, GenerationMixin):
             learns: whether there are labels.
 
         Raises:
-            ValueError: the problems' symbols are needed, and only the cache holds the problems.
+            ValueError: the problems' symbols are needed, and only the cache holds the problems; or
+                a trainer of TRL computes a loss from logits.
         """
+        from_trl = "temperature" in vars(self) and self.training and torch.is_grad_enabled()
+        refuse(from_trl and not learns and self.config.needs_stream_ids, OUTSIDE_LOSS)
         cached = 0 if cache is None else int(cache.get_seq_length())
         if self.config.needs_stream_ids and stream_ids is None and cached:
             raise ValueError(

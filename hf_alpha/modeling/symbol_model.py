@@ -22,7 +22,7 @@ from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolLayer
 
 OUTSIDE_LOSS = (
-    "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
+    "no labels in training: a loss is computed outside of the model, as by a trainer's "
     "label_smoothing_factor. It would count the columns of symbols that a sample lacks, which hold "
     f"{UNUSABLE:g}. For label smoothing, set label_smoothing in the model's configuration; for a "
     "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
@@ -320,4 +320,4 @@ def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Ten
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
 
 
-__all__ = ["SymbolHead", "SymbolModel", "shift_right"]
+__all__ = ["OUTSIDE_LOSS", "SymbolHead", "SymbolModel", "shift_right"]
