@@ -191,7 +191,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         streams = self.symbol_layer.point(
             streams, features_BSTD[:, 0], past_key_values, self.num_slots
         )
-        loss_of = self._loss_of(fused_lm_head)
+        loss_of = self._loss_of(fused_lm_head, input_ids, next_BT)
         logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch, loss_of)
         if isinstance(loss, LabelScores):
             return loss if labels is None else loss.each(lambda x: x[:, :-1])

@@ -156,7 +156,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             **kwargs,
         )
         output = HostOutput(outputs.logits, head)
-        loss_of = self._loss_of(fused_lm_head)
+        loss_of = self._loss_of(fused_lm_head, input_ids, next_BT)
         logits, loss = self.predict(output, streams, next_BT, num_items_in_batch, loss_of)
         if isinstance(loss, LabelScores):
             return loss if labels is None else loss.each(lambda x: x[:, :-1])

@@ -1,18 +1,23 @@
-"""TRL's own trainers on decoders with symbols: their losses are those of a plain loop of PyTorch."""
+"""TRL's own trainers on decoders with symbols: losses are those of a plain loop of PyTorch."""
 
 import copy
 import json
+import textwrap
 from functools import partial
+from pathlib import Path
 
+import own_process
 import pytest
+import sharded
 import torch
+import torch.multiprocessing
 from datasets import Dataset
 from families.test_alpha_decoder import make_decoder
 from hosts import make_host
 from peft import LoraConfig, get_peft_model
 from small_tokenizers import unigram
 from torch.nn import functional as F
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 from trl import (
     DPOConfig,
     DPOTrainer,
@@ -208,20 +213,19 @@ TOOL = {"type": "function", "function": {"name": "x", "description": "alice"}}
 
 
 @pytest.mark.parametrize(
-    ("rows", "settings", "text", "learned"),
+    ("rows", "settings", "learned"),
     [
-        (MESSAGES, {}, "<s>{}</s><s>assistant:{}</s>", "all"),
-        (MESSAGES, {"assistant_only_loss": True}, "<s>{}</s><s>assistant:{}</s>", "answer"),
-        (CHATS, {}, "<s>{}</s><s>assistant:{}</s>", "answer"),
+        (MESSAGES, {}, "all"),
+        (MESSAGES, {"assistant_only_loss": True}, "answer"),
+        (CHATS, {}, "answer"),
     ],
 )
-def test_a_name_is_one_symbol_in_all_messages(rows, settings, text, learned, tmp_path):
+def test_a_name_is_one_symbol_in_all_messages(rows, settings, learned, tmp_path):
     model, tokenizer = converted()
     run, losses = train(SFTTrainer, SFTConfig, tmp_path, model, rows, tokenizer, **settings)
     assert losses[-1] < losses[0]
     (row,) = (r for r in run.train_dataset if "alice" in shown(run, r))
     whole = shown(run, row)
-    assert [t for t in whole.split("<") if t.startswith("name")]
     names = [piece.split(">")[0] for piece in whole.split("<name_")[1:]]
     assert names == ["0", "1", "1", "0"]
     answer = whole[whole.index(":", whole.index("</s>")) + 1 :]
@@ -371,6 +375,18 @@ def test_what_trl_cannot_do_is_refused_in_words(tmp_path):
         tune(own()[0], PAIRS, tokenizer, packing=True, max_length=24)
 
 
+def test_names_that_are_never_written_are_told(recwarn, tmp_path):
+    model, tokenizer = converted()
+    rows = [*PAIRS, {"prompt": "not x", "completion": " not y"}]
+    for settings, number in ({"completion_only_loss": False}, 0), ({}, 1):
+        train(
+            SFTTrainer, SFTConfig, tmp_path, copy.deepcopy(model), rows, tokenizer,
+            max_steps=1, **settings,
+        )  # fmt: skip
+        told = [w for w in recwarn if "nothing before it has" in str(w.message)]
+        assert len(told) == number
+
+
 def test_another_form_of_trls_forward_is_refused():
     space = {"__name__": "trl.trainer.utils"}
     exec("def make(heat):\n    def forward(self): return heat\n    return forward", space)
@@ -387,3 +403,51 @@ def test_no_label_gives_a_loss_of_zero_with_a_gradient():
     scores = label_scores(logits, nothing, usable)
     scores.loss.backward()
     assert scores.loss == 0 and not logits.grad.any()
+
+
+TWO_PROCESSES = """
+    import json, sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[1])
+    from train.test_trl import *
+
+    _, losses = train(
+        SFTTrainer, SFTConfig, sys.argv[2], *converted()[:1], PAIRS * 3, converted()[1],
+        per_device_train_batch_size=2,
+    )
+    Path(sys.argv[2], "losses.json").write_text(json.dumps(losses))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_see_the_rows_of_one(tmp_path):
+    """Three steps of four of twelve rows: each has the loss that one process has."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(TWO_PROCESSES))
+    tests = Path(__file__).resolve().parents[1]
+    result = own_process.run_in_two(script, tests, tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+    model, tokenizer = converted()
+    _, losses = train(
+        SFTTrainer, SFTConfig, tmp_path, model, PAIRS * 3, tokenizer, per_device_train_batch_size=4
+    )
+    assert json.loads((tmp_path / "losses.json").read_text()) == close(losses)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["relational", "streams"])
+def test_a_sharded_model_is_trained_saved_and_loaded(encoding, tmp_path):
+    """FSDP2 over gloo, by the scores that TRL asks for; accelerate itself shards on GPUs only."""
+    model, tokenizer = converted(encoding)
+    texts = [pair["prompt"] for pair in PAIRS]
+    batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
+    batch = {**batch, "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)}
+    model.save_pretrained(tmp_path / "start")
+    torch.save(batch, tmp_path / "batch.pt")
+    torch.multiprocessing.spawn(sharded.run_decoder, (tmp_path,), nprocs=2)
+    expected = sharded.train_decoder(model, batch)
+    for rank in (0, 1):
+        assert json.loads((tmp_path / f"{rank}.json").read_text()) == close(expected)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path / "trained")
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], weight, atol=1e-5, rtol=1e-4)
