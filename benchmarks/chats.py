@@ -274,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--models", default="plain,canonical,relational")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--tests", type=int, default=200, help="chats of each kind")
     parser.add_argument("--runs", type=Path, default=Path("runs/chats"), help="what is done")
     measure.add_out(parser)

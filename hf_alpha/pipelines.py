@@ -33,6 +33,8 @@ class NamesTextGenerationPipeline(TextGenerationPipeline):
     are spelled, as `decode` of the tokenizer has it; by default t1, t2, ...
     """
 
+    tokenizer: Any
+
     def __call__(self, text_inputs: Any, *, names: Any = None, **kwargs: Any) -> Any:
         """Returns the answers to a prompt or to several, texts or chats."""
         if names is None:
@@ -68,7 +70,8 @@ class NamesTextGenerationPipeline(TextGenerationPipeline):
         """Returns a record for each answer, as Transformers' pipeline does."""
         prompt, ids = model_outputs["prompt_text"], model_outputs["input_ids"]
         before = [] if ids is None else ids[0].tolist()
-        outputs, tokenizer = {**model_outputs, "prompt_text": prompt.text}, self.tokenizer
+        outputs = {**model_outputs, "prompt_text": prompt.text}
+        tokenizer = self.tokenizer
         self.tokenizer = InNames(tokenizer, before, {"names": prompt.names, "new_names": new_names})
         try:
             return super().postprocess(outputs, return_type=return_type, **kwargs)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import own_process
 import pytest
+import torch
 from commands import hf_alpha
-from serve.test_server import served
 from small_tokenizers import unigram, word_piece
 from transformers import (
     BertConfig,
@@ -27,9 +27,6 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "benchmarks"))
-import chats  # noqa: E402
-
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -142,6 +139,11 @@ def test_geometric_encoders(tmp_path):
 @pytest.mark.slow  # trains a decoder
 def test_chats(tmp_path, monkeypatch, capsys):
     """From a host to a server, with a small Llama in the place of the Hub's."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    from serve.test_server import served
+
+    import chats
+
     page = (DOCS / "chats.md").read_text(encoding="utf-8").split("\n## Is it better?")[0]
     tools, tune, ask = blocks_of(page, "python")
     convert, train = (block.splitlines() for block in blocks_of(page, "bash"))
@@ -150,6 +152,7 @@ def test_chats(tmp_path, monkeypatch, capsys):
     tokenizer = chats.host_tokenizer(template.read_text())
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
     sizes = {**chats.SIZES, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
+    torch.manual_seed(0)
     for saved in (LlamaForCausalLM(LlamaConfig(**sizes)), tokenizer):
         saved.save_pretrained(tmp_path / "Qwen" / "Qwen2.5-0.5B-Instruct")
     monkeypatch.chdir(tmp_path)
@@ -158,7 +161,7 @@ def test_chats(tmp_path, monkeypatch, capsys):
     assert train == ["python tune.py", "hf-alpha serve calls"] and "learning_rate=1e-4" in tune
     (tmp_path / "tools.py").write_text(tools)
     monkeypatch.syspath_prepend(tmp_path)
-    for old, new in {"1e-4": "3e-3", "=100": "=60", "report_to": "use_cpu=True, report_to"}.items():
+    for old, new in {"1e-4": "5e-3", "report_to": "use_cpu=True, report_to"}.items():
         tune = tune.replace(old, new)
     exec(tune, {})
     capsys.readouterr()

@@ -119,7 +119,7 @@ class NamedFunction(str):
 
     def __new__(cls, function: Find) -> "NamedFunction":
         named = function if hasattr(function, "__qualname__") else type(function)
-        self = super().__new__(cls, f"{named.__module__}:{named.__qualname__}")  # type: ignore[attr-defined]
+        self = super().__new__(cls, f"{named.__module__}:{named.__qualname__}")
         self.function = function
         return self
 
