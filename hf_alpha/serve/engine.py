@@ -256,25 +256,25 @@ class Engine:
         """Return a text or a chat as the model reads it, with its names."""
         if not isinstance(request, Chat):
             text = request.prompt
-            self._check_size(len(text.split()), "words")  # before symbols are added for them
+            self._check_words(text)
             if request.names is not None:
                 (text,) = self.tokenizer.mark([text], request.names)
             return self._encoded(text)
         if getattr(self.tokenizer, "chat_template", None) is None:
             raise ValueError("this model has no chat template: send a text to /v1/completions")
-        goes_on = request.messages[-1].get("role") == "assistant"
+        goes_on, tools = request.messages[-1].get("role") == "assistant", request.tools or None
 
-        def write(tools: Any, names: Any = request.names) -> str:
+        def write(tools: Any, names: Any) -> str:
             return self.tokenizer.apply_chat_template(
                 request.messages, tools, tokenize=False, names=names,
                 add_generation_prompt=not goes_on, continue_final_message=goes_on,
             )  # fmt: skip
 
-        text = write(request.tools or None)
-        if request.tools and text == write(None, {}):
+        text = write(tools, {})
+        if tools and text == write(None, {}):
             raise ValueError("the chat template of this model shows no tools: leave them out")
-        self._check_size(len(text.split()), "words")
-        return self._encoded(text, add_special_tokens=False)
+        self._check_words(text)
+        return self._encoded(write(tools, request.names), add_special_tokens=False)
 
     def _encoded(self, text: str, **options: Any) -> Any:
         """Encode a text; symbols are added for its names, where that needs no training."""
@@ -288,6 +288,10 @@ class Engine:
                 raise ValueError(too_many_names(self.model, self.tokenizer)) from None
             generation.extend_vocabulary(self.model, self.tokenizer, needed)
             return self.tokenizer(text, **options)
+
+    def _check_words(self, text: str) -> None:
+        """Refuse what is too long before names are looked for, and symbols added for them."""
+        self._check_size(len(text.split()), "words")
 
     def _check_size(self, number: int, what: str) -> None:
         if number > (most := self.limits.max_input):
