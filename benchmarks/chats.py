@@ -4,14 +4,15 @@
 
 A Llama of random weights learns to answer a question by a call of one of 2 or 3 tools, whose names
 and parameters are drawn for each chat: what a tool is for is said by its description. Names are
-those of training, others, or those of training with 5 or 6 tools. Models are trained alike:
+those of training (one token each), or others, and there are as many tools or more. Models are
+trained alike:
 
 - plain: as it is.
 - canonical: names written as words of the host by first occurrence, and back.
 - relational: converted by `hf_alpha.get_symbol_model`.
 
 The rule of both is {rule: tools}. A call is right if each of its tokens is the likeliest behind
-those before it, so if greedy search writes it. A model that was tested is kept in `--runs`.
+those before it, so if greedy search writes it. What is measured is kept in `--runs`.
 """
 
 import argparse
@@ -65,8 +66,8 @@ VALUES = [
     "Dora",
 ]
 SEEN = [
-    f"{verb}_{noun}"
-    for verb in ("get", "find", "look_up", "fetch", "read", "ask")
+    f"{verb}{noun}"
+    for verb in ("get", "find", "lookup", "fetch", "read", "ask")
     for noun in ("data", "info", "item", "value", "record", "entry", "page", "list")
 ]
 SEEN_PARAMETERS = [
@@ -274,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--models", default="plain,canonical,relational")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--tests", type=int, default=200, help="chats of each kind")
     parser.add_argument("--runs", type=Path, default=Path("runs/chats"), help="what is done")
     measure.add_out(parser)
