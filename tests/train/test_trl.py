@@ -13,6 +13,7 @@ import torch
 import torch.multiprocessing
 from datasets import Dataset
 from families.test_alpha_decoder import make_decoder
+from folnets import NO_DROPOUT, make_folnet
 from hosts import make_host
 from peft import LoraConfig, get_peft_model
 from small_tokenizers import unigram
@@ -355,6 +356,28 @@ def test_rewards_without_a_baseline_model(tmp_path):
     assert len(losses) == 2
 
 
+def test_models_of_rewards(tmp_path):
+    """An encoder with a score for each text: what is chosen and what is not are one batch."""
+    _, tokenizer = own()
+    base = len(tokenizer) - 5
+    model = make_folnet(
+        "AutoModelForSequenceClassification", symbol_classes={"name": 5}, num_base_tokens=base,
+        num_labels=1, symbol_encoding="relational", **NO_DROPOUT,
+    )  # fmt: skip
+    rows = [{"chosen": p["prompt"], "rejected": p["completion"]} for p in PAIRS]
+
+    def reward(model, text):
+        return model(torch.tensor([tokenizer(text + "</s>")["input_ids"]])).logits[0, 0]
+
+    def loss(model):
+        gaps = [reward(model, row["chosen"]) - reward(model, row["rejected"]) for row in rows]
+        return -F.logsigmoid(torch.stack(gaps)).mean()
+
+    expected = plain_loop(model, loss)
+    _, losses = train(RewardTrainer, RewardConfig, tmp_path, model, rows, tokenizer)
+    assert losses == close(expected) and losses[-1] < losses[0]
+
+
 def test_what_trl_cannot_do_is_refused_in_words(tmp_path):
     model, tokenizer = converted()
     tune = partial(train, SFTTrainer, SFTConfig, tmp_path)
@@ -435,10 +458,9 @@ def test_two_processes_see_the_rows_of_one(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["relational", "streams"])
-def test_a_sharded_model_is_trained_saved_and_loaded(encoding, tmp_path):
+def test_a_sharded_model_is_trained_saved_and_loaded(tmp_path):
     """FSDP2 over gloo, by the scores that TRL asks for; accelerate itself shards on GPUs only."""
-    model, tokenizer = converted(encoding)
+    model, tokenizer = converted()
     texts = [pair["prompt"] for pair in PAIRS]
     batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
     batch = {**batch, "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)}
