@@ -8,12 +8,11 @@ taken out: so no template has to be known.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from transformers.utils import get_json_schema
 
-from .names_in_text import MarkedText, Span, parts
+from .names_in_text import Known, MarkedText, Span, keys_in, parts
 
 ROLES = ("user", "assistant", "tool")
 """Of the messages in which names are looked for, unless a tokenizer says otherwise."""
@@ -21,15 +20,35 @@ ANSWERS = "assistant"
 CONTENTS = ("content", "reasoning_content", "thinking", "reasoning")
 SCHEMA_WORDS = ("type", "format", "pattern", "$ref", "$schema")
 """Keys of a tool's schema whose values are words of JSON Schema."""
+START, STOP = 0x100000, "\U0010fffd"
+"""Of names on their way: a character from `START` on, one for each name, and `STOP`."""
+_MARKED = re.compile(f"([{chr(START)}-\U0010fffc])([^{chr(START)}-{STOP}]*){STOP}")
 
 Chat = Sequence[Mapping[str, Any]]
-Find = Callable[[str, Mapping[str, str], bool], Sequence[Span]]
+Find = Callable[[str, Known, bool], Sequence[Span]]
 Write = Callable[[str], str]
 
 
 def schemas(tools: Sequence[Any] | None) -> list[Any] | None:
     """Return the schemas of tools, some of which may be functions of Python."""
     return tools and [get_json_schema(tool) if callable(tool) else tool for tool in tools]  # type: ignore[return-value]
+
+
+def tool_names(tools: Any) -> Iterator[str]:
+    """Yield the names of tools, and of their parameters at any depth."""
+    for tool in tools or ():
+        schema = tool.get("function", tool)
+        yield from [schema["name"]] if "name" in schema else []
+        yield from _parameters(schema)
+
+
+def _parameters(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if isinstance(parameters := schema.get("properties"), Mapping):
+            yield from parameters
+        schema = [*schema.values()]
+    for part in schema if isinstance(schema, list | tuple) else ():
+        yield from _parameters(part)
 
 
 def mark_chat(
@@ -50,25 +69,27 @@ def mark_chat(
         chat: the messages.
         tools: schemas of tools.
         roles: of the messages in which names are looked for.
-        find: finds the names of a content: by that, name -> class of those that are known already,
-            and whether it answers what was said.
+        find: finds the names of a content: by that, the names that are known already, and whether
+            it answers what was said.
         given: name -> class, known from the start.
 
     Raises:
         ValueError: the template changes names, or writes another text where there are some.
     """
-    text, known, names = render(chat, tools), dict(given), set()
-    start, stop = islice((c for c in map(chr, range(0xE000, 0xF900)) if c not in text), 2)
+    text, known = render(chat, tools), {name: (name, kind) for name, kind in given.items()}
+    names = set[str]()
 
     def write(content: str, answers: bool = False) -> str:
+        spans = find(content, known, answers)
+        keys = iter(keys_in(content, spans, known if answers else None))
         written = ""
-        for before, span in parts(content, find(content, known, answers)):
+        for before, span in parts(content, spans):
             written += before
             if span is not None:
-                name = content[span.start : span.stop]
+                name, key = content[span.start : span.stop], next(keys)
                 names.add(name)
-                known.setdefault(name, span.symbol_class)
-                written += f"{start}{name}{stop}"
+                known.setdefault(key, (name, span.symbol_class))
+                written += f"{chr(START + [*known].index(key))}{name}{STOP}"
         return written
 
     tools = tools and [_schema(tool, write) for tool in tools]
@@ -78,26 +99,27 @@ def mark_chat(
         else message
         for message in chat
     ]
-    if not names:
-        return MarkedText(text, ())
-    pieces = re.split(f"{start}([^{start}{stop}]*){stop}", render(chat, tools))
-    if "".join(pieces) != text or not names.issuperset(pieces[1::2]):
+    spans, end, plain = [], 0, ""
+    marked = render(chat, tools) if names else text
+    for match in _MARKED.finditer(marked):
+        plain += marked[end : match.start()]
+        spans.append(_span(len(plain), match, known))
+        plain, end = plain + match[2], match.end()
+    if plain + marked[end:] != text or not names.issuperset(text[i:j] for i, j, *_ in spans):
         raise ValueError(
             "the chat template changes names that it is given, or what it writes depends on them "
             f"({', '.join(map(repr, sorted(names)[:3]))}): use a template that writes contents as "
             "they are, or leave these out of the names; or mark the names of the text yourself, "
             "tokenizer(MarkedText(text, spans), add_special_tokens=False)"
         )
-    return MarkedText(text, _spans(pieces, known))
+    return MarkedText(text, spans)
 
 
-def _spans(pieces: Sequence[str], known: Mapping[str, str]) -> Iterator[Span]:
-    """Yield where names stand: they are every second piece of a text."""
-    at = 0
-    for number, piece in enumerate(pieces):
-        if number % 2:
-            yield Span(at, at + len(piece), known[piece])
-        at += len(piece)
+def _span(start: int, match: Any, known: Known) -> Span:
+    """Return a marked name, which stands in the text from `start` on."""
+    key, (_, kind) = [*known.items()][ord(match[1]) - START]
+    binding = key.removeprefix(f"\0{kind} ") if key.startswith("\0") else ""
+    return Span(start, start + len(match[2]), kind, binding)
 
 
 def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:

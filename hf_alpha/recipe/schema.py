@@ -14,6 +14,7 @@ from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.formats import FORMATS
 from hf_alpha.data.generate import generate
+from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,
@@ -195,8 +196,8 @@ class Recipe(Keys, use_attribute_docstrings=True):
     """symbols of each class in the vocabulary; by default the tokenizer's 10"""
     symbols: dict[str, Any] = Field(default={})
     """with `data.train`: class -> rule by which names are found in your texts: a regular
-    expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column` and
-    `function`, and `count` and `reserved`; without one, no word is a name"""
+    expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column`,
+    `function` and `rule`, and `count`, `reserved` and `words`; without one, no word is a name"""
     tokenizer: str = "words"
     """with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast
     tokenizer; of objectives that do not answer also wordpiece:8000"""
@@ -317,6 +318,15 @@ class Recipe(Keys, use_attribute_docstrings=True):
         elif isinstance(held, float | int) and not 0 < held < 1:
             raise ValueError(f"validation: give a share between 0 and 1, or a file, not {held}")
         return data
+
+    @field_validator("symbols")
+    @classmethod
+    def _name_functions(cls, symbols: dict[str, Any]) -> dict[str, Any]:
+        """Have functions, which Python gives as they are, named as in files."""
+        for name, rule in symbols.items():
+            if callable(rule) or (isinstance(rule, dict) and callable(rule.get("function"))):
+                symbols = {**symbols, name: NameRule.of(name, rule).to_dict()}
+        return symbols
 
     @field_validator("model")
     @classmethod

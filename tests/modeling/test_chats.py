@@ -65,7 +65,7 @@ HOSTS["canonical"] = HOSTS["byte level"]
 
 
 def marked_names(text):
-    return [text[start:stop] for start, stop, _ in text.spans]
+    return [text[start:stop] for start, stop, *_ in text.spans]
 
 
 def renamed(value, table):
@@ -168,6 +168,57 @@ def test_names_of_tools_their_parameters_calls_and_results(template):
     other = own.apply_chat_template(calls, **{**options, "tools": [tool]})
     assert other["input_ids"] == batch["input_ids"]
     assert [*other.names.values()] == [table.get(name, name) for name in batch.names.values()]
+
+
+@pytest.mark.parametrize("template", WITH_TOOLS)
+def test_tools_say_names_themselves(template):
+    """Those of tools and of their parameters, wherever they are said, also by an assistant."""
+    rules = {"tool": {"rule": "tools", "count": 9}, "name": {"column": "names"}}
+    own = TextTokenizer.from_tokenizer(HOSTS["byte level"], rules)
+    chat = [{"role": "user", "content": "call f1 or type x, f2"}, *CALLS[1:]]
+    options = {"tools": [TOOL], "chat_template": TEMPLATES[template], "names": ["d"]}
+    text = own.apply_chat_template(chat, tokenize=False, **options)
+    names = {text[start:stop]: kind for start, stop, kind, *_ in text.spans}
+    assert names == {**dict.fromkeys(["f1", "x", "type", "y"], "tool"), "d": "name"}
+    assert sum(text[span.start - 5 : span.stop + 1] == "call f1 " for span in text.spans) == 1
+    assert [i for i in re.finditer(r'"type": "(string|function)"', text)]
+    of_types = [m.start(1) for m in re.finditer(r'"(type)": (?!{)', text)]
+    assert not {*of_types} & {span.start for span in text.spans}
+    assert own("call f1", names=[]).names == {}  # a text has no tools
+
+
+def test_bindings_of_what_was_said():
+    """A rule's binding is its name in answers too, and a name of no binding that of the source."""
+
+    def bound(text):
+        return [(m.start(1), m.end(1), m[0][0]) for m in re.finditer(r"[!?]([a-z])", text)]
+
+    finder = {"name": {"function": "m:bound"}}
+    own = TextTokenizer.from_tokenizer(HOSTS["byte level"], finder)
+    own.finder.functions["name"] = bound
+    chat = [{"role": "user", "content": "!x ?x !y"}, {"role": "assistant", "content": "x"}]
+    text = own.apply_chat_template(chat, tokenize=False, chat_template=CHATML)
+    assert [span.binding for span in text.spans] == ["!", "?", "!", "!"]
+    ids = [i for i in own(text, add_special_tokens=False)["input_ids"] if i in own.symbol_ids]
+    assert [ids.index(i) for i in ids] == [0, 1, 0, 0]
+
+
+def test_spellings_of_one_name_are_one_where_a_rule_binds_them():
+    """As docs/chats.md says it."""
+    page = (Path(__file__).parents[2] / "docs" / "chats.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(import re\n.*?)```", page, re.DOTALL)
+    exec(code, scope := {"tokenizer": HOSTS["byte level"]})
+    own = scope["tokenizer"]
+    chat = [
+        {"role": "user", "content": "RN-1, rn-1 or rn-2"},
+        {"role": "assistant", "content": "rn-1"},
+    ]
+    batch = own.apply_chat_template(chat, chat_template=CHATML)
+    ids = [i for i in batch["input_ids"] if i in own.symbol_ids]
+    assert [ids.index(i) for i in ids] == [0, 0, 2, 0]
+    assert [*batch.names.values()] == ["RN-1", "rn-2"]
+    pair = own("RN-1, rn-1 or rn-2", text_target="rn-1")
+    assert own.decode(pair["labels"], names=pair.names) == "RN-1"
 
 
 def test_functions_of_python_are_tools():
