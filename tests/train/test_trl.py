@@ -307,14 +307,23 @@ def test_verdicts(tmp_path):
     assert losses == close(expected) and losses[-1] < losses[0] - 1e-5
 
 
-@pytest.mark.parametrize("kind", ["relational", "own"])
-def test_rewards_of_what_is_generated(kind, tmp_path):
+def encoded(tokenizer, prompts):
+    """Prompts, or chats, as trainers encode them."""
+    if isinstance(prompts[0], str):
+        return tokenizer(prompts)
+    return tokenizer.apply_chat_template(prompts, add_generation_prompt=True, return_dict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("relational", PAIRS), ("streams", CHATS), ("own", PAIRS)]
+)
+def test_rewards_of_what_is_generated(kind, rows, tmp_path):
     """GRPO, two steps on what was generated; prompts are padded on the left, answers behind."""
     model, tokenizer = MODELS[kind]()
     seen, start_model, heat = [], copy.deepcopy(model), 0.7
 
     def reward(prompts, completion_ids, **_):
-        names = tokenizer(prompts).names
+        names = encoded(tokenizer, prompts).names
         answers = tokenizer.batch_decode(completion_ids, skip_special_tokens=True, names=names)
         assert not any("<name" in answer for answer in answers)
         rewards = [float(sum(ids) % 7) for ids in completion_ids]
@@ -322,12 +331,12 @@ def test_rewards_of_what_is_generated(kind, tmp_path):
         return rewards
 
     _, losses = train(
-        GRPOTrainer, GRPOConfig, tmp_path, model, PAIRS, tokenizer, reward_funcs=reward,
+        GRPOTrainer, GRPOConfig, tmp_path, model, rows, tokenizer, reward_funcs=reward,
         num_generations=2, max_completion_length=5, num_iterations=2, temperature=heat,
         loss_type="grpo", max_steps=2,
     )  # fmt: skip
     ((prompts, answers, rewards),) = seen
-    prompt_ids = tokenizer(prompts)["input_ids"]
+    prompt_ids = encoded(tokenizer, prompts)["input_ids"]
     sequences = [(p + a, len(p)) for p, a in zip(prompt_ids, answers, strict=True)]
     groups = torch.tensor(rewards).view(-1, 2)
     advantages = (groups - groups.mean(1, keepdim=True)) / (groups.std(1, keepdim=True) + 1e-4)
