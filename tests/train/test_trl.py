@@ -13,6 +13,7 @@ import torch
 import torch.multiprocessing
 from datasets import Dataset
 from families.test_alpha_decoder import make_decoder
+from folnets import NO_DROPOUT, make_folnet
 from hosts import make_host
 from peft import LoraConfig, get_peft_model
 from small_tokenizers import unigram
@@ -306,14 +307,23 @@ def test_verdicts(tmp_path):
     assert losses == close(expected) and losses[-1] < losses[0] - 1e-5
 
 
-@pytest.mark.parametrize("kind", ["relational", "own"])
-def test_rewards_of_what_is_generated(kind, tmp_path):
+def encoded(tokenizer, prompts):
+    """Prompts, or chats, as trainers encode them."""
+    if isinstance(prompts[0], str):
+        return tokenizer(prompts)
+    return tokenizer.apply_chat_template(prompts, add_generation_prompt=True, return_dict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("relational", PAIRS), ("streams", CHATS), ("own", PAIRS)]
+)
+def test_rewards_of_what_is_generated(kind, rows, tmp_path):
     """GRPO, two steps on what was generated; prompts are padded on the left, answers behind."""
     model, tokenizer = MODELS[kind]()
     seen, start_model, heat = [], copy.deepcopy(model), 0.7
 
     def reward(prompts, completion_ids, **_):
-        names = tokenizer(prompts).names
+        names = encoded(tokenizer, prompts).names
         answers = tokenizer.batch_decode(completion_ids, skip_special_tokens=True, names=names)
         assert not any("<name" in answer for answer in answers)
         rewards = [float(sum(ids) % 7) for ids in completion_ids]
@@ -321,12 +331,12 @@ def test_rewards_of_what_is_generated(kind, tmp_path):
         return rewards
 
     _, losses = train(
-        GRPOTrainer, GRPOConfig, tmp_path, model, PAIRS, tokenizer, reward_funcs=reward,
+        GRPOTrainer, GRPOConfig, tmp_path, model, rows, tokenizer, reward_funcs=reward,
         num_generations=2, max_completion_length=5, num_iterations=2, temperature=heat,
         loss_type="grpo", max_steps=2,
     )  # fmt: skip
     ((prompts, answers, rewards),) = seen
-    prompt_ids = tokenizer(prompts)["input_ids"]
+    prompt_ids = encoded(tokenizer, prompts)["input_ids"]
     sequences = [(p + a, len(p)) for p, a in zip(prompt_ids, answers, strict=True)]
     groups = torch.tensor(rewards).view(-1, 2)
     advantages = (groups - groups.mean(1, keepdim=True)) / (groups.std(1, keepdim=True) + 1e-4)
@@ -353,6 +363,28 @@ def test_rewards_without_a_baseline_model(tmp_path):
         max_completion_length=5, max_steps=2, beta=0.0,
     )  # fmt: skip
     assert len(losses) == 2
+
+
+def test_models_of_rewards(tmp_path):
+    """An encoder with a score for each text: what is chosen and what is not are one batch."""
+    _, tokenizer = own()
+    base = len(tokenizer) - 5
+    model = make_folnet(
+        "AutoModelForSequenceClassification", symbol_classes={"name": 5}, num_base_tokens=base,
+        num_labels=1, symbol_encoding="relational", **NO_DROPOUT,
+    )  # fmt: skip
+    rows = [{"chosen": p["prompt"], "rejected": p["completion"]} for p in PAIRS]
+
+    def reward(model, text):
+        return model(torch.tensor([tokenizer(text + "</s>")["input_ids"]])).logits[0, 0]
+
+    def loss(model):
+        gaps = [reward(model, row["chosen"]) - reward(model, row["rejected"]) for row in rows]
+        return -F.logsigmoid(torch.stack(gaps)).mean()
+
+    expected = plain_loop(model, loss)
+    _, losses = train(RewardTrainer, RewardConfig, tmp_path, model, rows, tokenizer)
+    assert losses == close(expected) and losses[-1] < losses[0]
 
 
 def test_what_trl_cannot_do_is_refused_in_words(tmp_path):
@@ -435,10 +467,9 @@ def test_two_processes_see_the_rows_of_one(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["relational", "streams"])
-def test_a_sharded_model_is_trained_saved_and_loaded(encoding, tmp_path):
+def test_a_sharded_model_is_trained_saved_and_loaded(tmp_path):
     """FSDP2 over gloo, by the scores that TRL asks for; accelerate itself shards on GPUs only."""
-    model, tokenizer = converted(encoding)
+    model, tokenizer = converted()
     texts = [pair["prompt"] for pair in PAIRS]
     batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
     batch = {**batch, "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)}
