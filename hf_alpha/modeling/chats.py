@@ -12,7 +12,8 @@ from typing import Any
 
 from transformers.utils import get_json_schema
 
-from .names_in_text import Known, MarkedText, Span, keys_in, parts
+from .names_in_text import Known, MarkedText, NameFinder, Span, check_marked, keys_in, parts
+from .tokenization_symbols import check_row_counts, in_row
 
 ROLES = ("user", "assistant", "tool")
 """Of the messages in which names are looked for, unless a tokenizer says otherwise."""
@@ -27,6 +28,111 @@ _MARKED = re.compile(f"([{chr(START)}-\U0010fffc])([^{chr(START)}-{STOP}]*){STOP
 Chat = Sequence[Mapping[str, Any]]
 Find = Callable[[str, Known, bool], Sequence[Span]]
 Write = Callable[[str], str]
+
+
+class WritesChats:
+    """Mixin in front of a tokenizer with names: it finds them in what was said in a chat.
+
+    Attributes:
+        chat_roles: of the messages in which names are looked for.
+        finder: finds names, by the rule of each class.
+    """
+
+    chat_roles: Sequence[str]
+    finder: NameFinder
+    split_special_tokens: bool
+    _added: Any
+
+    def apply_chat_template(
+        self,
+        conversation: Any,
+        tools: Sequence[Any] | None = None,
+        documents: Any = None,
+        chat_template: str | None = None,
+        *,
+        names: Any = None,
+        tokenize: bool = True,
+        sanitize_control_tokens: bool = False,
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Write a chat, or chats, as a text or its ids; the text is that of the tokenizer beneath.
+
+        Names are looked for in what was said: in the contents of messages of `chat_roles`, in calls
+        of tools and in the schemas of tools. What the template writes besides has no names. A name
+        is one symbol in all messages, and names of what was said before are names in an answer.
+
+        Args:
+            conversation: messages, or a list of chats.
+            tools: schemas of tools, or functions of Python.
+            documents: as in any tokenizer.
+            chat_template: as in any tokenizer.
+            names: of the chat, or of each, as for a call.
+            tokenize: return ids, else a `MarkedText`.
+            sanitize_control_tokens: is not supported.
+            tokenizer_kwargs: as in any tokenizer.
+            **options: as in any tokenizer.
+
+        Raises:
+            ValueError: an argument is wrong, a name that is given stands in no message, or the
+                template changes names.
+        """
+        if sanitize_control_tokens:
+            raise ValueError(
+                "sanitize_control_tokens is not supported beside names: refuse messages that have "
+                "control tokens, or write them otherwise"
+            )
+        tools = schemas(tools)
+        first = conversation[0] if isinstance(conversation, list | tuple) and conversation else None
+        is_batch = isinstance(first, list | tuple) or hasattr(first, "messages")
+        chats = conversation if is_batch else [conversation]
+        all_names = names if is_batch and names is not None else [names] * len(chats)
+        check_row_counts(chats, all_names, "conversation", "names")
+        options |= {"documents": documents, "chat_template": chat_template}
+        of_text = {k: v for k, v in options.items() if k != "return_assistant_tokens_mask"}
+
+        def render(chat: Any, tools: Any) -> str:
+            of_host = super(WritesChats, self).apply_chat_template  # type: ignore[misc]
+            return of_host(chat, tools, tokenize=False, **of_text)
+
+        marked = []
+        for number, (chat, of_chat) in enumerate(zip(chats, all_names, strict=True)):
+            with in_row(number if is_batch else None):
+                messages = getattr(chat, "messages", chat)
+                marked.append(self._mark_chat(render, messages, tools, of_chat))
+        if not tokenize:
+            return marked if is_batch else marked[0]
+        given = {"names": marked if is_batch else marked[0]}
+        given |= tokenizer_kwargs or {}
+        options["tokenizer_kwargs"] = given
+        return super().apply_chat_template(conversation, tools, **options)  # type: ignore[misc]
+
+    def _mark_chat(self, render: Any, chat: Any, tools: Any, names: Any) -> MarkedText:
+        """Return the text of a chat with its names, also those that are given for it."""
+        if names is None:
+            self.finder.require_names("")
+        names = self.finder.by_class(names or {})
+        given: dict[str, str] = {}
+        for kind, listed in names.items():
+            if places := [name for name in listed if not isinstance(name, str)]:
+                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
+            given |= dict.fromkeys(listed, kind)
+        of_tools = [name for name, rule in self.finder.rules.items() if rule.rule == "tools"]
+        of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | given
+
+        def find(text: str, known: Known, answers: bool) -> Sequence[Span]:
+            kept = self._added.find(text, self.split_special_tokens)
+            if answers:
+                return self.finder.find(text, dict(reversed([*known.values()])), kept)
+            by_class: dict[str, list[str]] = {}
+            for key, (name, kind) in known.items():
+                if key == name:  # others are bound in the text that they were found in
+                    by_class.setdefault(kind, []).append(name)
+            return self.finder.mark(text, by_class, kept).spans
+
+        marked = mark_chat(render, chat, tools, self.chat_roles, find, of_chat)
+        check_marked(given, [marked])
+        return marked
 
 
 def schemas(tools: Sequence[Any] | None) -> list[Any] | None:
@@ -77,7 +183,7 @@ def mark_chat(
         ValueError: the template changes names, or writes another text where there are some.
     """
     text, known = render(chat, tools), {name: (name, kind) for name, kind in given.items()}
-    names = set[str]()
+    names, numbers = set[str](), dict[tuple[str, str], int]()
 
     def write(content: str, answers: bool = False) -> str:
         spans = find(content, known, answers)
@@ -89,7 +195,8 @@ def mark_chat(
                 name, key = content[span.start : span.stop], next(keys)
                 names.add(name)
                 known.setdefault(key, (name, span.symbol_class))
-                written += f"{chr(START + [*known].index(key))}{name}{STOP}"
+                number = numbers.setdefault((key, span.symbol_class), len(numbers))
+                written += f"{chr(START + number)}{name}{STOP}"
         return written
 
     tools = tools and [_schema(tool, write) for tool in tools]
@@ -103,7 +210,7 @@ def mark_chat(
     marked = render(chat, tools) if names else text
     for match in _MARKED.finditer(marked):
         plain += marked[end : match.start()]
-        spans.append(_span(len(plain), match, known))
+        spans.append(_span(len(plain), match, [*numbers]))
         plain, end = plain + match[2], match.end()
     if plain + marked[end:] != text or not names.issuperset(text[i:j] for i, j, *_ in spans):
         raise ValueError(
@@ -115,9 +222,9 @@ def mark_chat(
     return MarkedText(text, spans)
 
 
-def _span(start: int, match: Any, known: Known) -> Span:
-    """Return a marked name, which stands in the text from `start` on."""
-    key, (_, kind) = [*known.items()][ord(match[1]) - START]
+def _span(start: int, match: Any, names: Sequence[tuple[str, str]]) -> Span:
+    """Return a marked name, one of those with a key and a class, from its start in the text on."""
+    key, kind = names[ord(match[1]) - START]
     binding = key.removeprefix(f"\0{kind} ") if key.startswith("\0") else ""
     return Span(start, start + len(match[2]), kind, binding)
 
@@ -169,4 +276,4 @@ def _schema(schema: Any, write: Write) -> Any:
     return written
 
 
-__all__ = ["ROLES", "mark_chat", "schemas"]
+__all__ = ["ROLES", "WritesChats"]

@@ -31,7 +31,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .chats import ROLES, mark_chat, schemas, tool_names
+from .chats import ROLES, WritesChats
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
 from .names_in_text import (
@@ -54,8 +54,6 @@ from .tokenization_symbols import (
     Row,
     SymbolTokenizer,
     as_ranges,
-    check_row_counts,
-    in_row,
 )
 from .tokenizer_beneath import (
     OWN_TOKENS,
@@ -73,7 +71,7 @@ FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
 
 
-class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
+class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     """Tokenizer for texts whose names become symbols; made by `from_texts` or `from_tokenizer`.
 
     It is the fast tokenizer beneath in everything else: pairs, truncation, special tokens, offsets.
@@ -305,7 +303,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         finally:
             self._tokenizer.post_processor = of_texts
 
-    # From names that are given, and from chats
+    # From names that are given
 
     def mark(self, texts: Sequence[str], names: Any) -> list[MarkedText]:
         """Mark the names that are given for texts of a row, and those that rules find in them.
@@ -323,100 +321,6 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         names = self.finder.by_class(names)
         marked = [self.finder.mark(text, names, self._added.find(text)) for text in texts]
         check_marked(chain.from_iterable(names.values()), marked)
-        return marked
-
-    def apply_chat_template(
-        self,
-        conversation: Any,
-        tools: Sequence[Any] | None = None,
-        documents: Any = None,
-        chat_template: str | None = None,
-        *,
-        names: Any = None,
-        tokenize: bool = True,
-        sanitize_control_tokens: bool = False,
-        tokenizer_kwargs: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        """Write a chat, or chats, as a text or its ids; the text is that of the tokenizer beneath.
-
-        Names are looked for in what was said: in the contents of messages of `chat_roles`, in calls
-        of tools and in the schemas of tools. What the template writes besides has no names. A name
-        is one symbol in all messages, and names of what was said before are names in an answer.
-
-        Args:
-            conversation: messages, or a list of chats.
-            tools: schemas of tools, or functions of Python.
-            documents: as in any tokenizer.
-            chat_template: as in any tokenizer.
-            names: of the chat, or of each, as for a call.
-            tokenize: return ids, else a `MarkedText`.
-            sanitize_control_tokens: is not supported.
-            tokenizer_kwargs: as in any tokenizer.
-            **options: as in any tokenizer.
-
-        Raises:
-            ValueError: an argument is wrong, a name that is given stands in no message, or the
-                template changes names.
-        """
-        if sanitize_control_tokens:
-            raise ValueError(
-                "sanitize_control_tokens is not supported beside names: refuse messages that have "
-                "control tokens, or write them otherwise"
-            )
-        tools = schemas(tools)
-        first = conversation[0] if isinstance(conversation, list | tuple) and conversation else None
-        is_batch = isinstance(first, list | tuple) or hasattr(first, "messages")
-        chats = conversation if is_batch else [conversation]
-        all_names = names if is_batch and names is not None else [names] * len(chats)
-        check_row_counts(chats, all_names, "conversation", "names")
-        options |= {"documents": documents, "chat_template": chat_template}
-        of_text = {k: v for k, v in options.items() if k != "return_assistant_tokens_mask"}
-
-        def render(chat: Any, tools: Any) -> str:
-            return super(TextTokenizer, self).apply_chat_template(
-                chat, tools, tokenize=False, **of_text
-            )
-
-        marked = []
-        for number, (chat, of_chat) in enumerate(zip(chats, all_names, strict=True)):
-            with in_row(number if is_batch else None):
-                messages = getattr(chat, "messages", chat)
-                marked.append(self._mark_chat(render, messages, tools, of_chat))
-        if not tokenize:
-            return marked if is_batch else marked[0]
-        given = {"names": marked if is_batch else marked[0]}
-        given |= tokenizer_kwargs or {}
-        return super().apply_chat_template(conversation, tools, tokenizer_kwargs=given, **options)
-
-    def _mark_chat(self, render: Any, chat: Any, tools: Any, names: Any) -> MarkedText:
-        """Return the text of a chat with its names, also those that are given for it."""
-        if names is None:
-            self.finder.require_names("")
-        names = self.finder.by_class(names or {})
-        given: dict[str, str] = {}
-        for kind, listed in names.items():
-            if places := [name for name in listed if not isinstance(name, str)]:
-                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
-            given |= dict.fromkeys(listed, kind)
-        of_tools = [name for name, rule in self.finder.rules.items() if rule.rule == "tools"]
-        of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | given
-
-        def find(text: str, known: Known, answers: bool) -> Sequence[Span]:
-            kept = self._added.find(text, self.split_special_tokens)
-            if answers:
-                spans = self.finder.find(text, dict(reversed([*known.values()])), kept)
-            else:
-                by_class: dict[str, list[str]] = {}
-                for key, (name, kind) in known.items():
-                    if key == name:  # others are bound in the text that they were found in
-                        by_class.setdefault(kind, []).append(name)
-                spans = self.finder.mark(text, by_class, kept).spans
-            _classes([text], [spans], [keys_in(text, spans)])  # of each name, one
-            return spans
-
-        marked = mark_chat(render, chat, tools, self.chat_roles, find, of_chat)
-        check_marked(given, [marked])
         return marked
 
     # Decoding

@@ -185,6 +185,8 @@ def test_tools_say_names_themselves(template):
     of_types = [m.start(1) for m in re.finditer(r'"(type)": (?!{)', text)]
     assert not {*of_types} & {span.start for span in text.spans}
     assert own("call f1", names=[]).names == {}  # a text has no tools
+    with pytest.raises(ValueError, match="'string' stands in no text"):  # but as a type
+        own.apply_chat_template(chat, **{**options, "names": ["d", "string"]})
 
 
 def test_bindings_of_what_was_said():
