@@ -1,6 +1,6 @@
 """Does a small decoder call tools that it has never heard of? Plain and converted, at equal steps.
 
-    python benchmarks/chats.py --seeds 0,1,2 --out chats
+    python benchmarks/chats.py --seeds 0 --out chats
 
 A Llama of random weights learns to answer a question by a call of one of 2 or 3 tools, whose names
 and parameters are drawn for each chat: what a tool is for is said by its description. Names are
@@ -273,9 +273,9 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, test and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--models", default="plain,canonical,relational")
+    parser.add_argument("--models", default="relational,canonical,plain")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--tests", type=int, default=200, help="chats of each kind")
     parser.add_argument("--runs", type=Path, default=Path("runs/chats"), help="what is done")
     measure.add_out(parser)
