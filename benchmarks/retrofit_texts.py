@@ -127,7 +127,7 @@ def people(rows: Sequence[MarkedText]) -> dict[str, list[str]]:
 
 def names_in(text: MarkedText) -> dict[str, str]:
     """Name -> class, by first occurrence."""
-    return {text[start:stop]: kind for start, stop, kind in text.spans}
+    return {text[start:stop]: kind for start, stop, kind, *_ in text.spans}
 
 
 def pools_of(task: str, texts: Sequence[MarkedText]) -> dict[str, Pools]:

@@ -5,12 +5,14 @@ used. Importing the package alone is cheap: neither torch nor Transformers is lo
 """
 
 import ast
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hf_alpha.auto import register_when_imported
+from hf_alpha.environment import NOT_CONNECTED, is_left_alone
 
 __version__ = "0.3.0.dev0"
 
@@ -38,5 +40,7 @@ def __dir__() -> list[str]:
 
 
 register_when_imported()
+if is_left_alone():  # here, because each would train a model of its own and say nothing
+    warnings.warn(NOT_CONNECTED, stacklevel=2)
 
 __all__ = ["__version__", *_MODULES]

@@ -27,6 +27,24 @@ EXTRAS = {
 }
 """Optional package -> the extra that brings it."""
 OPTIONAL = (*EXTRAS, "peft")
+NOT_CONNECTED = (
+    "several processes were asked for, but this one does not know of any other: on CPUs start them "
+    "with `torchrun --nproc-per-node N` (`accelerate launch --cpu` starts one only), on several "
+    "GPUs with `accelerate launch` or torchrun"
+)
+
+
+def several_asked_for() -> bool:
+    """Return whether this process was started as one of several."""
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        return True
+    # What `accelerate launch` leaves where it starts one process although more were asked for.
+    return {"ACCELERATE_USE_CPU", "MASTER_ADDR"} <= os.environ.keys()
+
+
+def is_left_alone() -> bool:
+    """Return whether it was, but has not been told which one it is."""
+    return several_asked_for() and not {"RANK", "LOCAL_RANK"} <= os.environ.keys()
 
 
 def install_command(package: str) -> str:

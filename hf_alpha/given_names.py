@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 
@@ -58,15 +59,13 @@ def mark_names(texts: Iterable[str], names_of: Mapping[str, list[str]], task: An
     Raises:
         ValueError: a name stands in no text.
     """
+    from hf_alpha.modeling.names_in_text import check_marked
+
     # What cannot be read from a file has no names.
     marked = [
         text if getattr(text, "error", None) else task.finder.mark(text, names_of) for text in texts
     ]
-    present = {
-        text[start:stop] for text in marked for start, stop, *_ in getattr(text, "spans", ())
-    }
-    if absent := [name for names in names_of.values() for name in names if name not in present]:
-        raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
+    check_marked(chain.from_iterable(names_of.values()), marked)
     return marked
 
 

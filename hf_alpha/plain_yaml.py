@@ -62,6 +62,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+_Dumper.add_multi_representer(str, _Dumper.represent_str)
 _POWER_OF_TEN = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$")
 for _kind in (_Loader, _Dumper):
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", _POWER_OF_TEN, list("-+0123456789"))

@@ -1,18 +1,13 @@
 """Distributed helpers: the device, the processes of a run, and how they share work."""
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import torch
 
-Item = TypeVar("Item")
+from hf_alpha.environment import NOT_CONNECTED, is_left_alone, several_asked_for
 
-NOT_CONNECTED = (
-    "several processes were asked for, but this one does not know of any other: on CPUs start them "
-    "with `torchrun --nproc-per-node N` (`accelerate launch --cpu` starts one only), on several "
-    "GPUs with `accelerate launch` or torchrun"
-)
+Item = TypeVar("Item")
 
 
 def process_state() -> Any | None:
@@ -23,9 +18,9 @@ def process_state() -> Any | None:
             other.
     """
     running = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if not running and not _several_asked_for():
+    if not running and not several_asked_for():
         return None
-    if not running and not {"RANK", "LOCAL_RANK"} <= os.environ.keys():
+    if not running and is_left_alone():
         raise ValueError(NOT_CONNECTED)
     from accelerate import PartialState  # type: ignore[import-untyped]
 
@@ -34,13 +29,6 @@ def process_state() -> Any | None:
     if not running and state.num_processes == 1:
         raise ValueError(NOT_CONNECTED)
     return state if state.num_processes > 1 else None
-
-
-def _several_asked_for() -> bool:
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-        return True
-    # What `accelerate launch` leaves where it starts one process although more were asked for.
-    return {"ACCELERATE_USE_CPU", "MASTER_ADDR"} <= os.environ.keys()
 
 
 def choose_device(name: str = "auto") -> torch.device:

@@ -6,7 +6,9 @@ from pathlib import Path
 import torch
 import torch.distributed
 from strategies import make_model, random_batch
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.fsdp import fully_shard
+from transformers import AutoModelForCausalLM
 
 SETTINGS = {"symbol_encoding": "dual_part", "symbol_renaming": "random", "dropout": 0.0}
 STEPS = 4
@@ -33,13 +35,18 @@ def make_batch():
     return model, {**batch, "labels": batch.pop("decoder_input_ids")}
 
 
-def run(rank: int, folder: Path) -> None:
-    """A process of two; both see the same batch."""
+def connect(rank: int, folder: Path) -> torch.distributed.DeviceMesh:
+    """Make this a process of two."""
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
     )
-    mesh = torch.distributed.init_device_mesh("cpu", (2,))
+    return torch.distributed.init_device_mesh("cpu", (2,))
+
+
+def run(rank: int, folder: Path) -> None:
+    """A process of two; both see the same batch."""
+    mesh = connect(rank, folder)
     found = []
     for explicit in (True, False):
         model, batch = make_batch()
@@ -49,5 +56,35 @@ def run(rank: int, folder: Path) -> None:
         losses = train(model, batch, explicit)
         found.append([explicit, losses, int(model.model.symbol_draws.step)])
     (folder / f"{rank}.json").write_text(json.dumps(found))
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+def train_decoder(model, batch) -> list[float]:
+    """Losses of some steps, by the scores of labels."""
+    optimizer, losses = torch.optim.AdamW(model.parameters(), lr=1e-3), []
+    for _ in range(STEPS):
+        loss = -model(**batch, fused_lm_head=True).log_probs.sum() / 10
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+def run_decoder(rank: int, folder: Path) -> None:
+    """A process of two that trains the decoder in `start`, and writes it to `trained`."""
+    mesh = connect(rank, folder)
+    model = AutoModelForCausalLM.from_pretrained(folder / "start").train()
+    for layer in model.backbone.model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    losses = train_decoder(model, torch.load(folder / "batch.pt"))
+    weights = get_model_state_dict(
+        model, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
+    )
+    if rank == 0:
+        model.save_pretrained(folder / "trained", state_dict=weights)
+    (folder / f"{rank}.json").write_text(json.dumps(losses))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()

@@ -76,6 +76,7 @@ SLOW = {
     "model.d_model=40 --change model.encoder_layers=1 --change model.decoder_layers=1",
     "names_benchmark": "--hosts=gpt2,t5 --suites=people --pairs=40 --tokens=300 --width=16 "
     "--batch=4 --steps=2 --tuning-steps=1 --questions=2 --namings=1 --runs=runs",
+    "chats": "--steps=2 --tests=4 --runs=runs",
     "new_names": "--task=anf --host=llama --seeds=0 --steps=2 --rows=40 --tests=1 --runs=runs "
     "--ways=learned,renamed,canonical --change=training.per_device_train_batch_size=2 "
     "--change=model.backbone_config.hidden_size=16",

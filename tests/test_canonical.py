@@ -195,7 +195,7 @@ def test_bad_input_is_refused():
         CanonicalNames({"name": "[a-z]"}, words=["new word"])
     with pytest.raises(ValueError, match="'1' at 1 is a part of a word"):
         CanonicalNames({"ring": "[1-9]"}).spell(MarkedText("c1ccccc1", [(1, 2, "ring")]))
-    with pytest.raises(ValueError, match="give it as MarkedText"):
+    with pytest.raises(ValueError, match="text as MarkedText"):
         CanonicalNames({"person": {"column": "people"}}).spell("Ada met Bob")
 
 
@@ -461,7 +461,7 @@ def test_rows_of_a_folders_tokenizer():
     batch = tokenizer("bob <name_3>")  # which is no symbol, as there are none
     assert tokenizer.decode(batch["input_ids"], names=batch.names) == "bob <name_3>"
     tokenizer.use_rules({"other": {"column": "people"}})
-    with pytest.raises(ValueError, match="give it as MarkedText"):
+    with pytest.raises(ValueError, match="text as MarkedText"):
         tokenizer("bob")
     bytes_of_text = CanonicalTokenizer.from_tokenizer(ByT5Tokenizer(), {"name": "[a-z]+"})
     assert bytes_of_text("bob")["input_ids"] == ByT5Tokenizer()("b")["input_ids"]

@@ -6,19 +6,24 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import own_process
 import pytest
+import torch
 from commands import hf_alpha
 from small_tokenizers import unigram, word_piece
 from transformers import (
     BertConfig,
     BertForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
     T5Config,
     T5ForConditionalGeneration,
 )
 
+from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,3 +134,38 @@ def test_geometric_encoders(tmp_path):
     printed, _ = run("geometric.md", tmp_path, section="An encoder that sees segments")
     assert "out: GeometricForMaskedLM with" in printed
     assert (tmp_path / "out" / "modeling_geometric.py").is_file()
+
+
+@pytest.mark.slow  # trains a decoder
+def test_chats(tmp_path, monkeypatch, capsys):
+    """From a host to a server, with a small Llama in the place of the Hub's."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    from serve.test_server import served
+
+    import chats
+
+    page = (DOCS / "chats.md").read_text(encoding="utf-8").split("\n## Is it better?")[0]
+    tools, tune, ask = blocks_of(page, "python")
+    convert, train = (block.splitlines() for block in blocks_of(page, "bash"))
+    assert len(convert) + len(train) <= 12
+    template = Path(find_spec("trl").origin).parent / "chat_templates" / "qwen2_5.jinja"
+    tokenizer = chats.host_tokenizer(template.read_text())
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    sizes = {**chats.SIZES, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
+    torch.manual_seed(0)
+    for saved in (LlamaForCausalLM(LlamaConfig(**sizes)), tokenizer):
+        saved.save_pretrained(tmp_path / "Qwen" / "Qwen2.5-0.5B-Instruct")
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(convert[1])
+    assert program == "hf-alpha" and hf_alpha(*arguments).code == 0
+    assert train == ["python tune.py", "hf-alpha serve calls"] and "learning_rate=1e-4" in tune
+    (tmp_path / "tools.py").write_text(tools)
+    monkeypatch.syspath_prepend(tmp_path)
+    for old, new in {"1e-4": "5e-3", "report_to": "use_cpu=True, report_to"}.items():
+        tune = tune.replace(old, new)
+    exec(tune, {})
+    capsys.readouterr()
+    with served(*load_checkpoint("calls")) as client:
+        ask = ask.replace("http://127.0.0.1:8000/v1", str(client.base_url))
+        exec(ask.replace('"calls"', '"small"'), {})
+    assert capsys.readouterr().out == blocks_of(page, "")[0]

@@ -18,10 +18,9 @@ PACKAGE = ROOT / "hf_alpha"
 
 # A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
-    {"resources"},
+    {"environment", "resources"},
     {
         "auto",
-        "environment",
         "folders",
         "modeling",
         "plain_text",

@@ -22,7 +22,7 @@ def test_processes_that_do_not_know_of_each_other(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode
     assert "several processes were asked for, but this one does not know" in done.stderr
-    assert "`torchrun --nproc-per-node N`" in done.stderr
+    assert "UserWarning: several processes" in done.stderr
 
 
 def test_more_processes_than_there_are(monkeypatch):

@@ -928,7 +928,7 @@ TWO_PROCESSES = """
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
+def test_two_processes_are_one_with_twice_the_batch(tmp_path, encoding):
     data, script = tmp_path / "data", tmp_path / "script.py"
     script.write_text(textwrap.dedent(TWO_PROCESSES))
     # Ten steps are an epoch.
@@ -942,7 +942,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(tmp_path, encoding):
         debug(
             data, tmp_path / "alone", *changes, "training.max_steps=6", "training.optim=sgd",
             "training.learning_rate=0.1", "model.dropout=0.0",
-            "training.gradient_accumulation_steps=2",
+            "training.per_device_train_batch_size=32",
         )
     )  # fmt: skip
     assert sum(made.values()) == 400
@@ -988,8 +988,9 @@ def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer):
     assert model.symbol_layer.steps.count == 2
 
 
-def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path):
-    """1 x 8 and 8 x 1, with transformers' own trainer."""
+@pytest.mark.parametrize("kind", [Seq2SeqTrainer, AlphaTrainer])
+def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path, kind):
+    """1 x 8 and 8 x 1, in the order of transformers' own trainer, and of ours."""
     tokenizer = build_tokenizer("propositional", 5)
     train_data, _ = prepare_data(debug(data_dir, tmp_path), tokenizer)
 
@@ -1001,7 +1002,7 @@ def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path):
             train_sampling_strategy="sequential", save_strategy="no", report_to="none",
             logging_steps=1, disable_tqdm=True, use_cpu=True, dataloader_pin_memory=False,
         )  # fmt: skip
-        trainer = Seq2SeqTrainer(
+        trainer = kind(
             model=model, args=arguments, train_dataset=train_data,
             data_collator=AlphaCollator(tokenizer),
         )  # fmt: skip

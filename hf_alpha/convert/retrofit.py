@@ -786,13 +786,16 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
     )
     renamed = "renaming moves columns of the logits only; " if config.needs_stream_ids else ""
     rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
+    trainers = "Seq2SeqTrainer"
+    if config.decodes_alone:
+        trainers = "TRL's SFTTrainer (then DPO, KTO, GRPO)"
     lines = [
         f"{out}: a {config.host_config.model_type!r} model with {config.symbol_encoding!r} symbols "
         f"({symbols}), {model.num_parameters():,} parameters; {rows}",
         "proved on random inputs: without symbols, the logits are identical to the backbone's; "
         f"with names, {renamed}a cache changes nothing, nor does saving and loading",
-        f"next: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
-        + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),
+        f"next: fine-tune it on texts with names: {trainers}, or hf-alpha train my-task.yaml "
+        f"checkpoint={out}" + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),
     ]
     return "\n".join(lines)
 

@@ -132,7 +132,7 @@ def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer, new_names: bool) -> 
 
 
 class BucketSampler(Sampler[int]):
-    """Orders samples so that consecutive ones, a batch, have like numbers of symbols and lengths.
+    """Orders samples so that consecutive ones, a step's, have like numbers of symbols and lengths.
 
     Padding then costs little, and few streams run for symbols that a sample lacks. Each epoch
     shuffles the samples, sorts them within windows of many batches, and shuffles the batches; the
@@ -140,7 +140,7 @@ class BucketSampler(Sampler[int]):
 
     Args:
         keys: what to sort by, one tuple per sample, the most expensive first.
-        batch_size: samples in a batch of one process.
+        batch_size: samples of a step, of all its micro-batches and processes.
         seed: of the order.
         window: batches sorted together; more is closer to uniform batches, and less random.
     """

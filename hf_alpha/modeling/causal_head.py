@@ -5,7 +5,10 @@ A sample is one sequence: the problem as its tokenizer writes it, then the answe
 Shapes: B batch, T tokens at hand, M length of the text so far, S listed symbols.
 """
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,16 +17,26 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from .checks import IGNORE, check_by_token, check_dimensions
+from .checks import IGNORE, can_look, check_by_token, check_dimensions
+from .choices import refuse
+from .label_scores import label_scores, temperature_of
+from .logit_scale import token_loss
 from .masks import full_mask, is_by_token, self_attention_part
+from .new_symbols import TextSoFar
 from .streams import Streams
-from .symbol_model import SymbolHead
+from .symbol_model import OUTSIDE_LOSS, SymbolHead
 from .symbols import first_occurrence
 
 NO_LAST_STATE = (
-    "scores of symbols are more than a product of the last states with the head's matrix, and "
-    "trainers of TRL compute their loss from nothing else: of a model with symbols, DPO, KTO and "
-    "GRPO learn no preferences yet. Train it on answers by AlphaSFTTrainer or AlphaTrainer"
+    "scores of symbols are more than a product of the last states with the head's matrix, so a "
+    "model with symbols has no last states that a loss could be computed from: take one of labels, "
+    "or of logits. Of TRL's trainers, SFT, DPO, KTO, GRPO and RLOO do that, and distillation does "
+    "not"
+)
+NEW_NAMES = (
+    "rows have names in what is to be learned that nothing before it has: this model answers with "
+    "names that it was told, and will never write them. Leave such rows out, or learn what the "
+    "assistant says alone (assistant_only_loss) if others bring the names"
 )
 
 
@@ -65,9 +78,42 @@ class CausalHead(SymbolHead, GenerationMixin):
 
     Attributes:
         num_slots: of the cache, that are the layers'.
+        temperature: of the scores of labels, see `label_scores`.
     """
 
     num_slots: int
+    temperature: float = 1.0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets as PyTorch does; of TRL's `forward` it takes the temperature alone.
+
+        What TRL's returns if `fused_lm_head` is set, a decoder's own does.
+        """
+        temperature = temperature_of(value) if name == "forward" else None
+        if temperature is None:
+            super().__setattr__(name, value)
+        else:
+            self.temperature = temperature
+
+    def _loss_of(
+        self, fused_lm_head: bool, ids_BT: torch.Tensor, next_BT: torch.Tensor | None
+    ) -> Callable[..., Any]:
+        """Returns what computes the loss: a number, or the scores of labels that TRL asks for.
+
+        Warns of answers to learn that have names which nothing before them has, and cannot have.
+        """
+        if not fused_lm_head:
+            return token_loss
+        config = self.config
+        bounded = config.needs_stream_ids and not config.new_symbols
+        # Nothing is learned from what else trainers ask for: KTO puts answers behind other prompts.
+        learns = self.training and torch.is_grad_enabled() and can_look(ids_BT)
+        if bounded and learns and next_BT is not None:
+            text = TextSoFar.of(ids_BT, None, None, 0, config.vocabulary).written()
+            has_prompt_B1 = next_BT[:, :1] == IGNORE
+            if bool((text.is_new(next_BT) & has_prompt_B1).any()):
+                warnings.warn(NEW_NAMES, stacklevel=3)
+        return partial(label_scores, temperature=self.temperature)
 
     def _with_cache(
         self, use_cache: bool | None, cache: Cache | None, learns: bool
@@ -96,8 +142,11 @@ class CausalHead(SymbolHead, GenerationMixin):
             learns: whether there are labels.
 
         Raises:
-            ValueError: the problems' symbols are needed, and only the cache holds the problems.
+            ValueError: the problems' symbols are needed, and only the cache holds the problems; or
+                a trainer of TRL computes a loss from logits.
         """
+        from_trl = "temperature" in vars(self) and self.training and torch.is_grad_enabled()
+        refuse(from_trl and not learns and self.config.needs_stream_ids, OUTSIDE_LOSS)
         cached = 0 if cache is None else int(cache.get_seq_length())
         if self.config.needs_stream_ids and stream_ids is None and cached:
             raise ValueError(

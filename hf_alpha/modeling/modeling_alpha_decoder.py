@@ -20,6 +20,7 @@ from transformers.utils import can_return_tuple
 from .causal_head import NO_LAST_STATE, CausalHead, CausalOutput, next_tokens
 from .checks import refuse_unknown, refuse_vectors
 from .configuration_alpha import AlphaConfig
+from .label_scores import LabelScores
 from .logit_scale import LogitScale
 from .masks import causal_mask, split_prefix, with_prompt_as_prefix
 from .modeling_alpha import AlphaPreTrainedModel, AlphaStack
@@ -136,8 +137,9 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         output_hidden_states: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         prefix_mask: torch.Tensor | None = None,
+        fused_lm_head: bool = False,
         **kwargs: Any,
-    ) -> CausalOutput:
+    ) -> CausalOutput | LabelScores:
         """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
@@ -154,6 +156,8 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
                 divided by it.
             prefix_mask: 1 for tokens that see each other in both directions, (B, T) or shorter; by
                 default, with `config.prefix_lm` and labels, the tokens before the first label.
+            fused_lm_head: return the [`LabelScores`] that TRL's trainers ask for; of all labels but
+                the first, which follows nothing, or of all `shift_labels`.
             **kwargs: `shift_labels`, in place of `labels`: the token that follows each one, (B, T).
 
         Returns:
@@ -187,7 +191,10 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         streams = self.symbol_layer.point(
             streams, features_BSTD[:, 0], past_key_values, self.num_slots
         )
-        logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch)
+        loss_of = self._loss_of(fused_lm_head, input_ids, next_BT)
+        logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch, loss_of)
+        if isinstance(loss, LabelScores):
+            return loss if labels is None else loss.each(lambda x: x[:, :-1])
         return CausalOutput(
             loss=loss,
             logits=logits,

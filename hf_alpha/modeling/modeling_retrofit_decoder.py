@@ -32,6 +32,7 @@ from .checks import (
 )
 from .configuration_retrofit import RetrofitConfig
 from .host_encoding import HeadCall, HostOutput
+from .label_scores import LabelScores
 from .masks import full_mask, is_by_token
 from .modeling_retrofit import (
     RetrofitModel,
@@ -81,8 +82,9 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int = 0,
+        fused_lm_head: bool = False,
         **kwargs: Any,
-    ) -> CausalOutput:
+    ) -> CausalOutput | LabelScores:
         """Returns scores of the next token at each position, and the loss where labels are given.
 
         Args:
@@ -98,6 +100,8 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             num_items_in_batch: labelled tokens of the whole optimiser step; the loss is summed and
                 divided by it.
             logits_to_keep: how many of the last positions get logits; 0 for all.
+            fused_lm_head: return the [`LabelScores`] that TRL's trainers ask for; of all labels but
+                the first, which follows nothing, or of all `shift_labels`.
             **kwargs: for the backbone, which has to take them; and `shift_labels`, in place of
                 `labels`: the token that follows each one, (B, T). Where a text is cut into parts,
                 the last token of a part needs it.
@@ -119,7 +123,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             texts = packed_texts(input_ids, attention_mask, position_ids, past_key_values)
         if texts is not None:
             given = {"labels": labels, "position_ids": position_ids}
-            kwargs["num_items_in_batch"] = num_items_in_batch
+            kwargs |= {"num_items_in_batch": num_items_in_batch, "fused_lm_head": fused_lm_head}
             return self._forward_apart(texts, input_ids, stream_ids, given, kwargs)
         next_BT = next_tokens(input_ids, labels, kwargs)
         learns = next_BT is not None
@@ -152,7 +156,10 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             **kwargs,
         )
         output = HostOutput(outputs.logits, head)
-        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch)
+        loss_of = self._loss_of(fused_lm_head, input_ids, next_BT)
+        logits, loss = self.predict(output, streams, next_BT, num_items_in_batch, loss_of)
+        if isinstance(loss, LabelScores):
+            return loss if labels is None else loss.each(lambda x: x[:, :-1])
         return CausalOutput(
             loss=loss,
             logits=logits,
@@ -192,7 +199,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         stream_ids: torch.Tensor | None,
         given: dict[str, torch.Tensor | None],
         kwargs: dict[str, Any],
-    ) -> CausalOutput:
+    ) -> CausalOutput | LabelScores:
         """Returns what `forward` does for packed rows: with a row for each text.
 
         Args:
@@ -215,7 +222,11 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         }
         kwargs = {name: value for name, value in kwargs.items() if name not in LENGTHS}
         ids_NL, settings = texts.apart(ids_BT, 0), {"use_cache": False, "return_dict": True}
+        rows["shift_labels"] = next_tokens(ids_NL, rows.pop("labels", None), rows)
         outputs = self.forward(ids_NL, texts.mask, **rows, **{**kwargs, **settings})
+        if isinstance(outputs, LabelScores):
+            scores = outputs.each(texts.together)
+            return scores if given["labels"] is None else scores.each(lambda x: x[:, :-1])
         if outputs.attentions is not None:
             raise ValueError(
                 "output_attentions of rows with several texts: give each text a row of its own"

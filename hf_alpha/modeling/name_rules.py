@@ -239,6 +239,7 @@ _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
     "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
+    "tools": ReadyRule(lambda text: (), answers=False),  # a chat's schemas say them: `chats`
 }
 """What a rule may be called -> how its names are found."""
 

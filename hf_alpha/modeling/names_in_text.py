@@ -109,6 +109,27 @@ class MarkedText(str):
         return str(self), self.spans
 
 
+class NamedFunction(str):
+    """The name of a function, `package.module:function`, with the function that has it.
+
+    Files of JSON keep the name alone.
+    """
+
+    function: Find
+
+    def __new__(cls, function: Find) -> "NamedFunction":
+        named = function if hasattr(function, "__qualname__") else type(function)
+        self = super().__new__(cls, f"{named.__module__}:{named.__qualname__}")
+        self.function = function
+        return self
+
+    def __getnewargs__(self) -> tuple[Find]:  # type: ignore[override]
+        return (self.function,)
+
+    def __deepcopy__(self, memo: Any) -> "NamedFunction":
+        return self
+
+
 def check_list(name: str, value: Any, items: str = "strings") -> None:
     """Refuse a string where a list is asked for: it would be read letter by letter."""
     if isinstance(value, str):
@@ -128,7 +149,8 @@ class NameRule:
         tokens: the names themselves.
         column: of the data, with the names of each row, or their [start, stop] in its source.
         function: `package.module:function`, from a text to the [start, stop] of its names, or
-            [start, stop, binding]; see `ReadyRule` for what else it may say.
+            [start, stop, binding]; see `ReadyRule` for what else it may say. In Python also the
+            function itself.
         rule: one of `READY_RULES`.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
@@ -148,7 +170,7 @@ class NameRule:
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
-        """Read a rule: a mapping with the attributes' names, or a list, pattern or count alone.
+        """Read a rule: a mapping with the attributes' names, or one of their values alone.
 
         Raises:
             ValueError: naming the class and what is wrong.
@@ -156,6 +178,8 @@ class NameRule:
         if isinstance(rule, cls):
             return rule
         place = f"symbols: {name!r}"
+        if callable(rule):
+            rule = {"function": rule}
         if way := {str: "pattern", list: "tokens", tuple: "tokens", int: "count"}.get(type(rule)):
             rule = {way: rule}
         if not regex.fullmatch(CLASS_NAME, name):
@@ -170,6 +194,8 @@ class NameRule:
         if unknown := rule.keys() - cls.__dataclass_fields__.keys():
             fields = ", ".join(cls.__dataclass_fields__)
             raise ValueError(f"{place}: unknown key {sorted(unknown)[0]!r}; known: {fields}")
+        if callable(function := rule.get("function")):
+            rule = {**rule, "function": NamedFunction(function)}
         name_rule = cls(**{
             **rule,
             "tokens": _words(place, "tokens", rule.get("tokens", ())),
@@ -256,6 +282,9 @@ class NameFinder:
                 "{variable: {pattern: '[a-z][0-9]*', count: 10}}"
             )
         self.rules = {name: NameRule.of(name, rule) for name, rule in self.rules.items()}
+        for name, rule in self.rules.items():
+            if isinstance(rule.function, NamedFunction):
+                self.functions.setdefault(name, rule.function.function)
         owner: dict[str, str] = {}
         for name, rule in self.rules.items():
             for token in rule.tokens:
@@ -355,17 +384,17 @@ class NameFinder:
             if rule.by_row and not isinstance(text, MarkedText):
                 raise ValueError(
                     f"the names of class {name!r} are listed in the column {rule.column!r} of the "
-                    "data, which this text lacks: give it as MarkedText, with its names, or on the "
-                    "command line by --names"
+                    "data, which this text lacks: give them as `names`, or the text as MarkedText, "
+                    "or on the command line by --names"
                 )
 
-    def mark(self, text: str, names: Names) -> MarkedText:
-        """Return a text with its names marked, those of classes with a column listed for it.
+    def mark(self, text: str, names: Names | Sequence[str], kept: Kept = ()) -> MarkedText:
+        """Return a text with its names marked, those that are listed for it and those of rules.
 
         Args:
             text: the text.
-            names: class -> names, or their [start, stop] in the text, of the classes whose rule is
-                a column.
+            names: class -> names, or their [start, stop] in the text; or a list, see `by_class`.
+            kept: as for `find`.
 
         Raises:
             ValueError: a name is empty or listed for two classes; a [start, stop] is empty, lies
@@ -374,7 +403,7 @@ class NameFinder:
         """
         classes: dict[str, str] = {}
         marked = []
-        for kind, listed in names.items():
+        for kind, listed in self.by_class(names).items():
             for name in listed:
                 if not isinstance(name, str):
                     marked.append(Span.of(name[0], name[1], kind))
@@ -385,8 +414,26 @@ class NameFinder:
                         f"the name {name!r} is listed for the classes {classes[name]!r} and "
                         f"{kind!r}: a name belongs to one class"
                     )
-        spans = [*MarkedText(text, marked).spans, *self._by_rules(text, functions=True)]
-        return MarkedText(text, self._apart(text, spans, classes))
+        spans = [*MarkedText(text, marked).spans, *self._by_rules(text, True, kept)]
+        return MarkedText(text, self._apart(text, spans, classes, kept))
+
+    def by_class(self, names: Names | Sequence[str]) -> Names:
+        """Return names that are listed for a text as class -> names.
+
+        Args:
+            names: these, where some classes may have None, or a list of names of the class whose
+                rule is a column, or of the only class.
+
+        Raises:
+            ValueError: there is no such class, or a list is of no class or of several.
+        """
+        classes = [name for name, rule in self.rules.items() if rule.by_row] or list(self.rules)
+        if isinstance(names, list | tuple) and len(classes) == 1:
+            return {classes[0]: names}
+        if not isinstance(names, Mapping) or names.keys() - self.rules.keys():
+            known = ", ".join(f'"{name}": [...]' for name in classes)
+            raise ValueError(f"names: give {{{known}}}" if known else "names: it takes none")
+        return {kind: listed for kind, listed in names.items() if listed is not None}
 
     def _apart(
         self, text: str, spans: list[Span], classes: Mapping[str, str] | None, kept: Kept = ()
@@ -501,6 +548,17 @@ def without_spelling(text: str, spans: Iterable[Span]) -> str:
             name = f"\0{span.symbol_class} {number};"
         written += part + name
     return written
+
+
+def check_marked(names: Iterable[Any], texts: Iterable[str]) -> None:
+    """Refuse listed names that are marked in none of some texts, where they are names at all.
+
+    Raises:
+        ValueError: naming the first one.
+    """
+    present = {text[start:stop] for text in texts for start, stop, *_ in getattr(text, "spans", ())}
+    if absent := [name for name in names if isinstance(name, str) and name not in present]:
+        raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
 
 
 def parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[str, Span | None]]:
@@ -639,8 +697,10 @@ __all__ = [
     "MarkedText",
     "NameFinder",
     "NameRule",
+    "NamedFunction",
     "Span",
     "check_list",
+    "check_marked",
     "key_of",
     "keys_in",
     "known_names",

@@ -159,13 +159,17 @@ class WrittenSymbols:
             labels_BT: of the next token at each of those at hand, -100 where there is none.
         """
         vocabulary = self.vocabulary
-        symbol_BT = vocabulary.is_symbol(labels_BT)
-        index_BT = torch.where(symbol_BT, vocabulary.symbols_before(labels_BT), 0)
-        new_BT = symbol_BT & (self.first.gather(1, index_BT) > self.positions)
         ids_BTC, _ = self.first_unused()
+        symbol_BT = vocabulary.is_symbol(labels_BT)
         number_BT = torch.where(symbol_BT, vocabulary.classes(labels_BT) - 1, 0)
         unused_BT = ids_BTC.gather(-1, number_BT[..., None])[..., 0]
-        return torch.where(new_BT, unused_BT, labels_BT)
+        return torch.where(self.is_new(labels_BT), unused_BT, labels_BT)
+
+    def is_new(self, labels_BT: torch.Tensor) -> torch.Tensor:
+        """Returns which labels are symbols that the text up to their tokens has not got: (B, T)."""
+        symbol_BT = self.vocabulary.is_symbol(labels_BT)
+        index_BT = torch.where(symbol_BT, self.vocabulary.symbols_before(labels_BT), 0)
+        return symbol_BT & (self.first.gather(1, index_BT) > self.positions)
 
     def complete(self, logits_BTV: torch.Tensor, new_BTC: torch.Tensor) -> torch.Tensor:
         """Returns logits in which an unused symbol has the score of a new one, or `UNUSABLE`.

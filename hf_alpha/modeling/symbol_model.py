@@ -3,6 +3,7 @@
 Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolLayer
 
 OUTSIDE_LOSS = (
-    "num_items_in_batch without labels: a loss is computed outside of the model, as by Trainer's "
+    "no labels in training: a loss is computed outside of the model, as by a trainer's "
     "label_smoothing_factor. It would count the columns of symbols that a sample lacks, which hold "
     f"{UNUSABLE:g}. For label smoothing, set label_smoothing in the model's configuration; for a "
     "loss of your own, leave out the columns that model.usable_columns(stream_ids) lacks and set "
@@ -195,7 +196,8 @@ class SymbolHead(SymbolModel):
         streams: Streams,
         labels_BT: torch.Tensor | None = None,
         num_items: torch.Tensor | int | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        loss_of: Callable[..., Any] = token_loss,
+    ) -> tuple[torch.Tensor, Any]:
         """Returns logits (B, T, V) and, with labels, the loss.
 
         Args:
@@ -204,6 +206,7 @@ class SymbolHead(SymbolModel):
             labels_BT: ids, -100 where no loss is wanted.
             num_items: labelled tokens of the whole optimiser step; the loss is summed and divided
                 by it.
+            loss_of: what is returned as the loss; it gets what `token_loss` does.
 
         Raises:
             ValueError: labels that no output can give, or `num_items` without labels where columns
@@ -222,7 +225,7 @@ class SymbolHead(SymbolModel):
             labels = streams.written.to(labels.device).labels(labels)
         usable = self.usable_columns(streams.ids.to(logits.device))
         check_labels(labels, usable)
-        loss = token_loss(logits, labels, usable, self.config.label_smoothing, num_items)
+        loss = loss_of(logits, labels, usable, self.config.label_smoothing, num_items)
         if adapting:
             self._observe(logits, labels, usable)
         return logits, loss
@@ -317,4 +320,4 @@ def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Ten
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
 
 
-__all__ = ["SymbolHead", "SymbolModel", "shift_right"]
+__all__ = ["OUTSIDE_LOSS", "SymbolHead", "SymbolModel", "shift_right"]

@@ -79,7 +79,12 @@ class RowEncoding:
         self.__dict__.pop("offsets", None)
 
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
-        """The first token with a character of a text; None where it is in none, as spaces are."""
+        """The first token with a character of a text; None where it is in none, as spaces are.
+
+        The space that a name implies is the name's.
+        """
+        pieces = self._pieces[sequence_index]
+        char_pos += not any(start <= char_pos < stop for _, start, stop, _ in pieces)
         places = zip(self.beneath.sequence_ids, self.offsets, strict=True)
         of_text = (which == sequence_index and a <= char_pos < b for which, (a, b) in places)
         return next((token for token, here in enumerate(of_text) if here), None)

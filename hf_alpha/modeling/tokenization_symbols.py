@@ -96,7 +96,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         text_pair: Texts = None,
         text_target: Texts = None,
         *,
-        names: Sequence[Names] | Names | None = None,
+        names: Any = None,
         padding: bool | str | PaddingStrategy = False,
         max_length: int | None = None,
         max_target_length: int | None = None,
@@ -110,7 +110,10 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             text_pair: second texts, whose names are those of the first; formulas have none.
             text_target: the answers; with `text` they give `labels` (B, M) in the names of their
                 row, alone they give `input_ids`.
-            names: for `text_target` alone, the `names` of the encoding that it answers.
+            names: of each text, names beside those that its rules find: class -> names, or a list
+                of names of the class whose rule is a column, or of the only class; or the text as
+                `MarkedText`, with all of its names. For `text_target` alone, the `names` of the
+                encoding that it answers.
             padding: as in any tokenizer; labels are always padded on the right, with -100.
             max_length: as in any tokenizer; a formula that is longer is an error.
             max_target_length: the same for answers; `max_length` if not given.
@@ -129,10 +132,8 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         alone = isinstance(text if text is not None else text_target, str)
         both = text is not None and text_target is not None
         refuse(text is None and text_target is None, "give `text` or `text_target`")
-        refuse(
-            text is not None and names is not None,
-            "`names` belong to `text_target` alone: `text` brings its own",
-        )
+        if alone and text is not None and names is not None:
+            names = [names]
         refuse(
             both and isinstance(text, str) != isinstance(text_target, str),
             "give `text` and `text_target` both as one string or both as a list",
@@ -173,7 +174,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         texts: list[str] | None,
         pairs: list[str] | None,
         targets: list[str] | None,
-        names: Sequence[Names] | Names | None,
+        names: Any,
         max_length: int | None,
         max_target_length: int | None,
         allow_absent_symbols: bool = False,
@@ -188,6 +189,9 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         assert texts is not None
         check_row_counts(texts, pairs, "text", "text_pair")
         check_row_counts(texts, targets, "text", "text_target")
+        if names is not None:
+            check_row_counts(texts, names, "text", "names")
+            texts, pairs = self._with_names(texts, pairs, names)
         rows = self._rows(texts, pairs, options=options)
         encoding = self._columns(rows, max_length, **options)
         if targets is not None:
@@ -202,6 +206,29 @@ class SymbolTokenizer(SavesCode, PadsColumns):
                 self._check_symbols(answers, encoding)
             encoding["labels"] = answers["input_ids"]
         return encoding
+
+    def _with_names(
+        self, texts: list[str], pairs: list[str] | None, names: Sequence[Any]
+    ) -> tuple[list[str], list[str] | None]:
+        """Mark the names that are given for each row in its text, and in its second one."""
+        rows = []
+        for number, (text, of_row) in enumerate(zip(texts, names, strict=True)):
+            with in_row(number):
+                rows.append(self.mark([text] if pairs is None else [text, pairs[number]], of_row))
+        marked, *others = map(list, zip(*rows, strict=True))
+        return marked, others[0] if others else None
+
+    def mark(self, texts: Sequence[str], names: Any) -> list[Any]:
+        """Mark the names that are given for texts of a row, and those that rules find in them.
+
+        Args:
+            texts: one, or two that belong together.
+            names: as for a call.
+
+        Raises:
+            ValueError: there are no such classes, or a name stands in no text.
+        """
+        raise ValueError("names: it takes none: a grammar says which words of a formula are names")
 
     def encode_pair(self, problem: str, answer: str | None = None, **options: Any) -> Features:
         """Encode one row as plain lists; see `encode_pairs`."""

@@ -31,6 +31,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
+from .chats import ROLES, WritesChats
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
 from .names_in_text import (
@@ -41,6 +42,7 @@ from .names_in_text import (
     NameFinder,
     Span,
     check_list,
+    check_marked,
     keys_in,
 )
 from .text_pieces import BETWEEN, JOIN, SPACINGS, Place, RowEncoding, pieces_of, spelled, unjoined
@@ -69,7 +71,7 @@ FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
 
 
-class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
+class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     """Tokenizer for texts whose names become symbols; made by `from_texts` or `from_tokenizer`.
 
     It is the fast tokenizer beneath in everything else: pairs, truncation, special tokens, offsets.
@@ -95,6 +97,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first
     occurrence, -1 padded; `batch.names` has the names that they stand for, row by row.
 
+    Of a chat, rules and lists of names look at what was said alone, see `apply_chat_template`.
+
     Names get symbols row by row: one that is a symbol's own name (see `name_symbols`) that symbol,
     the others free ones of their class, in order of first occurrence. A symbol can also be written
     as its token, `<variable_3>`; so it is decoded where no `names` say what it stands for and it
@@ -110,6 +114,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         target_template: what is written around answers, as `tokenizer.json` has it, if that is not
             what is written around texts: of a decoder, the end token; mBART and NLLB name the
             language.
+        chat_roles: of the messages in which names are looked for.
         **kwargs: what `PreTrainedTokenizerFast` takes.
 
     Attributes:
@@ -130,8 +135,11 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         spacing: str = "before",
         begins_parts: Sequence[Any] | None = None,
         target_template: Mapping[str, Any] | None = None,
+        chat_roles: Sequence[str] = ROLES,
         **kwargs: Any,
     ):
+        check_list("chat_roles", chat_roles)
+        self.chat_roles = list(chat_roles)
         check_choice("spacing", spacing, SPACINGS)
         self.spacing, self._between = spacing, BETWEEN if spacing == "words" else ""
         self.begins_parts = None if begins_parts is None else (begins_parts[0], begins_parts[1])
@@ -157,6 +165,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             symbol_ranges=self.symbol_ranges,
             symbol_names=self.symbol_names,
             spacing=spacing,
+            chat_roles=self.chat_roles,
             **kwargs,
         )
         self._rebuild_tables()
@@ -293,6 +302,26 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             yield
         finally:
             self._tokenizer.post_processor = of_texts
+
+    # From names that are given
+
+    def mark(self, texts: Sequence[str], names: Any) -> list[MarkedText]:
+        """Mark the names that are given for texts of a row, and those that rules find in them.
+
+        Args:
+            texts: one, or two that belong together.
+            names: class -> names, or a list, see `NameFinder.by_class`; or a `MarkedText`, the
+                text with all of its names.
+
+        Raises:
+            ValueError: there are no such classes, or a name stands in no text.
+        """
+        if isinstance(names, MarkedText):
+            return [names]
+        names = self.finder.by_class(names)
+        marked = [self.finder.mark(text, names, self._added.find(text)) for text in texts]
+        check_marked(chain.from_iterable(names.values()), marked)
+        return marked
 
     # Decoding
 

@@ -260,8 +260,9 @@ def copied_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
     beneath.no_truncation()  # those of the last call
     beneath.no_padding()
     special = {k: v for k, v in tokenizer.special_tokens_map.items() if k.endswith("_token")}
-    if tokenizer.chat_template is not None:
-        special["chat_template"] = tokenizer.chat_template
+    for key in ("chat_template", "response_template", "chat_control_tokens"):
+        if getattr(tokenizer, key, None) is not None:
+            special[key] = getattr(tokenizer, key)
     return beneath, copy.deepcopy(special) | {
         "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
         "model_max_length": tokenizer.model_max_length,

@@ -14,6 +14,7 @@ from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.formats import FORMATS
 from hf_alpha.data.generate import generate
+from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,
@@ -317,6 +318,15 @@ class Recipe(Keys, use_attribute_docstrings=True):
         elif isinstance(held, float | int) and not 0 < held < 1:
             raise ValueError(f"validation: give a share between 0 and 1, or a file, not {held}")
         return data
+
+    @field_validator("symbols")
+    @classmethod
+    def _name_functions(cls, symbols: dict[str, Any]) -> dict[str, Any]:
+        """Have functions, which Python gives as they are, named as in files."""
+        for name, rule in symbols.items():
+            if callable(rule) or (isinstance(rule, dict) and callable(rule.get("function"))):
+                symbols = {**symbols, name: NameRule.of(name, rule).to_dict()}
+        return symbols
 
     @field_validator("model")
     @classmethod

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import torch
@@ -20,7 +19,6 @@ from transformers.utils import logging
 
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
-from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.requests import Chat, Refusal, Request
@@ -100,8 +98,6 @@ class Engine:
         self._is_decoder = not model.config.is_encoder_decoder
         self._end, _ = generation.end_and_pad(model, tokenizer, {})
         self._usual = min(generation.configured_limit(model), limits.max_tokens)
-        self._finder = getattr(tokenizer, "finder", NameFinder({}))
-        self._listed = [name for name, rule in self._finder.rules.items() if rule.by_row]
         self._waiting, self._rows = deque[Ask](), deque[Row]()
         self._batch: list[Row] = []
         self._changed, self.closing = threading.Condition(), False
@@ -259,32 +255,31 @@ class Engine:
     def _encoding(self, request: Any) -> Any:
         """Return a text or a chat as the model reads it, with its names."""
         if not isinstance(request, Chat):
-            return self._encoded(request.prompt, request.names, self.tokenizer)
+            text = request.prompt
+            self._check_words(text)
+            if request.names is not None:
+                (text,) = self.tokenizer.mark([text], request.names)
+            return self._encoded(text)
         if getattr(self.tokenizer, "chat_template", None) is None:
             raise ValueError("this model has no chat template: send a text to /v1/completions")
+        goes_on, tools = request.messages[-1].get("role") == "assistant", request.tools or None
 
-        def write(tools: Any = request.tools or None, **options: Any) -> Any:
+        def write(tools: Any, names: Any) -> str:
             return self.tokenizer.apply_chat_template(
-                request.messages, tools, add_generation_prompt=True, **options
-            )
+                request.messages, tools, tokenize=False, names=names,
+                add_generation_prompt=not goes_on, continue_final_message=goes_on,
+            )  # fmt: skip
 
-        def encode(text: str) -> Any:
-            if request.names is None:
-                return write(return_dict=True)
-            return self.tokenizer(text, add_special_tokens=False)
-
-        text = write(tokenize=False)
-        if request.tools and text == write(None, tokenize=False):
+        text = write(tools, {})
+        if tools and text == write(None, {}):
             raise ValueError("the chat template of this model shows no tools: leave them out")
-        return self._encoded(text, request.names, encode)
+        self._check_words(text)
+        return self._encoded(write(tools, request.names), add_special_tokens=False)
 
-    def _encoded(self, text: str, names: Any, encode: Callable[[str], Any]) -> Any:
+    def _encoded(self, text: str, **options: Any) -> Any:
         """Encode a text; symbols are added for its names, where that needs no training."""
-        self._check_size(len(text.split()), "words")  # before symbols are added for them
-        if names is not None or self._listed:
-            text = self._marked(text, names)
         try:
-            return encode(text)
+            return self.tokenizer(text, **options)
         except ValueError:
             needed = generation.needed_symbols(self.tokenizer, text)
             if needed is None:
@@ -292,21 +287,11 @@ class Engine:
             if self.model.config.encoding.no_extension:
                 raise ValueError(too_many_names(self.model, self.tokenizer)) from None
             generation.extend_vocabulary(self.model, self.tokenizer, needed)
-            return encode(text)
+            return self.tokenizer(text, **options)
 
-    def _marked(self, text: str, names: Any) -> str:
-        """Return a text with the names that a request gives, besides those that rules find."""
-        classes = self._listed or list(self._finder.rules)
-        if isinstance(names, list) and len(classes) == 1:
-            names = {classes[0]: names}
-        if not isinstance(names, dict) or names.keys() - self._finder.rules.keys():
-            known = ", ".join(f'"{name}": [...]' for name in classes)
-            raise ValueError(f"names: give {{{known}}}" if known else "names: it takes none")
-        marked = self._finder.mark(text, names)
-        there = {text[start:stop] for start, stop, *_ in marked.spans}
-        if absent := [name for name in chain(*names.values()) if name not in there]:
-            raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
-        return marked
+    def _check_words(self, text: str) -> None:
+        """Refuse what is too long before names are looked for, and symbols added for them."""
+        self._check_size(len(text.split()), "words")
 
     def _check_size(self, number: int, what: str) -> None:
         if number > (most := self.limits.max_input):

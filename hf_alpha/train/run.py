@@ -45,8 +45,9 @@ def train(
 
     The finished model, its tokenizer and their code end up in `output_dir`. A resumed run reaches
     the same weights as one that was never stopped, to the bit, on the same machine and with the
-    same number of processes. n processes see the batches of one process with n times the gradient
-    accumulation steps, except that they fill up the last ones of an epoch with its first samples.
+    same number of processes. n processes see in each step the rows that one process sees with
+    n times the batch, or n times the gradient accumulation, except that they fill up the last step
+    of an epoch with its first rows.
 
     `recipe.yaml` there says what is run, from the start on. Where settings were changed on the
     way, comments in it say until which step others held. A finished run stays as it is.

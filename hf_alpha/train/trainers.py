@@ -212,7 +212,10 @@ class RunTrainer(Trainer):
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> Sampler | None:
         dataset = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        return BucketSampler(bucket_keys(dataset), self._train_batch_size, seed=seed)
+        # Rows of a step, not of a batch: however it is cut into micro-batches and processes, they
+        # are the same.
+        parts = self.args.gradient_accumulation_steps * self.args.world_size
+        return BucketSampler(bucket_keys(dataset), self._train_batch_size * parts, seed=seed)
 
     def _get_eval_sampler(self, eval_dataset: Dataset) -> Sampler | None:
         """Return a sampler in order, as metrics need it: the base class may sort by length."""

@@ -110,10 +110,11 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
     assert learned["symbol_renaming"] == "first_occurrence"
     tokens = config_of("tokens", "--symbol-tokens", "x y z", "--actual", "x", "--placeholder", "y")
     assert tokens["class_rows"] == {"name": [10, 11]} and tokens["symbol_classes"] == {"name": 3}
-    two = ["--names", "v=[a-z]", "--names", "f=[A-Z]=?"]
+    two = ["--names", "v=rule:tools", "--names", "f=[A-Z]=?"]
     assert config_of("two", *two)["symbol_classes"] == {"v": 32, "f": 32}
     rules = json.loads((tmp_path / "two" / "tokenizer_config.json").read_text())["symbols"]
     assert rules["f"] == {"pattern": "[A-Z]=?", "count": 32}
+    assert rules["v"] == {"rule": "tools", "count": 32}
     assert "variable='[a-z]+'" in hf_alpha("convert", "--help").out  # brackets are no markup
     assert config_of("one", "--names", "[a-z]{1,3}")["symbol_classes"] == {"name": 32}
     # What a name has learned goes on, where each has a vector.
@@ -134,6 +135,7 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
         (["--symbols", "a=1,b=1", "--actual", "x"], "say which class tokens are for"),
         (["--renaming", "wild"], "symbol_renaming must be one of none, random"),
         (["--names", "[a"], "the pattern '[a'"),
+        (["--names", "rule:tols"], "no ready-made rule 'tols': there are smiles"),
         (["--add-aggregated-attention", "middle"], "encoder or decoder, not 'middle'"),
         (["--to", "relational", "--placeholder", "x"], "--placeholder has no effect with --to rel"),
         (["--to", "learned", "--actual", "x"], "--actual has no effect with --to learned"),

@@ -65,7 +65,7 @@ def test_a_single_text_has_one_mapping_of_names_as_tensors_too(tokenizer):
         ({"text": ["n1"], "text_target": ["n1", "n1"]}, "1 rows in `text`, but 2"),
         ({"text": []}, "no rows to encode"),
         ({"text": ["n1", 3]}, "row 1 of `text` is a int"),
-        ({"text": ["n1"], "names": [{}]}, "`names` belong to `text_target` alone"),
+        ({"text": ["n1"], "names": [{}, {}]}, "1 rows in `text`, but 2 in `names`"),
         ({"text_target": ["n1"], "names": [{}, {}]}, "1 rows in `text_target`, but 2 in `names`"),
         ({"text_target": ["n1"], "names": [{"+": "n1"}]}, r"row 0: `names` has '\+', which is no"),
     ],

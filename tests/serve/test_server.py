@@ -249,10 +249,23 @@ def test_a_chat_is_answered_in_its_names_found_or_given(client):
         chat(client, "alice sees bob", {"person": ["bob"]})
 
 
+def test_a_chat_that_ends_in_an_answer_is_gone_on_with(client):
+    messages = [{"role": "user", "content": TEXTS[0]}, {"role": "assistant", "content": "and xa1"}]
+    ask = {"model": "small", "max_tokens": 9}
+    reply = client.chat.completions.create(messages=messages, **ask)
+    tokenizer = client.engine.tokenizer
+    text = tokenizer.apply_chat_template(messages, tokenize=False, continue_final_message=True)
+    assert text.endswith("<assistant> and xa1")
+    told = complete(client, text, max_tokens=9)
+    assert reply.choices[0].message.content == told.choices[0].text
+    assert reply.usage.prompt_tokens == told.usage.prompt_tokens
+
+
 def test_names_of_a_column_have_to_be_given():
     with served(*converted(rule={"column": "people"})) as client:
-        with pytest.raises(openai.BadRequestError, match=r'names: give {"name": \[...\]}'):
-            complete(client, "alice sees bob")
+        for ask in (complete, chat):
+            with pytest.raises(openai.BadRequestError, match="'name' are listed in the column"):
+                ask(client, "alice sees bob")
         one, two = (
             text_of(client, f"{name} sees bob", extra_body={"names": [name, "bob"]})
             for name in ("dora", "emil")

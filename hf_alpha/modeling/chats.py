@@ -1,0 +1,279 @@
+"""Names in chats: in what was said, and in nothing that a template writes around it.
+
+Names are looked for in the contents of messages and in the schemas and arguments of tools. On their
+way through the template they stand between two characters of the private use area, which are then
+taken out: so no template has to be known.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from transformers.utils import get_json_schema
+
+from .names_in_text import Known, MarkedText, NameFinder, Span, check_marked, keys_in, parts
+from .tokenization_symbols import check_row_counts, in_row
+
+ROLES = ("user", "assistant", "tool")
+"""Of the messages in which names are looked for, unless a tokenizer says otherwise."""
+ANSWERS = "assistant"
+CONTENTS = ("content", "reasoning_content", "thinking", "reasoning")
+SCHEMA_WORDS = ("type", "format", "pattern", "$ref", "$schema")
+"""Keys of a tool's schema whose values are words of JSON Schema."""
+START, STOP = 0x100000, "\U0010fffd"
+"""Of names on their way: a character from `START` on, one for each name, and `STOP`."""
+_MARKED = re.compile(f"([{chr(START)}-\U0010fffc])([^{chr(START)}-{STOP}]*){STOP}")
+
+Chat = Sequence[Mapping[str, Any]]
+Find = Callable[[str, Known, bool], Sequence[Span]]
+Write = Callable[[str], str]
+
+
+class WritesChats:
+    """Mixin in front of a tokenizer with names: it finds them in what was said in a chat.
+
+    Attributes:
+        chat_roles: of the messages in which names are looked for.
+        finder: finds names, by the rule of each class.
+    """
+
+    chat_roles: Sequence[str]
+    finder: NameFinder
+    split_special_tokens: bool
+    _added: Any
+
+    def apply_chat_template(
+        self,
+        conversation: Any,
+        tools: Sequence[Any] | None = None,
+        documents: Any = None,
+        chat_template: str | None = None,
+        *,
+        names: Any = None,
+        tokenize: bool = True,
+        sanitize_control_tokens: bool = False,
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Write a chat, or chats, as a text or its ids; the text is that of the tokenizer beneath.
+
+        Names are looked for in what was said: in the contents of messages of `chat_roles`, in calls
+        of tools and in the schemas of tools. What the template writes besides has no names. A name
+        is one symbol in all messages, and names of what was said before are names in an answer.
+
+        Args:
+            conversation: messages, or a list of chats.
+            tools: schemas of tools, or functions of Python.
+            documents: as in any tokenizer.
+            chat_template: as in any tokenizer.
+            names: of the chat, or of each, as for a call.
+            tokenize: return ids, else a `MarkedText`.
+            sanitize_control_tokens: is not supported.
+            tokenizer_kwargs: as in any tokenizer.
+            **options: as in any tokenizer.
+
+        Raises:
+            ValueError: an argument is wrong, a name that is given stands in no message, or the
+                template changes names.
+        """
+        if sanitize_control_tokens:
+            raise ValueError(
+                "sanitize_control_tokens is not supported beside names: refuse messages that have "
+                "control tokens, or write them otherwise"
+            )
+        tools = schemas(tools)
+        first = conversation[0] if isinstance(conversation, list | tuple) and conversation else None
+        is_batch = isinstance(first, list | tuple) or hasattr(first, "messages")
+        chats = conversation if is_batch else [conversation]
+        all_names = names if is_batch and names is not None else [names] * len(chats)
+        check_row_counts(chats, all_names, "conversation", "names")
+        options |= {"documents": documents, "chat_template": chat_template}
+        of_text = {k: v for k, v in options.items() if k != "return_assistant_tokens_mask"}
+
+        def render(chat: Any, tools: Any) -> str:
+            of_host = super(WritesChats, self).apply_chat_template  # type: ignore[misc]
+            return of_host(chat, tools, tokenize=False, **of_text)
+
+        marked = []
+        for number, (chat, of_chat) in enumerate(zip(chats, all_names, strict=True)):
+            with in_row(number if is_batch else None):
+                messages = getattr(chat, "messages", chat)
+                marked.append(self._mark_chat(render, messages, tools, of_chat))
+        if not tokenize:
+            return marked if is_batch else marked[0]
+        given = {"names": marked if is_batch else marked[0]}
+        given |= tokenizer_kwargs or {}
+        options["tokenizer_kwargs"] = given
+        return super().apply_chat_template(conversation, tools, **options)  # type: ignore[misc]
+
+    def _mark_chat(self, render: Any, chat: Any, tools: Any, names: Any) -> MarkedText:
+        """Return the text of a chat with its names, also those that are given for it."""
+        if names is None:
+            self.finder.require_names("")
+        names = self.finder.by_class(names or {})
+        given: dict[str, str] = {}
+        for kind, listed in names.items():
+            if places := [name for name in listed if not isinstance(name, str)]:
+                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
+            given |= dict.fromkeys(listed, kind)
+        of_tools = [name for name, rule in self.finder.rules.items() if rule.rule == "tools"]
+        of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | given
+
+        def find(text: str, known: Known, answers: bool) -> Sequence[Span]:
+            kept = self._added.find(text, self.split_special_tokens)
+            if answers:
+                return self.finder.find(text, dict(reversed([*known.values()])), kept)
+            by_class: dict[str, list[str]] = {}
+            for key, (name, kind) in known.items():
+                if key == name:  # others are bound in the text that they were found in
+                    by_class.setdefault(kind, []).append(name)
+            return self.finder.mark(text, by_class, kept).spans
+
+        marked = mark_chat(render, chat, tools, self.chat_roles, find, of_chat)
+        check_marked(given, [marked])
+        return marked
+
+
+def schemas(tools: Sequence[Any] | None) -> list[Any] | None:
+    """Return the schemas of tools, some of which may be functions of Python."""
+    return tools and [get_json_schema(tool) if callable(tool) else tool for tool in tools]  # type: ignore[return-value]
+
+
+def tool_names(tools: Any) -> Iterator[str]:
+    """Yield the names of tools, and of their parameters at any depth."""
+    for tool in tools or ():
+        schema = tool.get("function", tool)
+        yield from [schema["name"]] if "name" in schema else []
+        yield from _parameters(schema)
+
+
+def _parameters(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if isinstance(parameters := schema.get("properties"), Mapping):
+            yield from parameters
+        schema = [*schema.values()]
+    for part in schema if isinstance(schema, list | tuple) else ():
+        yield from _parameters(part)
+
+
+def mark_chat(
+    render: Callable[[Chat, Any], str],
+    chat: Chat,
+    tools: list[Any] | None,
+    roles: Sequence[str],
+    find: Find,
+    given: Mapping[str, str],
+) -> MarkedText:
+    """Return the text of a chat, with the names of what was said.
+
+    A name is one in all that follows it, as a name of a source is one in its answer: so the text of
+    a chat's beginning has the names that it has in the whole chat.
+
+    Args:
+        render: from messages and tools to a text.
+        chat: the messages.
+        tools: schemas of tools.
+        roles: of the messages in which names are looked for.
+        find: finds the names of a content: by that, the names that are known already, and whether
+            it answers what was said.
+        given: name -> class, known from the start.
+
+    Raises:
+        ValueError: the template changes names, or writes another text where there are some.
+    """
+    text, known = render(chat, tools), {name: (name, kind) for name, kind in given.items()}
+    names, numbers = set[str](), dict[tuple[str, str], int]()
+
+    def write(content: str, answers: bool = False) -> str:
+        spans = find(content, known, answers)
+        keys = iter(keys_in(content, spans, known if answers else None))
+        written = ""
+        for before, span in parts(content, spans):
+            written += before
+            if span is not None:
+                name, key = content[span.start : span.stop], next(keys)
+                names.add(name)
+                known.setdefault(key, (name, span.symbol_class))
+                number = numbers.setdefault((key, span.symbol_class), len(numbers))
+                written += f"{chr(START + number)}{name}{STOP}"
+        return written
+
+    tools = tools and [_schema(tool, write) for tool in tools]
+    chat = [
+        _message(message, partial(write, answers=message["role"] == ANSWERS))
+        if message.get("role") in roles
+        else message
+        for message in chat
+    ]
+    spans, end, plain = [], 0, ""
+    marked = render(chat, tools) if names else text
+    for match in _MARKED.finditer(marked):
+        plain += marked[end : match.start()]
+        spans.append(_span(len(plain), match, [*numbers]))
+        plain, end = plain + match[2], match.end()
+    if plain + marked[end:] != text or not names.issuperset(text[i:j] for i, j, *_ in spans):
+        raise ValueError(
+            "the chat template changes names that it is given, or what it writes depends on them "
+            f"({', '.join(map(repr, sorted(names)[:3]))}): use a template that writes contents as "
+            "they are, or leave these out of the names; or mark the names of the text yourself, "
+            "tokenizer(MarkedText(text, spans), add_special_tokens=False)"
+        )
+    return MarkedText(text, spans)
+
+
+def _span(start: int, match: Any, names: Sequence[tuple[str, str]]) -> Span:
+    """Return a marked name, one of those with a key and a class, from its start in the text on."""
+    key, kind = names[ord(match[1]) - START]
+    binding = key.removeprefix(f"\0{kind} ") if key.startswith("\0") else ""
+    return Span(start, start + len(match[2]), kind, binding)
+
+
+def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Write what was said in a message, calls of tools included."""
+    said = {key: message[key] for key in (*CONTENTS, "name") if key in message}
+    written = {**message, **{key: _content(value, write) for key, value in said.items()}}
+    if calls := message.get("tool_calls"):
+        written["tool_calls"] = [_call(call, write) for call in calls]
+    return written
+
+
+def _content(content: Any, write: Write) -> Any:
+    """Write a content: a text, or a list of parts, some of which are texts."""
+    if isinstance(content, list | tuple):
+        return [{**x, "text": write(x["text"])} if "text" in x else x for x in content]
+    return _data(content, write)
+
+
+def _call(call: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Write a call of a tool."""
+    if "function" in call:
+        return {**call, "function": _call(call["function"], write)}
+    return {k: _data(v, write) if k in ("name", "arguments") else v for k, v in call.items()}
+
+
+def _data(value: Any, write: Write) -> Any:
+    """Write all texts of plain data, keys included."""
+    if isinstance(value, Mapping):
+        return {_data(key, write): _data(part, write) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_data(part, write) for part in value]
+    return write(value) if isinstance(value, str) else value
+
+
+def _schema(schema: Any, write: Write) -> Any:
+    """Write the texts of a tool's schema and the names of its parameters."""
+    if isinstance(schema, list | tuple):
+        return [_schema(part, write) for part in schema]
+    if not isinstance(schema, Mapping):
+        return _data(schema, write)
+    written = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, Mapping):
+            written[key] = {write(name): _schema(part, write) for name, part in value.items()}
+        else:
+            written[key] = value if key in SCHEMA_WORDS else _schema(value, write)
+    return written
+
+
+__all__ = ["ROLES", "WritesChats"]
