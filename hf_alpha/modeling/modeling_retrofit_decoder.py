@@ -215,7 +215,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 "out, and the names of each text are found"
             )
         given["shift_labels"] = kwargs.pop("shift_labels", None)
-        rows = {
+        rows: dict[str, torch.Tensor | None] = {
             name: texts.apart(x, IGNORE if "labels" in name else 0)
             for name, x in given.items()
             if x is not None
