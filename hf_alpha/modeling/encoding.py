@@ -47,7 +47,8 @@ class SymbolEncoding:
             order of first occurrence.
         no_extension: why symbols cannot be added without training; empty where they can.
         memories: modules for what was found about symbols, where the encoding works by relations
-            between positions; see `encoding_relational`.
+            between positions; the third is for a model with a source and `new_symbols`. See
+            `encoding_relational`.
         hosts: what it does with a model of Transformers; see [`HostEncoding`].
     """
 
@@ -61,7 +62,7 @@ class SymbolEncoding:
     rows_per_class: ClassVar[int | None] = None
     rows_in_turn: ClassVar[bool] = False
     no_extension: ClassVar[str] = ""
-    memories: ClassVar[tuple[Any, Any] | None] = None
+    memories: ClassVar[tuple[Any, Any, Any] | None] = None
     hosts: ClassVar[tuple[type[HostEncoding], type[HostEncoding]]] = (HostEncoding, HostEncoding)
 
     def __init__(self, config: PreTrainedConfig):

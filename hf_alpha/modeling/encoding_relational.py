@@ -7,7 +7,8 @@
 
 Entries and returns are read off what the encoder found at a symbol's positions ([`SymbolMemory`]).
 A decoder alone has no encoder: there `same` is that of the last symbol up to t, a second relation
-is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). Its kin are
+is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). With both, and
+new symbols, a decoder has both ([`AnswerMemory`]). Its kin are
 Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
 networks (Vinyals et al. 2015).
 
@@ -33,9 +34,9 @@ from .checks import can_look
 from .encoding import SymbolEncoding, listed_logits
 from .host_attention import LayerRelations, StackRelations
 from .host_encoding import HeadCall, HostEncoding, HostOutput, silent
-from .new_symbols import TextSoFar, symbols_so_far
 from .relations import (
     AnswerRelations,
+    NewAnswerRelations,
     RelationGates,
     Relations,
     SymbolRelations,
@@ -147,20 +148,19 @@ class SymbolMemory(nn.Module):
 
     @staticmethod
     def follow(
-        streams: Streams,
-        source: Streams,
-        mask: torch.Tensor | None,
-        cache: Cache | None,
-        slot: int,
+        streams: Streams, source: Streams, own_BM: torch.Tensor, position_T: torch.Tensor
     ) -> Streams:
         """Returns the streams over a decoder's tokens with relations to them and to the source.
 
-        Arguments as of `SymbolLayer.follow`; the streams are over the tokens, padding among them.
+        Args:
+            streams: over the tokens at hand.
+            source: over what they follow.
+            own_BM: index of the symbol at each token so far, -1 for none.
+            position_T: places of those at hand among them.
         """
-        own_BT, own_BM, position_T = symbols_so_far(streams.own, mask, cache, slot)
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        same_BTS = one_hot(own_BT, number, dtype)
-        so_far_BMS = same_BTS if own_BM is own_BT else one_hot(own_BM, number, dtype)
+        so_far_BMS = one_hot(own_BM, number, dtype)
+        own_BT, same_BTS = own_BM[:, position_T], so_far_BMS[:, position_T]
         written_BTS = written_symbols(so_far_BMS, position_T)
         related = AnswerRelations(
             within=Relations((same_BTS,), so_far_BMS),
@@ -195,13 +195,14 @@ class SymbolMemory(nn.Module):
         entries_NSD = streams.memory[:, :, 0].to(streams.own.device)
         return by_source(symbols_here(streams), entries_NSD)
 
-    def point(self, streams: Streams, masses_BTHS: torch.Tensor) -> torch.Tensor:
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
         """Returns what the head adds to the scores of symbols: (B, T, S).
 
         Args:
             streams: that `follow` returned.
             masses_BTHS: sums of the weights of the decoder's last attention to the source over each
                 symbol.
+            text: the decoder's last states, its cache, and the first slot that is not the layers'.
         """
         written_BTS: Any = getattr(streams.related, "written", None)
         number, device = streams.ids.shape[1], masses_BTHS.device
@@ -218,12 +219,19 @@ class SymbolMemory(nn.Module):
                 "and the streams have no memory: call SymbolLayer.remember after the encoder"
             )
         base = F.linear(hidden_BSTD, table_RD[: self.config.vocabulary.num_base_tokens])
-        # Layers may lie on several devices.
-        rows_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
-        own = by_source(hidden_BSTD[:, 0], rows_NSD.transpose(1, 2))
+        own = self.scores_of_listed(hidden_BSTD[:, 0], table_RD, streams)
         if streams.pointer is not None:
             own = own + streams.pointer.to(own)
         return torch.cat((base, own[:, None]), dim=-1)
+
+    def scores_of_listed(
+        self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns the products of states with what was found about each symbol: (B, T, S)."""
+        assert streams.memory is not None
+        # Layers may lie on several devices.
+        rows_NSD = streams.memory[:, :, 1].to(hidden_BTD.device)
+        return by_source(hidden_BTD, rows_NSD.transpose(1, 2))
 
 
 class TextMemory(nn.Module):
@@ -274,9 +282,14 @@ class TextMemory(nn.Module):
         init.normal_(self.key_proj.weight, std=width**-0.5)
 
     @staticmethod
-    def within(streams: Streams, text: TextSoFar) -> Streams:
-        """Returns the streams over the tokens at hand with the relations to the text so far."""
-        own_BM, position_T = text.own(streams.ids), text.positions
+    def within(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
+        """Returns the streams over the tokens at hand with the relations to the text so far.
+
+        Args:
+            streams: that list the text's symbols.
+            own_BM: index of the symbol at each position, -1 for none.
+            position_T: places of the tokens at hand.
+        """
         last_BM = last_symbols(own_BM)
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
         last_BTS = one_hot(last_BM[:, position_T], number, dtype)
@@ -343,6 +356,63 @@ class TextMemory(nn.Module):
         return torch.cat((scores_BSTR[..., : vocabulary.num_base_tokens], own), dim=-1)
 
 
+class AnswerMemory(SymbolMemory):
+    """What a model with a source knows of symbols where answers may have others than the source.
+
+    Of those, nothing was found: they have a class, and what the answer has of them by itself.
+
+    Args:
+        config: of the model.
+        num_heads: H, of the decoder's attention to the source.
+    """
+
+    num_histories: ClassVar[int] = 2
+
+    def __init__(self, config: PreTrainedConfig, num_heads: int):
+        super().__init__(config, num_heads)
+        self.text = TextMemory(config, num_heads)
+
+    @staticmethod
+    def follow(
+        streams: Streams, source: Streams, own_BM: torch.Tensor, position_T: torch.Tensor
+    ) -> Streams:
+        followed = SymbolMemory.follow(streams, source, own_BM, position_T)
+        own: Any = TextMemory.within(streams, own_BM, position_T).related
+        related: Any = followed.related
+        return replace(
+            followed,
+            related=NewAnswerRelations(related.within, related.across, related.written, own),
+        )
+
+    def enter(self, streams: Streams) -> torch.Tensor | None:  # type: ignore[override]
+        if (entered := SymbolMemory.enter(streams)) is None:
+            return None
+        return entered + self.text.enter(text_alone(streams))
+
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
+        points = super().point(streams, masses_BTHS)
+        return points + self.text.point(text_alone(streams), *text).to(points)
+
+    def scores_of_listed(
+        self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns the same, and the score of its class for each symbol that the source lacks."""
+        own_BTS = super().scores_of_listed(hidden_BTD, table_RD, streams)
+        vocabulary, ids_BS = self.config.vocabulary, streams.ids.to(own_BTS.device)
+        first = vocabulary.num_base_tokens
+        class_BS = vocabulary.rows(ids_BS.clamp(min=0), per_class=1) - first
+        scores_BTC = F.linear(hidden_BTD, table_RD[first:])
+        index = class_BS.clamp(min=0)[:, None].expand_as(own_BTS)
+        assert streams.written is not None
+        new_BS = streams.written.to(own_BTS.device).are_new(ids_BS)
+        return torch.where(new_BS[:, None], scores_BTC.gather(-1, index), own_BTS)
+
+
+def text_alone(streams: Streams) -> Streams:
+    """Returns the streams of a text that follows a source with relations to itself only."""
+    return replace(streams, related=getattr(streams.related, "text", None))
+
+
 # -- in a host -------------------------------------------------------------------------------------
 
 
@@ -400,6 +470,29 @@ class HostRelations(nn.Module):
         products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
         repeated = torch.stack((written_BTS.to(last_BTS), last_BTS), dim=-1)
         return products_BTS + self.repeat(repeated)[..., 0]
+
+
+class HostAnswerRelations(HostRelations):
+    """What is trained for a host with a source whose answers may have others than its symbols.
+
+    Args:
+        config: of the model.
+        encoder_heads, decoder_heads: H of both sides.
+    """
+
+    def __init__(self, config: PreTrainedConfig, encoder_heads: int, decoder_heads: int):
+        super().__init__(config.hidden_size, encoder_heads, decoder_heads)
+        self.slot = config.num_slots
+        self.text = TextMemory(config, decoder_heads, silent=True, scale=config.relation_scale)
+
+    enter = AnswerMemory.enter
+
+    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
+        points = super().point(streams, head)
+        assert head.all_BSTD is not None  # the cache keeps states of all positions
+        states_BTD = head.all_BSTD[:, 0]
+        return points + self.text.point(text_alone(streams), states_BTD, head.cache, self.slot)
 
 
 class DecoderRelations(nn.Module):
@@ -463,6 +556,8 @@ class HostRelational(HostEncoding):
         """Returns the trained part that is added to the host."""
         if not self.config.decodes_alone:
             heads = (self._num_heads("encoder"), self._num_heads("decoder"))
+            if self.config.new_symbols:
+                return HostAnswerRelations(self.config, *heads)
             return HostRelations(self.model.width, *heads)
         config = self.config.decoder_config
         # DeepSeek's values have another width than its queries.
@@ -541,7 +636,7 @@ class RelationalEncoding(SymbolEncoding):
     sees_names = False
     rows_per_class = 1
     rows_in_turn = True
-    memories = (SymbolMemory, TextMemory)
+    memories = (SymbolMemory, TextMemory, AnswerMemory)
     hosts = (HostRelational, HostRelational)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
@@ -556,7 +651,9 @@ class RelationalEncoding(SymbolEncoding):
 
 __all__ = [
     "AHEAD",
+    "AnswerMemory",
     "DecoderRelations",
+    "HostAnswerRelations",
     "HostRelations",
     "RelationalEncoding",
     "SymbolMemory",

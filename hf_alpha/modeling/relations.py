@@ -275,6 +275,17 @@ class AnswerRelations(SymbolRelations):
 
 
 @dataclass(frozen=True)
+class NewAnswerRelations(AnswerRelations):
+    """Of a text that follows a source, and may have symbols which that lacks.
+
+    Attributes:
+        text: those that the text has by itself.
+    """
+
+    text: "TextRelations"
+
+
+@dataclass(frozen=True)
 class TextRelations(SymbolRelations):
     """Of a text alone: `within` are those of the last symbol up to a position.
 
@@ -363,6 +374,7 @@ def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch
 
 __all__ = [
     "AnswerRelations",
+    "NewAnswerRelations",
     "RelationGates",
     "Relations",
     "SymbolRelations",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
@@ -32,8 +33,8 @@ class Streams:
         related: relations between positions, where the encoding has such.
         memory: what was found about each symbol of a source, likewise: (N, S, 2, D).
         pointer: what the head adds to the score of each symbol, likewise: (B, T, S).
-        written: in a decoder alone, where the text may go on with symbols that it lacks: those that
-            it has, position by position.
+        written: of a decoder, where the text may go on with symbols that it lacks: those that it
+            has, position by position.
     """
 
     ids: torch.Tensor
@@ -62,6 +63,7 @@ class Streams:
             getattr(outputs, "renaming", None),
             memory=getattr(outputs, "symbol_memory", None),
             pointer=getattr(outputs, "symbol_pointer", None),
+            written=getattr(outputs, "symbols_written", None),
         )
 
     @property
@@ -90,6 +92,18 @@ class Streams:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved = {name: value.to(device) for name, value in values.items() if value is not None}
         return replace(self, **moved)
+
+    def with_room(self, source_ids_NS: torch.Tensor) -> "Streams":
+        """Returns the same with zeros in the memory for symbols that the source has not got.
+
+        Args:
+            source_ids_NS: the source's symbols, which are listed before others, -1 padded.
+        """
+        if self.memory is None:
+            return self
+        known_NS = (source_ids_NS >= 0)[..., None, None].to(self.memory)
+        more = self.ids.shape[1] - source_ids_NS.shape[1]
+        return replace(self, memory=F.pad(self.memory * known_NS, (0, 0, 0, 0, 0, more)))
 
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""

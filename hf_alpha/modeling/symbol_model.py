@@ -210,7 +210,7 @@ class SymbolHead(SymbolModel):
                 are unusable.
         """
         if labels_BT is None:
-            if num_items is not None and self.config.needs_stream_ids:
+            if num_items is not None and self.config.answers_are_listed:
                 raise ValueError(OUTSIDE_LOSS)
             return self._logits(hidden_BSTD, streams), None
         adapting = torch.is_grad_enabled() and self.training and self._adapts_scale()
@@ -262,7 +262,7 @@ class SymbolHead(SymbolModel):
     def usable_columns(self, stream_ids: torch.Tensor) -> torch.Tensor:
         """Returns which logits a sample can use: (B, V), from its symbols (B, S).
 
-        All, or, where `config.needs_stream_ids`, the base tokens and the symbols of its input.
+        All, or, where `config.answers_are_listed`, the base tokens and the symbols of its input.
         """
         return self.symbol_layer.usable_columns(stream_ids)
 

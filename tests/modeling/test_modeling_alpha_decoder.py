@@ -151,7 +151,6 @@ def test_a_loaded_model_is_a_decoder_alone(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"is_encoder_decoder": True}, "decoders alone"),
         ({"symbol_encoding": "streams"}, "needs one stream"),
         ({"adacos": True}, "adacos"),
         ({"label_smoothing": 0.1}, "label_smoothing"),
