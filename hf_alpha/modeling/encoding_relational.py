@@ -7,10 +7,9 @@
 
 Entries and returns are read off what the encoder found at a symbol's positions ([`SymbolMemory`]).
 A decoder alone has no encoder: there `same` is that of the last symbol up to t, a second relation
-is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). With both, and
-new symbols, a decoder has both ([`AnswerMemory`]). Its kin are
-Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
-networks (Vinyals et al. 2015).
+is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). With a source and
+new symbols, a decoder has both ([`AnswerMemory`]). Its kin are Renamer (Ankner, Renda and Carbin
+2023), relation-aware attention (Shaw et al. 2018) and pointer networks (Vinyals et al. 2015).
 
 In a host, the same is added to what it has, all of it without effect at first: [`HostRelations`]
 and [`DecoderRelations`], which attention is told of as `host_attention` says.
@@ -159,15 +158,15 @@ class SymbolMemory(nn.Module):
             position_T: places of those at hand among them.
         """
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        so_far_BMS = one_hot(own_BM, number, dtype)
-        own_BT, same_BTS = own_BM[:, position_T], so_far_BMS[:, position_T]
+        same_BTS = one_hot(streams.own, number, dtype)
+        so_far_BMS = same_BTS if own_BM is streams.own else one_hot(own_BM, number, dtype)
         written_BTS = written_symbols(so_far_BMS, position_T)
         related = AnswerRelations(
             within=Relations((same_BTS,), so_far_BMS),
             across=Relations.of((same_BTS, written_BTS), source.own),
             written=written_BTS[..., : streams.ids.shape[1]],
         )
-        return replace(streams, own=own_BT, related=related)
+        return replace(streams, related=related)
 
     def remember(
         self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
@@ -377,12 +376,10 @@ class AnswerMemory(SymbolMemory):
         streams: Streams, source: Streams, own_BM: torch.Tensor, position_T: torch.Tensor
     ) -> Streams:
         followed = SymbolMemory.follow(streams, source, own_BM, position_T)
+        known: Any = followed.related
         own: Any = TextMemory.within(streams, own_BM, position_T).related
-        related: Any = followed.related
-        return replace(
-            followed,
-            related=NewAnswerRelations(related.within, related.across, related.written, own),
-        )
+        related = NewAnswerRelations(known.within, known.across, known.written, own)
+        return replace(followed, related=related)
 
     def enter(self, streams: Streams) -> torch.Tensor | None:  # type: ignore[override]
         if (entered := SymbolMemory.enter(streams)) is None:

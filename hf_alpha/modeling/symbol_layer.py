@@ -297,9 +297,10 @@ class SymbolLayer:
             return streams
         if config.new_symbols:
             own_BM, position_T = text.own(streams.ids), text.positions
-        else:  # of which the cache keeps the places among those of the source
-            _, own_BM, position_T = symbols_so_far(own_BT, mask, cache, slot)
-        return self.relates.follow(streams, source, own_BM, position_T)
+            own_BT = own_BM[:, position_T]
+        else:  # the source's list is all: the cache keeps places in it
+            own_BT, own_BM, position_T = symbols_so_far(own_BT, mask, cache, slot)
+        return self.relates.follow(replace(streams, own=own_BT), source, own_BM, position_T)
 
     def go_on(
         self,
