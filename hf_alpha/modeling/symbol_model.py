@@ -33,7 +33,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
     """A model with a symbol layer.
 
     Its base model has the attribute `symbols`, a [`SymbolLayer`], and the module `symbol_draws`, a
-    [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`] or
+    [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`],
     [`TextMemory`] or None; where new symbols may be written, `new_symbols`, a [`NewSymbols`] or
     None.
     """
