@@ -41,6 +41,7 @@ from .relations import (
     SymbolRelations,
     TextRelations,
     add_relations_,
+    are_few,
     by_source,
     first_positions,
     last_symbols,
@@ -53,6 +54,7 @@ from .relations import (
 from .streams import Streams
 
 STRENGTH = 1.0  # of each head of a decoder's pointer, at first
+HIDDEN = 1e4  # below any other score
 AHEAD = 2.0
 """What a name is ahead of the word of the host whose row it has, which may be its equal."""
 
@@ -161,7 +163,7 @@ class SymbolMemory(nn.Module):
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         same_BTS = one_hot(own_BT, number, dtype)
         so_far_BMS = same_BTS if own_BM is own_BT else one_hot(own_BM, number, dtype)
-        written_BTS = written_symbols(so_far_BMS, position_T)
+        written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
         related = AnswerRelations(
             within=Relations((same_BTS,), so_far_BMS),
             across=Relations.of((same_BTS, written_BTS), source.own),
@@ -294,40 +296,44 @@ class TextMemory(nn.Module):
         return newly_BT[..., None].to(self.first) * self.first
 
     def point(
-        self, streams: Streams, hidden_BTD: torch.Tensor, cache: Cache | None, slot: int
+        self,
+        streams: Streams,
+        hidden_BTD: torch.Tensor,
+        cache: Cache | None,
+        slot: int,
+        keep: int = 0,
     ) -> torch.Tensor:
         """Returns what is added to the score of each symbol of the text: (B, T, S).
 
         Args:
             streams: that `within` returned.
-            hidden_BTD: that go into the head of the model.
+            hidden_BTD: that go into the head of the model, of all positions.
             cache: of the decoder; it keeps the projected states.
             slot: the first that is not the layers'.
+            keep: how many of the last positions get logits: T; 0 for all.
         """
         text: Any = streams.related
-        device = hidden_BTD.device
         states_BTD = self.norm(hidden_BTD)
         keys_BMG = self.key_proj(states_BTD)
         if cache is not None:
             keys = keys_BMG[:, None]
             keys_BMG = cache.update(keys, keys[..., :0], slot + 1)[0][:, 0]
+        states_BTD = states_BTD[:, -keep:]
         query_BHTK, key_BHMK = (
             x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for x in (self.query_proj(states_BTD), keys_BMG)
         )
-        scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
-        told = tuple(matrix.to(scores_BHTM) for matrix in text.within.matrices)
-        scores_BHTM = add_relations_(scores_BHTM, self.gates(states_BTD), told)
-        own_BM = text.own.to(device)
-        place_M = torch.arange(own_BM.shape[1], device=device)
-        past_TM = place_M <= text.positions.to(device)[:, None]
-        hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
-        scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
-        weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
-        there_BMS = one_hot(own_BM, streams.ids.shape[1], weights_BHTM.dtype)
-        # Heads first: one product for each position, of its weights of all heads.
-        weights_BTM = torch.einsum("h,bhtm->btm", scaled(self.strength, self.scale), weights_BHTM)
-        return weights_BTM @ there_BMS
+        own_BM, position_T = (x.to(hidden_BTD.device) for x in (text.own, text.positions[-keep:]))
+        there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
+        gated = text.within.of_last(len(position_T)), self.gates(states_BTD)
+        strength_H = scaled(self.strength, self.scale)
+        if are_few(len(position_T), own_BM.shape[1]):
+            scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
+            weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T)
+            # Heads first: one product for each position, of its weights of all heads.
+            return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
+        masses_BHTS = _pointer_masses(query_BHTK, key_BHMK, *gated, there_BMS, position_T)
+        return torch.einsum("h,bhts->bts", strength_H, masses_BHTS)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -341,6 +347,57 @@ class TextMemory(nn.Module):
         if streams.pointer is not None:
             own = own + streams.pointer[:, None].to(own)
         return torch.cat((scores_BSTR[..., : vocabulary.num_base_tokens], own), dim=-1)
+
+
+def _pointer_weights(
+    scores_BHTM: torch.Tensor,
+    relations: Relations,
+    gates_BTG: torch.Tensor,
+    own_BM: torch.Tensor,
+    position_T: torch.Tensor,
+) -> torch.Tensor:
+    """Returns the weights of a pointer's attention from scores without relations: (B, H, T, M)."""
+    told = tuple(matrix.to(scores_BHTM) for matrix in relations.matrices)
+    scores_BHTM = add_relations_(scores_BHTM, gates_BTG, told)
+    place_M = torch.arange(own_BM.shape[1], device=own_BM.device)
+    past_TM = place_M <= position_T[:, None]
+    hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
+    scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
+    return F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
+
+
+def _pointer_masses(
+    query_BHTK: torch.Tensor,
+    key_BHMK: torch.Tensor,
+    relations: Relations,
+    gates_BTG: torch.Tensor,
+    there_BMS: torch.Tensor,
+    position_T: torch.Tensor,
+) -> torch.Tensor:
+    """Returns the same weights summed over each symbol, (B, H, T, S), without any T * M numbers.
+
+    Symbols are slots of the values. A key of zeros, for no symbol, comes first, and a query before
+    the first one, so that the text sees itself as fused kernels have it. One more slot hides keys
+    where no symbol stands.
+    """
+    scaling = query_BHTK.shape[-1] ** -0.5
+    far = (HIDDEN / scaling) ** 0.5
+    query_BHTE = F.pad(relations.extend_queries(query_BHTK, gates_BTG, scaling), (0, 1), value=far)
+    hides_BM1 = (there_BMS.sum(-1, keepdim=True) - 1) * far
+    hides = replace(relations, keys=torch.cat((relations.keys.to(hides_BM1), hides_BM1), -1))
+    key_BHME = hides.extend_keys(key_BHMK)
+    value_BHME = F.pad(there_BMS, (0, key_BHME.shape[-1] - there_BMS.shape[-1]))[:, None]
+    query, key, value = (
+        F.pad(x, (0, 0, 1, 0)) for x in (query_BHTE, key_BHME, value_BHME.expand_as(key_BHME))
+    )
+    visible_TM = None
+    if query.shape[2] != key.shape[2]:  # a cache holds what came before
+        place_M = torch.arange(key.shape[2], device=query.device)
+        visible_TM = place_M <= F.pad(position_T + 1, (1, 0))[:, None]
+    found = F.scaled_dot_product_attention(
+        query, key, value, visible_TM, is_causal=visible_TM is None, scale=scaling
+    )
+    return found[:, :, 1:, : there_BMS.shape[-1]]
 
 
 # -- in a host -------------------------------------------------------------------------------------
@@ -446,7 +503,8 @@ class DecoderRelations(nn.Module):
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
         """Returns what is added to the score of each symbol of the text: (B, T, S)."""
         assert head.all_BSTD is not None  # the cache keeps states of all positions
-        return self.memory.point(streams, head.all_BSTD[:, 0], head.cache, len(self.gates))
+        states, slot = head.all_BSTD[:, 0], len(self.gates)
+        return self.memory.point(streams, states, head.cache, slot, head.keep)
 
 
 class HostRelational(HostEncoding):
@@ -506,8 +564,7 @@ class HostRelational(HostEncoding):
         nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        scores_BTS = self.model.relations.point(streams, output.head)[:, -output.logits.shape[1] :]
-        added_BTS = scores_BTS * self.config.random_scale[1]
+        added_BTS = self.model.relations.point(streams, output.head) * self.config.random_scale[1]
         if any(len(rows) > 1 for rows in self.config.class_rows.values()):
             added_BTS = added_BTS + AHEAD
         own_BTS = self.shifted(output.logits.gather(-1, index), added_BTS)

@@ -121,6 +121,17 @@ FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
 
 
+def are_few(num_queries: int, num_keys: int) -> bool:
+    """Returns whether scores are so few that they may be held, a number for each.
+
+    While a program is compiled or traced, a comparison of sizes would fix them: there they are.
+    Those of a single query are, as keys would be copied for it.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or num_queries == 1:
+        return True
+    return num_queries * num_keys <= MANY_SCORES
+
+
 def num_slots(num_symbols: int) -> int:
     """Returns a number of slots that is enough for so many symbols."""
     if torch.compiler.is_compiling():  # rounded up, it would be a condition of the size
@@ -176,14 +187,11 @@ class Relations:
         """Whether slots are faster than matrices, for attention that can do either.
 
         Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
-        slots cost as much as they have symbols, matrices as much as there are keys. While a program
-        is compiled or traced, a comparison of sizes would fix them: there it is matrices.
+        slots cost as much as they have symbols, matrices as much as there are keys.
         """
-        if torch.compiler.is_compiling() or torch.jit.is_tracing():
-            return False
         num_keys, num_symbols = self.keys.shape[1:]
-        num_scores = self.queries[0].shape[1] * num_keys
-        return num_scores > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
+        few = are_few(self.queries[0].shape[1], num_keys)
+        return not few and num_symbols <= FEW_SYMBOLS * num_keys
 
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
@@ -224,6 +232,10 @@ class Relations:
     def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
         return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
+
+    def of_last(self, num_queries: int) -> Self:
+        """Returns the relations of the last queries."""
+        return type(self)(tuple(query[:, -num_queries:] for query in self.queries), self.keys)
 
     def last(self, num_keys: int) -> Self:
         """Returns the relations to the last keys, where attention keeps a window of them."""
@@ -349,16 +361,17 @@ def last_symbols(own_BM: torch.Tensor) -> torch.Tensor:
     return own_BM.gather(-1, last_BM)
 
 
-def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-    """Returns 1 for the symbols that were written up to each position: (B, T, S).
+def written_symbols(
+    own_BM: torch.Tensor, position_T: torch.Tensor, num_symbols: int
+) -> torch.Tensor:
+    """Returns whether each symbol was written up to each position: (B, T, S).
 
     Args:
-        so_far_BMS: 1 for the symbol at each key.
+        own_BM: index of the symbol at each key, -1 for none.
         position_T: places of the queries among the keys.
+        num_symbols: S.
     """
-    place_M = torch.arange(so_far_BMS.shape[1], device=so_far_BMS.device)
-    seen_TM = (place_M <= position_T[:, None]).to(so_far_BMS.dtype)
-    return (seen_TM @ so_far_BMS).clamp(max=1)
+    return first_positions(own_BM, num_symbols)[:, None] <= position_T[:, None]
 
 
 __all__ = [
@@ -369,6 +382,7 @@ __all__ = [
     "TextRelations",
     "add_relations",
     "add_relations_",
+    "are_few",
     "by_source",
     "first_positions",
     "last_symbols",

@@ -91,6 +91,13 @@ class Streams:
         moved = {name: value.to(device) for name, value in values.items() if value is not None}
         return replace(self, **moved)
 
+    def of_last(self, number: int) -> "Streams":
+        """Returns the same streams for the last positions, which are those that get logits."""
+        if self.written is None:
+            return self
+        positions = self.written.positions[-number:]
+        return replace(self, written=replace(self.written, positions=positions))
+
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
         if self.across is None:

@@ -338,7 +338,8 @@ class SymbolLayer:
             streams: that `follow` or `go_on` returned.
             evidence: that the memory points by. With a source: sums of the weights of the decoder's
                 last attention to it over each symbol, (B, T, H, S), None without layers. Alone: the
-                decoder's last states, its cache, and the first slot that is not the layers'.
+                decoder's last states, its cache, the first slot that is not the layers', and how
+                many of the last positions get logits, 0 for all.
         """
         if (memory := self.memory) is None or evidence[0] is None:
             return streams
