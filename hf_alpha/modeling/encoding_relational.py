@@ -33,7 +33,7 @@ from .checks import can_look
 from .encoding import SymbolEncoding, listed_logits
 from .host_attention import LayerRelations, StackRelations
 from .host_encoding import HeadCall, HostEncoding, HostOutput, silent
-from .new_symbols import TextSoFar, symbols_so_far
+from .new_symbols import UNUSABLE, TextSoFar, symbols_so_far
 from .relations import (
     AnswerRelations,
     RelationGates,
@@ -163,10 +163,14 @@ class SymbolMemory(nn.Module):
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         same_BTS = one_hot(own_BT, number, dtype)
         so_far_BMS = same_BTS if own_BM is own_BT else one_hot(own_BM, number, dtype)
-        written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
+        if own_BT.shape[1] == 1 and not (cache is not None and cache.is_compileable):
+            written_BTS = so_far_BMS.amax(1, keepdim=True)  # nothing is behind the last token
+        else:
+            written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
+        keys_NLS = source.once("slots", lambda: one_hot(source.own, number, dtype))
         related = AnswerRelations(
             within=Relations((same_BTS,), so_far_BMS),
-            across=Relations.of((same_BTS, written_BTS), source.own),
+            across=Relations((same_BTS, written_BTS), keys_NLS),
             written=written_BTS[..., : streams.ids.shape[1]],
         )
         return replace(streams, own=own_BT, related=related)
@@ -192,9 +196,10 @@ class SymbolMemory(nn.Module):
     @staticmethod
     def enter(streams: Streams) -> torch.Tensor | None:
         """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
-        if streams.memory is None:
+        memory, device = streams.memory, streams.own.device
+        if memory is None:
             return None
-        entries_NSD = streams.memory[:, :, 0].to(streams.own.device)
+        entries_NSD = streams.once(("entries", device), lambda: memory[:, :, 0].to(device))
         return by_source(symbols_here(streams), entries_NSD)
 
     def point(self, streams: Streams, masses_BTHS: torch.Tensor) -> torch.Tensor:
@@ -214,15 +219,16 @@ class SymbolMemory(nn.Module):
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Returns scores against rows of base tokens, then against each symbol of the sample."""
-        if streams.memory is None:
+        memory, device = streams.memory, hidden_BSTD.device
+        if memory is None:
             raise ValueError(
                 "symbol_encoding 'relational' compares with what the encoder found about symbols, "
                 "and the streams have no memory: call SymbolLayer.remember after the encoder"
             )
         base = F.linear(hidden_BSTD, table_RD[: self.config.vocabulary.num_base_tokens])
         # Layers may lie on several devices.
-        rows_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
-        own = by_source(hidden_BSTD[:, 0], rows_NSD.transpose(1, 2))
+        rows_NDS = streams.once(("returns", device), lambda: memory[:, :, 1].to(device).mT)
+        own = by_source(hidden_BSTD[:, 0], rows_NDS)
         if streams.pointer is not None:
             own = own + streams.pointer.to(own)
         return torch.cat((base, own[:, None]), dim=-1)
@@ -284,7 +290,10 @@ class TextMemory(nn.Module):
         last_BTS = one_hot(last_BM[:, position_T], number, dtype)
         same = Relations.of((last_BTS,), own_BM)
         behind = Relations.of((last_BTS,), F.pad(last_BM[:, :-1], (1, 0), value=-1))
-        related = TextRelations(same.beside(behind), own_BM, position_T)
+        relations = same.beside(behind)
+        if len(position_T) == 1:  # whose scores go into masks, of all layers and of the pointer
+            relations = relations.for_layers()
+        related = TextRelations(relations, own_BM, position_T)
         return replace(streams, own=own_BM[:, position_T], related=related)
 
     def enter(self, streams: Streams) -> torch.Tensor:
@@ -357,8 +366,8 @@ def _pointer_weights(
     position_T: torch.Tensor,
 ) -> torch.Tensor:
     """Returns the weights of a pointer's attention from scores without relations: (B, H, T, M)."""
-    told = tuple(matrix.to(scores_BHTM) for matrix in relations.matrices)
-    scores_BHTM = add_relations_(scores_BHTM, gates_BTG, told)
+    matrices = relations.of_sources(len(scores_BHTM))
+    scores_BHTM = add_relations_(scores_BHTM, gates_BTG, matrices)
     place_M = torch.arange(own_BM.shape[1], device=own_BM.device)
     past_TM = place_M <= position_T[:, None]
     hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
@@ -491,8 +500,6 @@ class DecoderRelations(nn.Module):
 
     def tell(self, vectors_BTD: torch.Tensor, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
-        if vectors_BTD.shape[1] == 1:  # whose scores go into masks
-            streams = streams.for_layers()
         assert streams.within is not None
         return LayerRelations(streams.within, self.gates, scaled(self.gate_bias, self.scale))
 
@@ -607,8 +614,21 @@ class RelationalEncoding(SymbolEncoding):
         Symbols that a sample has not got hold `UNUSABLE`.
         """
         count = self.vocabulary.num_base_tokens
+        if streams.kept is not None:  # of few tokens, one operation for all columns is faster
+            place_B1V = streams.once(("places", len(streams.ids)), lambda: self._places(streams))
+            scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
+            return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
         return listed_logits(base, own, streams, self.vocabulary)
+
+    def _places(self, streams: Streams) -> torch.Tensor:
+        """Returns which score each id has, of base tokens, symbols and none: (B, 1, V)."""
+        rows, number = streams.ids.shape
+        base = self.vocabulary.num_base_tokens
+        place_B1R = torch.arange(base + number, device=streams.ids.device).expand(rows, 1, -1)
+        scored = place_B1R[..., :base], place_B1R[..., base:]
+        place_B1V = listed_logits(*scored, streams, self.vocabulary)
+        return torch.where(place_B1V < 0, base + number, place_B1V)
 
 
 __all__ = [

@@ -285,10 +285,18 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        rows = ids_BT.shape[0]
-        ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
-        own_BT, renaming = self._own(ids_BT, ids_BS), match_rows(source.renaming, rows)
-        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=source.memory)
+        rows, of_sources = ids_BT.shape[0], (source.ids, source.weights, source.renaming)
+        ids_BS, weights_BS, renaming = source.once(
+            ("rows", rows), lambda: tuple(match_rows(x, rows) for x in of_sources)
+        )
+        streams = Streams(
+            ids_BS,
+            self._own(ids_BT, ids_BS),
+            weights_BS,
+            renaming,
+            memory=source.memory,
+            kept=source.kept,
+        )
         if self.relates is None:
             return streams
         return self.relates.follow(streams, source, mask, cache, slot)
@@ -358,7 +366,15 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+        if streams.kept is None or streams.renaming is not None or self.encoding.opens_streams:
+            return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+        size, device = self.config.vocab_size, ids_BL.device
+
+        def of_all() -> torch.Tensor:
+            ids_1V = torch.arange(size, device=device)[None]
+            return self.encoding.rows(ids_1V, streams)[0, 0]
+
+        return streams.once(("rows of ids", device), of_all)[ids_BL[:, None]]
 
     def parts(self, ids_BL: torch.Tensor) -> torch.Tensor:
         """Returns the random parts of tokens, 0 for base tokens: (B, L, K).
@@ -379,14 +395,20 @@ class SymbolLayer:
             streams: of the batch.
         """
         rows_BSL = self.rows(ids_BL, streams)
-        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
+        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device, streams))
         memory = self.memory
         if memory is not None and (entered := memory.enter(streams)) is not None:
             vectors_BSLD = vectors_BSLD + entered[:, None]
         return scaled(vectors_BSLD, self.scale)
 
-    def table(self, device: torch.device) -> torch.Tensor:
-        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
+    def table(self, device: torch.device, streams: Streams | None = None) -> torch.Tensor:
+        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D).
+
+        Args:
+            streams: of the batch that it is for; a generation keeps it.
+        """
+        if streams is not None:
+            return streams.once(("table", device), lambda: self.table(device))
         embedding = self.owner.get_input_embeddings()
         # With layers on several devices, the embedding may lie on another one.
         rows = embedding(torch.arange(self.encoding.shape[0], device=device)).to(device)
@@ -453,7 +475,7 @@ class SymbolLayer:
         """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
-        table_RD = self.table(hidden_BSTD.device)
+        table_RD = self.table(hidden_BSTD.device, streams)
         if (memory := self.memory) is not None:
             return memory.scores(hidden_BSTD, table_RD, streams)
         # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
