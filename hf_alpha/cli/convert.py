@@ -276,7 +276,9 @@ def _convert_names(
         from hf_alpha.canonical import convert_to_canonical
 
         refuse(
-            command, ["symbols", "symbol_tokens", "new_symbols"], "has no effect with --to canonical"
+            command,
+            ["symbols", "symbol_tokens", "new_symbols"],
+            "has no effect with --to canonical",
         )
         renaming = symbols.renaming or "first_occurrence"
         rules = _rules_by_class(symbols.names or [])

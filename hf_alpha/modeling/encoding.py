@@ -144,7 +144,10 @@ def listed_logits(
     """
     b, t, s = own_BTS.shape
     ids_BS, count = streams.ids, vocabulary.num_symbols
-    column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+    column_BS = streams.once(
+        ("columns", b),
+        lambda: torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count),
+    )
     symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
     symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
     return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)

@@ -30,7 +30,7 @@ from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
 from .new_symbols import NewSymbols, WrittenSymbols
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
-from .streams import Streams, SymbolEncoderOutput, match_rows
+from .streams import Kept, Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
@@ -554,7 +554,7 @@ class AlphaModel(AlphaPreTrainedModel):
             self.config.use_cache if use_cache is None else use_cache,
             **returned,
         )
-        return AlphaModelOutput(
+        outputs = AlphaModelOutput(
             last_hidden_state=decoded.last_hidden_state,
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
@@ -570,6 +570,8 @@ class AlphaModel(AlphaPreTrainedModel):
             own_streams=decoded.own_streams,
             symbols_written=decoded.symbols_written,
         )
+        outputs.kept = getattr(encoder_outputs, "kept", None)  # type: ignore[attr-defined]
+        return outputs
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
@@ -656,10 +658,16 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
     ) -> tuple[torch.Tensor | None, dict[str, Any]]:
-        """Repeat rows for beams, but what the encoder found: a sample's beams share that."""
+        """Repeat rows for beams, but what the encoder found: a sample's beams share that.
+
+        What is kept with it is of this generation: weights may change between two.
+        """
         encoder_outputs = kwargs.pop("encoder_outputs", None)
         if encoder_outputs is not None and kwargs.get("input_ids") is not None:
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
+        if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
+            encoder_outputs = SymbolEncoderOutput(**encoder_outputs)
+            encoder_outputs.kept = Kept()  # type: ignore[misc]
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 

@@ -312,9 +312,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
     def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
         streams = streams.to(host_output.logits.device)  # layers may lie on several devices
-        if (written := streams.written) is not None:  # of the positions that get logits
-            last = written.positions[-host_output.logits.shape[1] :]
-            streams = replace(streams, written=replace(written, positions=last))
+        streams = streams.of_last(host_output.logits.shape[1])
         new_BTC = self.host.scores_of_new(host_output)
         return self.symbols.finish(self.host.logits(host_output, streams), streams, new_BTC)
 

@@ -159,15 +159,20 @@ class WrittenSymbols:
 
         Ids and truth values, each (B, T, C). Where there is none, it is the first of the class.
         """
-        index_N = torch.arange(self.first.shape[1], device=self.first.device)
+        number, length = self.first.shape[1], len(self.positions)
+        index_N = torch.arange(number, device=self.first.device)
         class_N = self.vocabulary.classes(self.vocabulary.symbol_ids(index_N))
-        unused_BTN, places, exists = ~self.written_BTN, [], []
-        for number in range(1, len(self.vocabulary.ranges) + 1):
-            members_N = class_N == number
-            own_BTN = unused_BTN & members_N
-            exists.append(own_BTN.any(-1))
-            # Members count once, those that are unused twice.
-            places.append((own_BTN.to(torch.int8) + members_N).argmax(-1))
+        # From which of the tokens on each symbol is there.
+        since_BN = (self.first - self.positions[0]).clamp(0, length)
+        places, exists = [], []
+        for member_N in (class_N == i + 1 for i in range(len(self.vocabulary.ranges))):
+            # From where on all members up to it are; as many as are there stand before the next.
+            all_BN = torch.where(member_N, since_BN, 0).cummax(-1).values
+            counts = all_BN.new_zeros(len(all_BN), length + 1)
+            counts = counts.scatter_add(1, all_BN, torch.ones_like(all_BN)).cumsum(-1)
+            exists.append(counts[:, :length] < number)
+            first = member_N.to(torch.int8).argmax()
+            places.append(torch.where(exists[-1], counts[:, :length], first))
         ids_BTC = self.vocabulary.symbol_ids(torch.stack(places, -1))
         return ids_BTC, torch.stack(exists, -1)
 

@@ -286,9 +286,12 @@ class SymbolLayer:
             slot: where the cache keeps which symbols were written.
         """
         config, rows = self.config, ids_BT.shape[0]
-        ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
-        own_BT, renaming = self._own(ids_BT, ids_BS), match_rows(source.renaming, rows)
-        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=source.memory)
+        of_sources = (source.ids, source.weights, source.renaming)
+        ids_BS, weights_BS, renaming = source.once(
+            ("rows", rows), lambda: tuple(match_rows(x, rows) for x in of_sources)
+        )
+        own_BT, memory, kept = self._own(ids_BT, ids_BS), source.memory, source.kept
+        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=memory, kept=kept)
         if config.new_symbols:
             text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary)
             streams = self._as_written(streams, ids_BT, text.written(ids_BS))
@@ -300,7 +303,8 @@ class SymbolLayer:
             own_BT = own_BM[:, position_T]
         else:  # the source's list is all: the cache keeps places in it
             own_BT, own_BM, position_T = symbols_so_far(own_BT, mask, cache, slot)
-        return self.relates.follow(replace(streams, own=own_BT), source, own_BM, position_T)
+        streams = replace(streams, own=own_BT)
+        return self.relates.follow(streams, source, own_BM, position_T, cache)
 
     def go_on(
         self,
@@ -356,8 +360,8 @@ class SymbolLayer:
             streams: that `follow` or `go_on` returned.
             evidence: that the memory points by. With a source: sums of the weights of the decoder's
                 last attention to it over each symbol, (B, T, H, S), None without layers. Then, and
-                alone: the decoder's last states, its cache, and the first slot that is not the
-                layers'.
+                alone: the decoder's last states, its cache, the first slot that is not the layers',
+                and how many of the last positions get logits, 0 for all.
         """
         if (memory := self.memory) is None or evidence[0] is None:
             return streams
@@ -376,7 +380,15 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+        if streams.kept is None or streams.renaming is not None or self.encoding.opens_streams:
+            return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+        size, device = self.config.vocab_size, ids_BL.device
+
+        def of_all() -> torch.Tensor:
+            ids_1V = torch.arange(size, device=device)[None]
+            return self.encoding.rows(ids_1V, streams)[0, 0]
+
+        return streams.once(("rows of ids", device), of_all)[ids_BL[:, None]]
 
     def parts(self, ids_BL: torch.Tensor) -> torch.Tensor:
         """Returns the random parts of tokens, 0 for base tokens: (B, L, K).
@@ -397,14 +409,20 @@ class SymbolLayer:
             streams: of the batch.
         """
         rows_BSL = self.rows(ids_BL, streams)
-        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
+        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device, streams))
         memory = self.memory
         if memory is not None and (entered := memory.enter(streams)) is not None:
             vectors_BSLD = vectors_BSLD + entered[:, None]
         return scaled(vectors_BSLD, self.scale)
 
-    def table(self, device: torch.device) -> torch.Tensor:
-        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
+    def table(self, device: torch.device, streams: Streams | None = None) -> torch.Tensor:
+        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D).
+
+        Args:
+            streams: of the batch that it is for; a generation keeps it.
+        """
+        if streams is not None:
+            return streams.once(("table", device), lambda: self.table(device))
         embedding = self.owner.get_input_embeddings()
         # With layers on several devices, the embedding may lie on another one.
         rows = embedding(torch.arange(self.encoding.shape[0], device=device)).to(device)
@@ -471,7 +489,7 @@ class SymbolLayer:
         """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
-        table_RD = self.table(hidden_BSTD.device)
+        table_RD = self.table(hidden_BSTD.device, streams)
         if (memory := self.memory) is not None:
             return memory.scores(hidden_BSTD, table_RD, streams)
         # All rows at once: one matrix shape and one order of summation, whatever the encoding is.

@@ -83,9 +83,9 @@ def test_where_symbols_stand(rows, others):
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
     ]
     places = range(own.shape[1])
-    written = written_symbols(one_hot(own, 5, torch.float32), torch.tensor(places))
+    written = written_symbols(own, torch.tensor(places), 5)
     assert written.tolist() == [
-        [[float(symbol in row[: place + 1]) for symbol in range(5)] for place in places]
+        [[symbol in row[: place + 1] for symbol in range(5)] for place in places]
         for row in own.tolist()
     ]
 
