@@ -296,6 +296,13 @@ class TextMemory(nn.Module):
         init.normal_(self.query_proj.weight, std=width**-0.5)
         init.normal_(self.key_proj.weight, std=width**-0.5)
 
+    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the vector of first occurrences, and the strength of each head: (D,), (H,).
+
+        Offloaded weights are only there while this is called.
+        """
+        return self.first, scaled(self.strength, self.scale)
+
     @staticmethod
     def within(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
         """Returns the streams over the tokens at hand with the relations to the text so far.
@@ -322,7 +329,8 @@ class TextMemory(nn.Module):
         first_BS = first_positions(text.own, streams.ids.shape[1])
         # Where no symbol stands, the first one does not either, and is no match.
         newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == text.positions
-        return newly_BT[..., None].to(self.first) * self.first
+        first_D, _ = self()
+        return newly_BT[..., None].to(first_D) * first_D
 
     def point(
         self,
@@ -355,7 +363,7 @@ class TextMemory(nn.Module):
         own_BM, position_T = (x.to(hidden_BTD.device) for x in (text.own, text.positions[-keep:]))
         there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
         gated = text.within.of_last(len(position_T)), self.gates(states_BTD)
-        strength_H = scaled(self.strength, self.scale)
+        _, strength_H = self()
         if are_few(len(position_T), own_BM.shape[1]):
             scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
             weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T)
@@ -601,10 +609,14 @@ class DecoderRelations(nn.Module):
         init.zeros_(self.gates)
         init.zeros_(self.gate_bias)
 
+    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns weights and biases of the gates; offloaded ones are only there meanwhile."""
+        return self.gates, scaled(self.gate_bias, self.scale)
+
     def tell(self, vectors_BTD: torch.Tensor, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
         assert streams.within is not None
-        return LayerRelations(streams.within, self.gates, scaled(self.gate_bias, self.scale))
+        return LayerRelations(streams.within, *self())
 
     def enter(self, streams: Streams) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B, T, D)."""

@@ -96,7 +96,7 @@ class AlphaTextModel(AlphaStack):
 
     def _start(self, positions_BT: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B or 1, 1, T, D)."""
-        row_D = self.start.weight[0]
+        row_D = self.start(positions_BT.new_zeros(()))
         if self.config.normalize_embeddings:
             row_D = F.normalize(row_D, dim=0)
         return (positions_BT == 0)[:, None, :, None] * row_D * self.symbols.scale

@@ -221,5 +221,10 @@ class NewSymbols(nn.Linear):
     def __init__(self, width: int, num_classes: int):
         super().__init__(width, num_classes, bias=False)
 
+    def forward(self, x: torch.Tensor, unit_rows: bool = False) -> torch.Tensor:
+        """Returns products of states (..., D) with the rows, or with rows of unit length."""
+        # Offloaded weights are only there while this is called.
+        return F.linear(x, F.normalize(self.weight, dim=-1) if unit_rows else self.weight)
+
 
 __all__ = ["UNUSABLE", "NewSymbols", "TextSoFar", "WrittenSymbols", "symbols_so_far"]

@@ -239,12 +239,10 @@ class SymbolHead(SymbolModel):
         if not self.config.new_symbols:
             return None
         assert self.logit_scale is not None
-        hidden_BTD, rows_CD = hidden_BSTD[:, 0], self.base_model.new_symbols.weight
+        hidden_BTD, rows = hidden_BSTD[:, 0], self.base_model.new_symbols
         if self.config.normalize_features:
             hidden_BTD = F.normalize(hidden_BTD, dim=-1)
-        if self.config.normalize_embeddings:
-            rows_CD = F.normalize(rows_CD, dim=-1)
-        return self.logit_scale(F.linear(hidden_BTD, rows_CD))
+        return self.logit_scale(rows(hidden_BTD, self.config.normalize_embeddings))
 
     # Compilers would make a condition of the number of steps.
     @torch.compiler.disable
