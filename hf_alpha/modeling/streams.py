@@ -78,8 +78,6 @@ class Streams:
             written=getattr(outputs, "symbols_written", None),
             kept=None if torch.compiler.is_compiling() else getattr(outputs, "kept", None),
         )
-        if streams.written is not None:  # symbols come as they are written
-            return replace(streams, weights=stream_weights(ids, dtype))
         weights = streams.once(("weights", len(ids)), lambda: stream_weights(ids, dtype))
         return replace(streams, weights=weights)
 

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import pytest
 import torch
+from hosts import VOCABULARY
 from promises import (
     Batching,
     Caching,
@@ -18,7 +19,7 @@ from promises import (
     symbol_ids,
 )
 from retrofits import RetrofitFamily
-from strategies import TWO_CLASSES, AlphaFamily
+from strategies import BASE, TWO_CLASSES, AlphaFamily
 from torch.nn import functional as F
 
 from hf_alpha.modeling.new_symbols import UNUSABLE, NewSymbols
@@ -43,6 +44,8 @@ class NewNames(Family):
 
     settings: ClassVar = {}
     answers_are_names_of_the_input = False
+    # Answers of names: few other tokens are left.
+    search: ClassVar = {"suppress_tokens": [i for i in range(3, VOCABULARY) if not 10 <= i < 22]}
 
     def make_model(self, seed=0, **settings):
         own = {**self.settings, "new_symbols": True}
@@ -59,6 +62,7 @@ class NewNames(Family):
 class Alpha(NewNames, AlphaFamily):
     trained = ({"dropout": 0.0},)
     saved = (TWO_CLASSES,)
+    search: ClassVar = {"suppress_tokens": [*range(BASE)]}
 
     def make_model(self, seed=0, **settings):
         self.encoding = self.settings["symbol_encoding"]
