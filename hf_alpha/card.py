@@ -406,7 +406,8 @@ def _as_code(text: str, marked: bool) -> str:
     """Return a text as code, with the places of names that rules alone do not find."""
     if not marked:
         return repr(str(text))
-    return f"MarkedText({str(text)!r}, {[tuple(span) for span in getattr(text, 'spans', ())]})"
+    spans = [span[: 3 + bool(span.binding)] for span in getattr(text, "spans", ())]
+    return f"MarkedText({str(text)!r}, {spans})"
 
 
 def _extremes(percents: Mapping[str, float]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from transformers.utils import cached_file
 
 from hf_alpha.folders import read_json, write_text
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, keys_in, known_names, parts
 from hf_alpha.modeling.text_pieces import WORD
 
 FIRST_LOOK_FILE = "first_look.json"
@@ -49,12 +49,20 @@ def mark(problem: str, answer: str, finder: NameFinder) -> Pair:
         finder: the rules by which names are found.
     """
     source = MarkedText(problem, finder.find(problem))
-    return source, MarkedText(answer, finder.find(answer, classes_of(source)))
+    known = known_names(source, source.spans)
+    return source, MarkedText(answer, finder.find(answer, dict(reversed(known.values()))))
 
 
-def classes_of(text: MarkedText) -> dict[str, str]:
-    """Return name -> class, in order of first occurrence."""
-    return {text[start:stop]: kind for start, stop, kind in text.spans}
+def classes_of(text: MarkedText, problem: MarkedText | None = None) -> dict[str, str]:
+    """Return name -> class, in order of first occurrence; names of a binding are one.
+
+    Args:
+        text: with its names.
+        problem: of an answer, what it answers.
+    """
+    known = problem and known_names(problem, problem.spans)
+    keys = keys_in(text, text.spans, known or {})
+    return {key: span.symbol_class for key, span in zip(keys, text.spans, strict=True)}
 
 
 def fault(pair: Pair, finder: NameFinder, new_names: bool = False) -> tuple[str, str] | None:
@@ -65,13 +73,16 @@ def fault(pair: Pair, finder: NameFinder, new_names: bool = False) -> tuple[str,
         finder: with the counts of the classes.
         new_names: targets may have names that their sources lack.
     """
-    names, answer_names = map(classes_of, pair)
+    source, target = pair
+    names, answer_names = classes_of(source), classes_of(target, source)
     for kind, number in Counter(names.values()).items():
         count = finder.rules[kind].count
         if count is not None and number > count:
             return TOO_MANY, f"{number} of class {kind}"
-    lacking = [] if new_names else [name for name in answer_names if name not in names]
-    return (LACKING, repr(lacking[0])) if lacking else None
+    if new_names or not (lacking := answer_names.keys() - names.keys()):
+        return None
+    spellings = known_names(target, target.spans)
+    return LACKING, repr(next(spellings[name][0] for name in answer_names if name in lacking))
 
 
 @dataclass(frozen=True)
@@ -165,12 +176,12 @@ class FirstLook:
         return pairs
 
     def _add(self, pair: Pair) -> None:
-        classes = classes_of(pair[0])
+        classes = known_names(pair[0], pair[0].spans).values()
         self.nameless += not classes
         for kind in self.counts:
-            names = [name for name, of in classes.items() if of == kind]
+            names = [name for name, of in classes if of == kind]
             self.counts[kind][len(names)] += 1
-            _count(self.names[kind], names)
+            _count(self.names[kind], dict.fromkeys(names))
         if (bad := fault(pair, self.finder, self._new_names)) is not None:
             reason, name = bad
             self.bad_rows[reason] += 1
@@ -417,7 +428,7 @@ def listed(words: Sequence[str]) -> str:
     return ", ".join(map(repr, distinct[:_LISTED])) + more
 
 
-def _count(counter: Counter[str], words: Sequence[str]) -> None:
+def _count(counter: Counter[str], words: Iterable[str]) -> None:
     for word in words:
         if word in counter or len(counter) < _KEPT:
             counter[word] += 1

@@ -62,7 +62,9 @@ def mark_names(texts: Iterable[str], names_of: Mapping[str, list[str]], task: An
     marked = [
         text if getattr(text, "error", None) else task.finder.mark(text, names_of) for text in texts
     ]
-    present = {text[start:stop] for text in marked for start, stop, _ in getattr(text, "spans", ())}
+    present = {
+        text[start:stop] for text in marked for start, stop, *_ in getattr(text, "spans", ())
+    }
     if absent := [name for names in names_of.values() for name in names if name not in present]:
         raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
     return marked

@@ -3,6 +3,7 @@
 import string
 
 from tokenizers import (
+    Regex,
     Tokenizer,
     decoders,
     models,
@@ -71,6 +72,18 @@ def unigram(end: bool = False) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=MARKS.index("<unk>")))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
+    return finish(tokenizer, end)
+
+
+def smiles(end: bool = False) -> PreTrainedTokenizerFast:
+    """Of molecules, as ANNalog's: no token has a space, and none is written."""
+    tokens = "C N O S F B I c n o s p * = - # / \\ . > ( ) Cl Br [C@H] [13CH3] [NH+] [Cl-] [Na+]"
+    vocabulary = dict.fromkeys([*MARKS, *tokens.split(), *"123456789"])
+    table = {token: i for i, token in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordLevel(table, unk_token="<unk>"))
+    split = pre_tokenizers.Split(Regex(r"\[[^\]]+\]|%\d{2}|Br|Cl|."), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
+    tokenizer.decoder = decoders.Fuse()
     return finish(tokenizer, end)
 
 

@@ -254,7 +254,7 @@ def names_by_class(task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
     finder: Any = getattr(task, "finder", None)
     classes: dict[str, dict[str, None]] = {}
     for text in problems if finder is not None else ():
-        for start, stop, kind in finder.find(text):
+        for start, stop, kind, _ in finder.find(text):
             classes.setdefault(kind, {})[text[start:stop]] = None
     return {kind: list(names) for kind, names in classes.items()}
 

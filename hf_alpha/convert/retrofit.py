@@ -9,6 +9,7 @@ import copy
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from pathlib import Path
@@ -53,7 +54,7 @@ from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
@@ -568,18 +569,24 @@ def _word_ids(tokenizer: Any, word: str) -> list[int]:
 def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]:
     """Return the tokens of each of the words that a class's names may be for a model.
 
-    Letters that are names by the rule; if there are none, the tokens that are (digits, say), if
-    those are few; else all letters. [[]] for none at all.
+    Examples of a ready-made rule; letters that are names by the rule; if there are none, the tokens
+    that are (digits, say), if those are few; else all letters. [[]] for none at all.
     """
 
     def is_name(word: str) -> bool:
-        return finder.find(word) == ((0, len(word), name),)
+        return finder.find(word) == (Span(0, len(word), name),)
 
     try:
         words = {word: _word_ids(tokenizer, word) for word in host_words(tokenizer)}
     except ValueError:  # it writes none of them
         words = {}
     rule = finder.rules[name]
+    known: list[list[int]] = []
+    for example in getattr(finder.reader(name), "examples", ()):
+        with suppress(ConversionError):
+            known.append(_word_ids(tokenizer, example))
+    if known:
+        return known
     if rule.pattern is not None or rule.tokens:
         if fitting := [ids for word, ids in words.items() if is_name(word)]:
             return fitting

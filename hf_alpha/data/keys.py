@@ -58,7 +58,7 @@ def canonical_text(text: str, finder: NameFinder) -> str:
     for part, span in parts(text, finder.find(text)):
         canonical += part.replace("\0", "\0\0")
         if span is not None:
-            number = numbers.setdefault(text[span.start : span.stop], len(numbers))
+            number = numbers.setdefault(span.key(text), len(numbers))
             canonical += f"\0{span.symbol_class} {number};"
     return canonical
 

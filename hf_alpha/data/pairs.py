@@ -146,7 +146,7 @@ class UserPairs:
         for part in [*([self.train] if training or self._new_names else []), *validation]:
             for problem, answer in pairs_of(part, "counting names"):
                 source, target = mark(problem, answer if self._new_names else "", self.finder)
-                classes = classes_of(source) | classes_of(target)
+                classes = classes_of(source) | classes_of(target, source)
                 for kind, count_in_data in Counter(classes.values()).items():
                     if self.finder.rules[kind].count is None:
                         needed_counts[kind] = max(needed_counts[kind], count_in_data)
@@ -162,7 +162,7 @@ class UserPairs:
         for batch in batches(self.train, "looking at symbols"):
             texts = problems(batch)
             for text, symbols in zip(texts, tokenizer(texts)["stream_ids"], strict=True):
-                names = {text[start:stop] for start, stop, _ in self.finder.find(text)}
+                names = {text[start:stop] for start, stop, *_ in self.finder.find(text)}
                 if len(names) != len(symbols):
                     tokens = " ".join(tokenizer.convert_ids_to_tokens(symbols)) or "none"
                     raise ValueError(

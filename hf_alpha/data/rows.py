@@ -55,7 +55,9 @@ Where: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 BATCH = 1000
 """Rows that are in memory at a time."""
 _TEXT = Value("string")
-_NAMES = List({"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT})
+_NAMES = List(
+    {"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT, "binding": _TEXT}
+)
 _SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
 
 
@@ -72,7 +74,7 @@ def load(
     """Read a dataset with the columns `problem` and `answer`.
 
     Where a rule of the finder is a column or a function, there is a column `names` too, of lists
-    of {start, stop, symbol_class}: `problems` makes the tokenizer's texts of both.
+    of {start, stop, symbol_class, binding}: `problems` makes the tokenizer's texts of both.
 
     Args:
         place: a folder made by `generate`, or whatever `read_splits` reads.
@@ -270,8 +272,7 @@ def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str
     pairs = zip(batch["problem"], batch["names"], strict=True)
     for row, (text, names) in enumerate(pairs, first_row):
         try:
-            spans = [(name["start"], name["stop"], name["symbol_class"]) for name in names or ()]
-            marked.append(MarkedText(text, spans))
+            marked.append(MarkedText(text, [Span(**name) for name in names or ()]))
         except ValueError as error:
             raise ValueError(f"row {row}: {error}") from None
     return marked

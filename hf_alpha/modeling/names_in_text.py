@@ -1,18 +1,25 @@
-"""Names in plain text: where they stand, by a rule for each class of symbols.
+r"""Names in plain text: where they stand, by a rule for each class of symbols.
 
-A rule finds names by a regular expression, by a list, by a column of the data that lists them, or
-by a function of the user's. What a rule finds are whole words: `x` is no part of `max`.
+A rule finds names by a regular expression, by a list, by a column of the data that lists them, by a
+function of the user's, or as people of a field do (`name_rules`). They are whole words unless it
+says otherwise: `x` is no part of `max`.
+
+Names that are spelled alike are one name, unless a rule says which binding each belongs to: of
+`\x. x (\x. x)` two names are spelled `x`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
+from .name_rules import READY_RULES, reads_answers, uncaptured
+
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
-WAYS = ("pattern", "tokens", "column", "function")
+WAYS = ("pattern", "tokens", "column", "function", "rule")
 TIME_LIMIT = 2.0
 """Seconds for a class's pattern and a text; a page takes a thousandth of one. Some patterns, such
 as `(a|aa)+c`, would take years."""
@@ -21,14 +28,55 @@ _WORD = regex.compile(r"\w")
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 Kept = Sequence[tuple[int, int, str]]  # start, stop and token of what is no name in a text
+Find = Callable[[str], Iterable[Sequence[Any]]]  # from a text to [start, stop] or more of its names
 
 
 class Span(NamedTuple):
-    """A name in a text: characters `start` to `stop`, and its class."""
+    """A name in a text: characters `start` to `stop`, its class, and what binds it.
+
+    Names of one class and binding are one name, however they are spelled; those without a binding
+    are one name if they are spelled alike.
+    """
 
     start: int
     stop: int
     symbol_class: str
+    binding: str = ""
+
+    @classmethod
+    def of(cls, start: int, stop: int, symbol_class: str, binding: Any = None) -> "Span":
+        """Make one; a binding may be anything with a string of its own."""
+        return cls(start, stop, symbol_class, "" if binding is None else str(binding))
+
+    def key(self, text: str) -> str:
+        """What the name is in its text, whichever span of it: its binding, else its spelling."""
+        if self.binding:
+            return f"\0{self.symbol_class} {self.binding}"
+        return str(text)[self.start : self.stop]
+
+
+class BoundName(str):
+    """A name as it is spelled, with the `key` of its binding."""
+
+    key: str
+
+    def __new__(cls, spelling: str, key: str) -> "BoundName":
+        self = super().__new__(cls, spelling)
+        self.key = key
+        return self
+
+    @classmethod
+    def of(cls, spelling: str, key: str) -> str:
+        """Make one; of a name without a binding, its spelling alone."""
+        return spelling if key == spelling else cls(spelling, key)
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.key
+
+
+def key_of(name: str) -> str:
+    """Return the key of a name: its binding's, or its spelling."""
+    return getattr(name, "key", name)
 
 
 class MarkedText(str):
@@ -36,7 +84,7 @@ class MarkedText(str):
 
     Args:
         text: the text.
-        spans: its names, as (start, stop, class).
+        spans: its names, as (start, stop, class) or (start, stop, class, binding).
 
     Raises:
         ValueError: a span is empty, lies outside the text or overlaps another one.
@@ -46,12 +94,12 @@ class MarkedText(str):
 
     def __new__(cls, text: str, spans: Iterable[Sequence[Any]]) -> "MarkedText":
         self = super().__new__(cls, text)
-        self.spans = tuple(sorted(Span(*span) for span in spans))
+        self.spans = tuple(sorted(Span.of(*span) for span in spans))
         end = 0
         for span in self.spans:
             if not end <= span.start < span.stop <= len(text):
                 raise ValueError(
-                    f"the name at {tuple(span)} is empty, overlaps another one or lies outside "
+                    f"the name at {tuple(span[:3])} is empty, overlaps another one or lies outside "
                     f"the text of {len(text)} characters"
                 )
             end = span.stop
@@ -70,7 +118,7 @@ def check_list(name: str, value: Any, items: str = "strings") -> None:
 
 @dataclass(frozen=True)
 class NameRule:
-    """How the names of one class are found: in one of four ways, or not at all.
+    """How the names of one class are found: in one of five ways, or not at all.
 
     A class without a way has a `count` alone: its names are those that a text gives by the tokens
     of symbols, `<name_3>`.
@@ -79,18 +127,24 @@ class NameRule:
         pattern: a regular expression of the `regex` package.
         tokens: the names themselves.
         column: of the data, with the names of each row, or their [start, stop] in its source.
-        function: `package.module:function`, from a text to the [start, stop] of its names.
+        function: `package.module:function`, from a text to the [start, stop] of its names, or
+            [start, stop, binding]; see `ReadyRule` for what else it may say.
+        rule: one of `READY_RULES`.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
             of the data has names, and 10 at least.
+        words: names are whole words; else they may stand inside one (`1` in `CN1CC1`), and an
+            answer has no names but those that the rule itself finds there, if it can read it.
     """
 
     pattern: str | None = None
     tokens: tuple[str, ...] = ()
     column: str | None = None
     function: str | None = None
+    rule: str | None = None
     reserved: frozenset[str] = frozenset()
     count: int | None = None
+    words: bool = True
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
@@ -107,7 +161,8 @@ class NameRule:
         if not regex.fullmatch(CLASS_NAME, name):
             raise ValueError(f"{place}: a class is named by letters, digits, '_' and '-'")
         ways = [way for way in WAYS if way in rule] if isinstance(rule, Mapping) else []
-        if len(ways) != 1 and (ways or not isinstance(rule, Mapping) or set(rule) != {"count"}):
+        alone = isinstance(rule, Mapping) and "count" in rule and rule.keys() <= {"count", "words"}
+        if len(ways) != 1 and not alone:
             raise ValueError(
                 f"{place} is {rule!r}: give one of {', '.join(WAYS)}, such as "
                 f"{name}: {{pattern: '[a-z][0-9]*', count: 10}}"
@@ -124,11 +179,16 @@ class NameRule:
         return name_rule
 
     def _check(self, place: str) -> None:
-        for key in ("pattern", "column", "function"):
+        for key in ("pattern", "column", "function", "rule"):
             if not isinstance(value := getattr(self, key), str | None) or value == "":
                 raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
             raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
+        if type(self.words) is not bool:
+            raise ValueError(f"{place}: 'words' is {self.words!r}: give true or false")
+        if self.rule is not None and self.rule not in READY_RULES:
+            known = ", ".join(READY_RULES)
+            raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
@@ -156,9 +216,15 @@ class NameRule:
         """Whether there is a way to find names: a `count` alone leaves them to the tokenizer."""
         return any(getattr(self, way) for way in WAYS)
 
+    @property
+    def finds_words(self) -> bool:
+        """Whether names are whole words."""
+        return self.words and (self.rule is None or READY_RULES[self.rule].words)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `of` reads, as JSON has it."""
-        data = {key: value for key, value in asdict(self).items() if value}
+        data = {key: value for key, value in asdict(self).items() if value and key != "words"}
+        data |= {} if self.words else {"words": False}
         return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in data.items()} | (
             {"tokens": list(self.tokens)} if self.tokens else {}
         )
@@ -174,13 +240,14 @@ class NameFinder:
     Attributes:
         rules: class -> rule, in the order of the classes; without one, no text has names.
         functions: class -> the function of its rule; imported by whoever may import it.
+        inside: classes whose names may stand inside words.
 
     Raises:
         ValueError: a rule cannot be used, or two classes have a name in common.
     """
 
     rules: Mapping[str, NameRule]
-    functions: dict[str, Callable[[str], Iterable[Sequence[int]]]] = field(default_factory=dict)
+    functions: dict[str, Find] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, Mapping):
@@ -201,6 +268,10 @@ class NameFinder:
         self._patterns = {
             name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.by_row
         }
+        self.inside: Collection[str] = {
+            name for name, rule in self.rules.items() if not rule.finds_words
+        }
+        self._read = [name for name, rule in self.rules.items() if rule.function or rule.rule]
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
 
     def find(
@@ -211,7 +282,7 @@ class NameFinder:
         Args:
             text: the text; a `MarkedText` has its own.
             classes: name -> class, of names beside those that the rules find: in an answer the
-                names of its problem.
+                names of its problem, as they are spelled.
             kept: start, stop and token of the tokenizer's own tokens in the text, in order. What
                 lies in one is no name, whoever says so, and a pattern finds what is beside it.
 
@@ -225,7 +296,38 @@ class NameFinder:
         spans = self._by_rules(text, classes is None, kept)
         if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
             return tuple(spans)  # of one pattern they are in order, and apart
-        return _apart(_with_names(text, spans, classes or {}, kept), list(self.rules))
+        if classes and (self.inside or self._read):
+            found = {span.symbol_class for span in spans}
+            classes = {n: kind for n, kind in classes.items() if not self._knows(kind, found)}
+        return self._apart(text, spans, classes, kept)
+
+    def spell(
+        self,
+        pieces: Sequence[tuple[str, str | None]],
+        classes: Mapping[str, str],
+        names: Mapping[str, str],
+    ) -> list[str]:
+        """Put names in place of symbols, as their rules spell them.
+
+        Args:
+            pieces: of a text: each with the symbol that it is, or None.
+            classes: symbol -> class.
+            names: symbol -> how it was spelled; others are written as they are.
+
+        Returns:
+            What is written for each piece.
+        """
+        written = [piece if token is None else names.get(token, token) for piece, token in pieces]
+        for kind in self._read:
+            of_kind = {token for token, other in classes.items() if other == kind}
+            places = [place for place, (_, token) in enumerate(pieces) if token in of_kind]
+            symbols = [token for _, token in pieces if token in of_kind]
+            if (spell := _spelling(self.reader(kind), symbols, names)) is not None:
+                edges = zip([-1, *places], [*places, len(pieces)], strict=True)
+                between = ["".join(written[start + 1 : stop]) for start, stop in edges]
+                for place, spelling in zip(places, spell(between, symbols, names), strict=True):
+                    written[place] = spelling
+        return written
 
     def take_functions(self, other: "NameFinder") -> None:
         """Take over the functions of another finder, of the rules that name the same ones."""
@@ -275,7 +377,7 @@ class NameFinder:
         for kind, listed in names.items():
             for name in listed:
                 if not isinstance(name, str):
-                    marked.append(Span(name[0], name[1], kind))
+                    marked.append(Span.of(name[0], name[1], kind))
                 elif not name:
                     raise ValueError(f"an empty name is listed for the class {kind!r}")
                 elif classes.setdefault(name, kind) != kind:
@@ -284,19 +386,45 @@ class NameFinder:
                         f"{kind!r}: a name belongs to one class"
                     )
         spans = [*MarkedText(text, marked).spans, *self._by_rules(text, functions=True)]
-        return MarkedText(text, _apart(_with_names(text, spans, classes), list(self.rules)))
+        return MarkedText(text, self._apart(text, spans, classes))
+
+    def _apart(
+        self, text: str, spans: list[Span], classes: Mapping[str, str] | None, kept: Kept = ()
+    ) -> tuple[Span, ...]:
+        """Add given names to those that rules find, and leave out what overlaps."""
+        spans = _with_names(text, spans, classes, kept, self.inside) if classes else spans
+        return _apart(spans, list(self.rules))
+
+    def _knows(self, name: str, found: Container[str]) -> bool:
+        """Whether the names of a class in an answer are those alone that its rule finds there.
+
+        One of whole words that finds none has perhaps not read it.
+        """
+        if name in self.inside and self._patterns.get(name) is not None:
+            return True
+        reads = name in self._read and reads_answers(self.reader(name))
+        return reads and (name in self.inside or name in found)
+
+    def reader(self, name: str) -> Any:
+        """What finds the names of a class, a function or ready-made rule; None without one."""
+        ready = self.rules[name].rule
+        return self.functions.get(name) if ready is None else READY_RULES[ready]
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
-        """Return what the rules find, class by class; an answer is not given to functions."""
+        """Return what the rules find, class by class; not every function is given an answer."""
         spans: list[Span] = []
         for name, rule in self.rules.items():
+            reader = self.reader(name) if name in self._read else None
             if rule.function is not None and functions:
-                places = [Span(i, j, name) for i, j in self._function(name, rule)(text)]
+                reader = self._function(name, rule)
+            if reader is not None and (functions or reads_answers(reader)):
+                found = reader(str(text))
+                places = [Span.of(start, stop, name, *rest) for start, stop, *rest in found]
                 spans += _outside(text, MarkedText(text, places).spans, kept)
             elif (pattern := self._patterns.get(name)) is not None:
                 limit = TIME_LIMIT if rule.pattern is not None else None  # lists are fast
                 try:
-                    matches = _matches(pattern, text, kept, limit)
+                    matches = _matches(pattern, text, kept, limit, rule.words)
                 except TimeoutError:
                     raise too_slow(f"symbols: {name!r}", rule.pattern, text) from None
                 spans += [Span(start, stop, name) for start, stop in matches if start < stop]
@@ -305,7 +433,7 @@ class NameFinder:
             return [s for s in spans if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
         return spans
 
-    def _function(self, name: str, rule: NameRule) -> Callable[[str], Iterable[Sequence[int]]]:
+    def _function(self, name: str, rule: NameRule) -> Find:
         if name not in self.functions:
             raise ValueError(
                 f"the names of class {name!r} are found by the function {rule.function!r}, which "
@@ -320,6 +448,61 @@ class NameFinder:
         return {name: rule.to_dict() for name, rule in self.rules.items()}
 
 
+def _spelling(reader: Any, symbols: Sequence[Any], names: Mapping[str, str]) -> Any:
+    """How symbols are spelled again; None if that is what `names` say."""
+    if reader is None or not symbols:
+        return None
+    if (spell := getattr(reader, "spell", None)) is not None:
+        return spell
+    used = Counter(str(names.get(token, token)) for token in set(symbols))
+    return uncaptured(reader) if max(used.values()) > 1 else None
+
+
+Known = dict[str, tuple[str, str]]  # key of a name -> its spelling and class
+
+
+def known_names(text: str, spans: Iterable[Span]) -> Known:
+    """Return the names of a text in order of first occurrence, as an answer to it knows them."""
+    known: Known = {}
+    for span in spans:
+        known.setdefault(span.key(text), (str(text)[span.start : span.stop], span.symbol_class))
+    return known
+
+
+def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> list[str]:
+    """Return the key of each name.
+
+    Args:
+        text: in which they stand.
+        spans: where.
+        known: of an answer, the names of its problem. A name without a binding is the one of its
+            class that is spelled so there: that without a binding, else the first.
+    """
+    plain = str(text)
+    keys = [span.key(text) if span.binding else plain[span.start : span.stop] for span in spans]
+    bound = {pair: key for key, pair in reversed((known or {}).items()) if key != pair[0]}
+    if not known or not bound:
+        return keys
+    kinds = (span.symbol_class for span in spans)
+    return [k if k in known else bound.get((k, of), k) for k, of in zip(keys, kinds, strict=True)]
+
+
+def without_spelling(text: str, spans: Iterable[Span]) -> str:
+    """Return a text with the class and order of bindings in place of their names.
+
+    Texts that differ in the spelling of bindings only have the same one.
+    """
+    numbers: dict[str, int] = {}
+    written = ""
+    for part, span in parts(text, spans):
+        name = "" if span is None else text[span.start : span.stop]
+        if span is not None and span.binding:
+            number = numbers.setdefault(span.key(text), len(numbers))
+            name = f"\0{span.symbol_class} {number};"
+        written += part + name
+    return written
+
+
 def parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[str, Span | None]]:
     """Yield what stands before each name, with the name, and what stands behind the last one."""
     end = 0
@@ -329,10 +512,11 @@ def parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[str, Span | None]]
     yield text[end:], None
 
 
-def name_pattern(names: tuple[str, ...]) -> Any:
-    """Compile a pattern of names as whole words, the longest first."""
+def name_pattern(names: tuple[str, ...], words: bool = True) -> Any:
+    """Compile a pattern of names, as whole words or anywhere, the longest first."""
     ordered = sorted(names, key=len, reverse=True)
-    return whole_words("|".join(regex.escape(name, special_only=True) for name in ordered))
+    pattern = "|".join(regex.escape(name, special_only=True) for name in ordered)
+    return whole_words(pattern) if words else regex.compile(pattern)
 
 
 def whole_words(pattern: str) -> Any:
@@ -346,8 +530,8 @@ def whole_words(pattern: str) -> Any:
 
 def _pattern_of(rule: NameRule) -> Any:
     if rule.pattern is not None:
-        return whole_words(rule.pattern)
-    return name_pattern(rule.tokens) if rule.tokens else None
+        return whole_words(rule.pattern) if rule.words else regex.compile(rule.pattern)
+    return name_pattern(rule.tokens, rule.words) if rule.tokens else None
 
 
 def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
@@ -359,10 +543,12 @@ def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
     )
 
 
-def _matches(pattern: Any, text: str, kept: Kept, limit: float | None) -> list[tuple[int, int]]:
+def _matches(
+    pattern: Any, text: str, kept: Kept, limit: float | None, words: bool = True
+) -> list[tuple[int, int]]:
     """Where a pattern matches, but for what is kept; raises TimeoutError after `limit` seconds.
 
-    Matches may look at what is kept, and end no word early.
+    Matches may look at what is kept, and end no word early, if they are `words`.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -370,7 +556,7 @@ def _matches(pattern: Any, text: str, kept: Kept, limit: float | None) -> list[t
         for match in pattern.finditer(text, start, timeout=limit):
             if match.end() > first:
                 shorter = pattern.finditer(text, match.start(), first, timeout=limit)
-                spans += [m.span() for m in shorter if not _inside_word(text, m.end())]
+                spans += [m.span() for m in shorter if not (words and _inside_word(text, m.end()))]
                 break
             spans.append(match.span())
         start = last
@@ -388,7 +574,7 @@ def _outside(text: str, spans: Iterable[Span], kept: Kept) -> Iterator[Span]:
             within = first <= span.start and span.stop <= last
             if not within and span.start < last and first < span.stop:
                 raise ValueError(
-                    f"the name {str(text)[span.start : span.stop]!r} at {tuple(span)} overlaps "
+                    f"the name {str(text)[span.start : span.stop]!r} at {tuple(span[:3])} overlaps "
                     f"{token!r}, a token of the tokenizer's own at {(first, last)}: leave it out "
                     "of the name"
                 )
@@ -397,21 +583,20 @@ def _outside(text: str, spans: Iterable[Span], kept: Kept) -> Iterator[Span]:
 
 
 def _with_names(
-    text: str, spans: list[Span], classes: Mapping[str, str], kept: Kept = ()
+    text: str, spans: list[Span], classes: Mapping[str, str], kept: Kept, inside: Container[str]
 ) -> list[Span]:
     """Add all places of given names, which are of the class that is given for them.
 
     They are looked for one by one: to compile a pattern of them takes far longer than to use it.
+    Those of the classes `inside` are no whole words.
     """
-    if not classes:
-        return spans
-    all_spans = [span for span in spans if text[span.start : span.stop] not in classes]
+    all_spans = [s for s in spans if s.binding or text[s.start : s.stop] not in classes]
     for name, kind in classes.items():
         start = text.find(name)
         while start >= 0:
             stop = start + len(name)
-            inside = _inside_word(text, start) or _inside_word(text, stop)
-            if not (inside or _overlaps(start, stop, kept)):
+            is_part = kind not in inside and (_inside_word(text, start) or _inside_word(text, stop))
+            if not (is_part or _overlaps(start, stop, kept)):
                 all_spans.append(Span(start, stop, kind))
             start = text.find(name, start + 1)
     return all_spans
@@ -450,13 +635,18 @@ def _words(place: str, key: str, value: Any) -> tuple[str, ...]:
 
 __all__ = [
     "TIME_LIMIT",
+    "BoundName",
     "MarkedText",
     "NameFinder",
     "NameRule",
     "Span",
     "check_list",
+    "key_of",
+    "keys_in",
+    "known_names",
     "name_pattern",
     "parts",
     "too_slow",
     "whole_words",
+    "without_spelling",
 ]

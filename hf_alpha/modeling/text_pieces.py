@@ -4,15 +4,13 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
 from tokenizers import Encoding
-
-from .names_in_text import Span
 
 JOIN = "<join>"
 SPACINGS = ("before", "kept", "words")
@@ -24,6 +22,12 @@ Piece = tuple[str, int, int, bool]
 """A piece of what the tokenizer beneath gets, start and stop of what it stands for in the text, and
 whether it does so character by character, or else as a whole. What begins a part may be before the
 characters."""
+
+
+Place = tuple[int, int, str, bool, bool]
+"""Where a name starts and stops; what is written for it, the token of its symbol or a word; whether
+a space before it is implied where `spacing` says so, or stands as the text has it; and whether one
+behind it is implied, since the tokenizer beneath would write it."""
 
 
 class RowEncoding:
@@ -99,8 +103,7 @@ class RowEncoding:
 def pieces_of(
     spacing: str,
     text: str,
-    spans: Sequence[Span],
-    symbols: Mapping[str, str],
+    names: Sequence[Place],
     given_tokens: Sequence[tuple[int, int, bool]] = (),
     begins_parts: tuple[str, bool] | None = None,
 ) -> list[Piece]:
@@ -109,36 +112,44 @@ def pieces_of(
     Args:
         spacing: one of `SPACINGS`.
         text: the text.
-        spans: its names.
-        symbols: name -> token of its symbol.
+        names: where they stand, in order.
         given_tokens: start and stop of tokens that the text has itself, and whether they are
             special: then they are no words, and nothing joins what stands beside them to them.
         begins_parts: what is written where a part begins behind one of them, and whether it is
             before a space too.
     """
     if spacing == "words":
-        return _words(text, spans, symbols, given_tokens)
+        return _words(text, names, given_tokens)
     pieces: list[Piece] = []
-    at, plain, implies = 0, str(text), spacing == "before"
+    at, plain, after = 0, str(text), False
     begin, begun = "", list[int]()
+    starts = {start for start, *_ in given_tokens}
     if begins_parts is not None:
         begin, before_space = begins_parts
-        edges = {stop for _, stop, _ in given_tokens} - {start for start, *_ in given_tokens}
+        edges = {stop for _, stop, _ in given_tokens} - starts
         begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
-    for start, stop, _ in spans:
+    for start, stop, written, spaced, closed in names:
         end, joined = start, False
-        if implies and start:
+        if spaced and start:
             before = plain[start - 1] if start > at else ""
             if before == " ":
                 end -= start > 1 and not plain[max(at, start - 2) : start - 1].isspace()
             else:
                 joined = not before.isspace()
+        pieces += _joins_behind(plain, at, end, starts) if after else ()
         pieces += _parts(plain, at, end, begin, begun)
         if joined:
             pieces.append((JOIN, start, start, False))
-        pieces.append((symbols[plain[start:stop]], start, stop, False))
-        at = stop
+        pieces.append((written, start, stop, False))
+        at, after = stop, closed
+    pieces += _joins_behind(plain, at, len(plain), starts) if after else ()
     return pieces + _parts(plain, at, len(plain), begin, begun)
+
+
+def _joins_behind(text: str, at: int, end: int, starts: Container[int]) -> list[Piece]:
+    """`<join>` behind a name, where no space and no token of the text's own follows."""
+    stands_alone = at == end or text[at].isspace() or at in starts
+    return [] if stands_alone else [(JOIN, at, at, False)]
 
 
 def _parts(text: str, start: int, stop: int, begin: str, begun: Sequence[int]) -> list[Piece]:
@@ -161,14 +172,13 @@ def _cut(part: str) -> tuple[tuple[str, int, int], ...]:
 
 def _words(
     text: str,
-    spans: Sequence[Span],
-    symbols: Mapping[str, str],
+    names: Sequence[Place],
     given_tokens: Sequence[tuple[int, int, bool]],
 ) -> list[Piece]:
     """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
     plain, at = str(text), 0
     pieces: list[Piece] = []
-    wholes = [(start, stop, symbols[plain[start:stop]]) for start, stop, _ in spans]
+    wholes = [name[:3] for name in names]
     if given_tokens:
         wholes = sorted(
             [*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in given_tokens)]
@@ -211,10 +221,10 @@ _SPACED = regex.compile(
 
 
 def spelled(pieces: Iterable[tuple[str, bool]]) -> str:
-    """Put together what tokens are as text, and whether each piece is a name.
+    """Put together what tokens are as text, and whether each piece is a name of whole words.
 
-    A name is a word of its own: where it and what is beside it would read as one, a space comes
-    between, for "ra" and "t2" are no "rat2".
+    Such a name is a word of its own: where it and what is beside it would read as one, a space
+    comes between, for "ra" and "t2" are no "rat2".
     """
     parts: list[str] = []
     name_before = False
@@ -228,19 +238,19 @@ def spelled(pieces: Iterable[tuple[str, bool]]) -> str:
     return "".join(parts)
 
 
-def join_words(tokens: Iterable[str], names: Mapping[str, str]) -> str:
-    """Undo `_words`, with names in place of the symbols that have one."""
-    pieces: list[tuple[str, bool]] = []
+def unjoined(tokens: Iterable[str], symbols: Container[str]) -> list[tuple[str, str | None]]:
+    """Undo `_words`: pieces of text, and symbols, each with None and itself beside it."""
+    pieces: list[tuple[str, str | None]] = []
     bare = True  # nothing is to be written before the next word
     for token in tokens:
         if token == JOIN:
             bare = True
             continue
         blank = token.isspace()
-        written = names.get(token, token)
-        pieces.append((written if blank or bare else f" {written}", token in names))
+        pieces += [] if blank or bare else [(" ", None)]
+        pieces.append((token, token if token in symbols else None))
         bare = blank
-    return spelled(pieces)
+    return pieces
 
 
 __all__ = [
@@ -249,8 +259,9 @@ __all__ = [
     "SPACINGS",
     "WORD",
     "Piece",
+    "Place",
     "RowEncoding",
-    "join_words",
     "pieces_of",
     "spelled",
+    "unjoined",
 ]

@@ -22,6 +22,7 @@ from transformers.utils import PaddingStrategy, TensorType, to_py_obj
 from .batches import AlphaEncoding, Names, PadsColumns
 from .choices import refuse
 from .grammar import FormulaError
+from .names_in_text import key_of
 from .saving import SavesCode
 
 MAX_SYMBOLS = 1_000_000
@@ -40,9 +41,9 @@ class Row(NamedTuple):
 
     Attributes:
         pieces: its text, and its second text if there is one, cut, with symbols in place of names.
-        table: name -> id of its symbol.
+        table: name -> id of its symbol. Names that have a binding are called by its key.
         symbols: name -> token of its symbol.
-        names: the same the other way round.
+        names: the same the other way round, as names are spelled.
     """
 
     pieces: list[Any]
@@ -56,12 +57,14 @@ class Marked(NamedTuple):
 
     Attributes:
         classes: name -> class, in order of first occurrence; of an answer, at least those that its
-            row lacks.
+            row lacks. Names that have a binding are called by its key (`Span.key`).
         cut: from name -> symbol token to the pieces of a `Row`.
+        spellings: name -> how it is spelled, where that is not what it is called.
     """
 
     classes: dict[str, str]
     cut: Callable[[dict[str, str]], list[Any]]
+    spellings: Mapping[str, str] = {}
 
 
 class SymbolTokenizer(SavesCode, PadsColumns):
@@ -285,15 +288,16 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         allow_absent: bool,
         options: Mapping[str, Any],
     ) -> Row:
-        classes, cut = self._mark(texts, asked, allow_absent, options)
+        classes, cut, spellings = self._mark(texts, asked, allow_absent, options)
         if asked is not None:
             if not classes.keys() - asked.table.keys():
                 return Row(cut(asked.symbols), *asked[1:])
             if not allow_absent:
-                check_present(texts[0], classes, asked.table)
+                check_present(texts[0], classes, asked.table, spellings)
         table = self.assign_symbols(classes, asked and asked.table)
         symbols = dict(zip(table, map(self._token_of.__getitem__, table.values()), strict=True))
-        names = dict(zip(symbols.values(), symbols, strict=True))
+        names = {token: spellings.get(name, name) for name, token in symbols.items()}
+        names |= {} if asked is None else asked.names
         return Row(cut(symbols), table, symbols, names)
 
     @abstractmethod
@@ -487,7 +491,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         """Name -> id of its symbol, of the `names` of an encoded row."""
         if unknown := [token for token in names if token not in self._symbol_ids]:
             raise ValueError(f"`names` has {unknown[0]!r}, which is no symbol")
-        return {name: self._symbol_ids[token] for token, name in names.items()}
+        return {key_of(name): self._symbol_ids[token] for token, name in names.items()}
 
     def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
         """The rows that so many answers answer, as far as their `names` say; None without names."""
@@ -498,7 +502,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         asked: list[Row | None] = []
         for place, of_row in enumerate(all_names):
             with in_row(place):
-                symbols = {name: token for token, name in of_row.items()}
+                symbols = {key_of(name): token for token, name in of_row.items()}
                 asked.append(Row([], self._table_of(of_row), symbols, of_row))
         return asked
 
@@ -599,12 +603,18 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         """Write one row of ids as text."""
 
 
-def check_present(answer: str, classes: Mapping[str, str], present: Container[str]) -> None:
+def check_present(
+    answer: str,
+    classes: Mapping[str, str],
+    present: Container[str],
+    spellings: Mapping[str, str] = {},
+) -> None:
     """Refuse an answer with a name that the row which it answers lacks."""
     if name := next((name for name in classes if name not in present), None):
         shown = answer if len(answer) <= 60 else f"{answer[:60]}..."
         raise FormulaError(
-            f"the answer {str(shown)!r} has the {classes[name]} {name!r}, which the input lacks, "
+            f"the answer {str(shown)!r} has the {classes[name]} "
+            f"{str(spellings.get(name, name))!r}, which the input lacks, "
             "so that only a model with new_symbols=True, or a `learned` one, can give it: correct "
             "the row, leave it out, or pass allow_absent_symbols=True"
         )

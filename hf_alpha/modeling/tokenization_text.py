@@ -4,7 +4,7 @@ A name becomes one symbol before the text reaches the tokenizer beneath, whateve
 however many subwords it would have; so no name has an influence on how the rest is split. Decoding
 puts the names back.
 
-How spaces beside a name are kept is the tokenizer's `spacing`:
+How spaces beside a name that is a whole word are kept is the tokenizer's `spacing`:
 
 - `before`: a space is implied between a symbol and what it follows, and `<join>` says that there is
   none: `f(x, y)` is `f ( <join> <name_0> , <name_1> )`. Behind whitespace of any other kind nothing
@@ -12,6 +12,10 @@ How spaces beside a name are kept is the tokenizer's `spacing`:
 - `kept`: a symbol stands for a name alone, for texts in which spaces are rare.
 - `words`: of a tokenizer of words, between any two of which a space is implied; `<join>` says that
   there is none, and other whitespace has tokens of its own.
+
+A name that may stand inside a word is written as with `kept`, if the tokenizer beneath keeps spaces
+beside it, or writes none at all. (BERT's and T5's do neither: there `<join>` says the same, and for
+BERT's behind the name too.)
 """
 
 import json
@@ -29,8 +33,17 @@ from transformers.utils import PaddingStrategy
 
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
-from .names_in_text import Kept, MarkedText, NameFinder, Span, check_list
-from .text_pieces import BETWEEN, JOIN, SPACINGS, RowEncoding, join_words, pieces_of, spelled
+from .names_in_text import (
+    BoundName,
+    Kept,
+    Known,
+    MarkedText,
+    NameFinder,
+    Span,
+    check_list,
+    keys_in,
+)
+from .text_pieces import BETWEEN, JOIN, SPACINGS, Place, RowEncoding, pieces_of, spelled, unjoined
 from .tokenization_symbols import (
     AlphaEncoding,
     Features,
@@ -46,8 +59,10 @@ from .tokenizer_beneath import (
     NamesInData,
     fast_backend,
     is_made,
+    keeps_spaces,
     post_processor,
     tokenizer_beneath,
+    writes_spaces,
 )
 
 FEWEST_SYMBOLS = 10
@@ -171,20 +186,27 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         options: Mapping[str, Any],
     ) -> Marked:
         kept = self._kept(texts, asked, options)
-        known = asked and {name: self.class_of(index) for name, index in asked.table.items()}
+        known = asked and {
+            key: (asked.names[symbol], self._class_at[asked.table[key]])
+            for key, symbol in asked.symbols.items()
+        }
         spans = [self._names(*pair, known) for pair in zip(texts, kept, strict=True)]
+        keys = [keys_in(*pair, known) for pair in zip(texts, spans, strict=True)]
         marks = self._marks() if any(kept) else ()
 
         def cut(symbols: dict[str, str]) -> list[Any]:
             pieces = []
-            for text, names, own in zip(texts, spans, kept, strict=True):
+            for text, names, of_names, own in zip(texts, spans, keys, kept, strict=True):
                 tokens = [(start, stop, token in marks) for start, stop, token in own]
-                pieces.append(
-                    pieces_of(self.spacing, text, names, symbols, tokens, self.begins_parts)
-                )
+                places: list[Place] = [
+                    (start, stop, symbols[key], *self._spaces[kind])
+                    for (start, stop, kind, _), key in zip(names, of_names, strict=True)
+                ]
+                pieces.append(pieces_of(self.spacing, text, places, tokens, self.begins_parts))
             return pieces
 
-        return Marked(_classes(texts, spans), cut)
+        classes, spellings = _classes(texts, spans, keys)
+        return Marked(classes, cut, spellings)
 
     def _kept(
         self, texts: tuple[str, ...], asked: Row | None, options: Mapping[str, Any]
@@ -198,15 +220,16 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         split = self.split_special_tokens if split is None else split
         return [self._added.find(text, split) for text in texts]
 
-    def _names(self, text: str, kept: Kept, known: Mapping[str, str] | None) -> tuple[Span, ...]:
+    def _names(self, text: str, kept: Kept, known: Known | None) -> tuple[Span, ...]:
         """The names of a text, those that are written as tokens of symbols included.
 
         Args:
             text: the text.
             kept: tokens of the tokenizer beneath that it has itself, which are no names.
-            known: of an answer, name -> class in the row that it answers.
+            known: of an answer, the names of the row that it answers.
         """
-        spans = self.finder.find(text, known, kept)
+        classes = None if known is None else dict(reversed(known.values()))
+        spans = self.finder.find(text, classes, kept)
         if "<" not in text:
             return spans
         tokens = tuple(
@@ -279,24 +302,40 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         ids = [index for index in ids if index not in dropped]
         names = {**self.symbol_names, **(names or {})}
         if self._between:
-            return join_words(self.convert_ids_to_tokens(ids), names)
-        text = self._tokenizer.decode(ids, skip_special_tokens=False)
-        pieces, end = [], 0
-        for match in self._written.finditer(text):
-            pieces += [(text[end : match.start()], False), self._spelling(text, match, names)]
-            end = match.end()
-        return spelled([*pieces, (text[end:], False)])
+            pieces = unjoined(self.convert_ids_to_tokens(ids), self._symbol_ids)
+        else:
+            pieces = self._pieces(self._tokenizer.decode(ids, skip_special_tokens=False))
+        return spelled(self._named(pieces, names))
 
-    def _spelling(self, text: str, match: Any, names: Names) -> tuple[str, bool]:
-        """What stands for a symbol in decoded text, and whether that is a name."""
-        joined, token = match.group(1), match.group(2)
-        if token is None:
-            return "", False  # a `<join>` that joins nothing
-        if token not in self._symbol_ids:
-            return match.group(), False
-        before = text[match.start() - 1] if match.start() else " "
-        implied = joined is None and self.spacing == "before" and not before.isspace()
-        return " " * implied + names.get(token, token), True
+    def _pieces(self, text: str) -> list[tuple[str, str | None]]:
+        """Cut decoded text at its symbols: pieces of text, and symbols with themselves beside."""
+        pieces, end = list[tuple[str, str | None]](), 0
+        for match in self._written.finditer(text):
+            pieces.append((text[end : match.start()], None))
+            joined, token = match.group(1), match.group(2)
+            end = match.end()
+            if token is None:
+                continue  # a `<join>` that joins nothing
+            if token not in self._symbol_ids:
+                pieces.append((match.group(), None))
+                continue
+            spaced, _ = self._spaces[self.class_of(self._symbol_ids[token])]
+            before = text[match.start() - 1] if match.start() else " "
+            if joined is None and spaced and not before.isspace():
+                pieces.append((" ", None))
+            pieces.append((token, token))
+        return [*pieces, (text[end:], None)]
+
+    def _named(
+        self, pieces: Sequence[tuple[str, str | None]], names: Names
+    ) -> Iterator[tuple[str, bool]]:
+        """Put names in place of the symbols of decoded text; each piece, and if it is a word."""
+        classes = {t: self.class_of(self._symbol_ids[t]) for _, t in pieces if t is not None}
+        written = self.finder.spell(pieces, classes, names)
+        if not self.finder.inside:
+            return zip(written, (token is not None for _, token in pieces), strict=True)
+        words = {token for token, kind in classes.items() if self.finder.rules[kind].finds_words}
+        return zip(written, (token in words for _, token in pieces), strict=True)
 
     # Vocabulary
 
@@ -425,6 +464,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self.init_kwargs["symbol_ranges"] = self.symbol_ranges
         self._own_names = self._table_of(self.symbol_names)
         self._token_pattern = regex.compile(_symbol_pattern(self.finder.rules))
+        self._spaces = self._spaces_of_parts()
         self._written = regex.compile(self._written_pattern())
         self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
 
@@ -444,10 +484,23 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         symbol = _symbol_pattern(self.finder.rules)
         if self.spacing != "before":
             return f"()({symbol})"
-        decoder = self._tokenizer.decoder
         # BERT's decoder writes spaces of its own between tokens
-        space = " ?" if decoder is None or " " in decoder.decode(["a", "b"]) else ""
-        return f"{space}({JOIN})?{space}({symbol})|{space}{JOIN}"
+        space = " ?" if writes_spaces(self._tokenizer) else ""
+        before = f"{space}({JOIN})?{space}"
+        if not any(closed for _, closed in self._spaces.values()):
+            return f"{before}({symbol})|{space}{JOIN}"
+        closing = _symbol_pattern(kind for kind, (_, closed) in self._spaces.items() if closed)
+        behind = f"(?:(?<={closing}){space}{JOIN}(?!{space}{symbol}){space})?"
+        return f"{before}({symbol}){behind}|{space}{JOIN}"
+
+    def _spaces_of_parts(self) -> dict[str, tuple[bool, bool]]:
+        """Class -> whether spaces before and behind its names are implied."""
+        words = {name: (self.spacing == "before", False) for name in self.finder.rules}
+        if not self.finder.inside or self.spacing != "before":
+            return words
+        keeps = keeps_spaces(self._tokenizer)
+        both = (not keeps, not keeps and writes_spaces(self._tokenizer))
+        return {**words, **dict.fromkeys(self.finder.inside, both)}
 
     def _marks(self) -> set[str]:
         """Special tokens, which are no text; unknown tokens are left in."""
@@ -515,6 +568,9 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         data_names = (
             NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
         )
+        if finder.inside:
+            keeps = len(finder.inside) == len(finder.rules) and keeps_spaces(beneath)
+            spacing = spacing or ("kept" if keeps else "before")
         spacing = spacing or ("before" if data_names is None else data_names.spacing)
         return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
 
@@ -570,19 +626,23 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         return tokenizer
 
 
-def _classes(texts: Sequence[str], spans: Sequence[Sequence[Span]]) -> dict[str, str]:
-    """Name -> class, in order of first occurrence."""
+def _classes(
+    texts: Sequence[str], spans: Sequence[Sequence[Span]], keys: Sequence[Sequence[str]]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Key -> class, and key -> spelling of what is bound, in order of first occurrence."""
     classes: dict[str, str] = {}
-    for text, names in zip(map(str, texts), spans, strict=True):
-        for start, stop, kind in names:
-            name = text[start:stop]
-            if classes.setdefault(name, kind) != kind:
+    names: dict[str, str] = {}
+    for text, found, of_found in zip(map(str, texts), spans, keys, strict=True):
+        for (start, stop, kind, _), key in zip(found, of_found, strict=True):
+            if classes.setdefault(key, kind) != kind:
                 raise FormulaError(
-                    f"the name {name!r} is of class {classes[name]!r} and of class {kind!r} in one "
-                    "text: a name belongs to one class",
+                    f"the name {text[start:stop]!r} is of class {classes[key]!r} and of class "
+                    f"{kind!r} in one text: a name belongs to one class",
                     start,
                 )
-    return classes
+            if key[0] == "\0" and key not in names:
+                names[key] = BoundName(text[start:stop], key)
+    return classes, names
 
 
 def _symbol_pattern(classes: Iterable[str]) -> str:

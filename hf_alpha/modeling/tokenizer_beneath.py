@@ -101,7 +101,7 @@ class NamesInData:
             num_names += len(spans)
             num_spaced += sum(start == 0 or text[start - 1] == " " for start, *_ in spans)
             for kind in finder.rules:
-                names = Counter(str(text)[i:j] for i, j, of in spans if of == kind)
+                names = Counter(span.key(text) for span in spans if span.symbol_class == kind)
                 self.names[kind].update(names)
                 self.most[kind] = max(self.most[kind], len(names))
         if text is None:
@@ -114,7 +114,8 @@ class NamesInData:
     def frequent(self, kind: str) -> list[str]:
         """The names of a class: those of its rule, else the most frequent ones first."""
         listed = self.finder.rules[kind].tokens
-        return list(listed) or [name for name, _ in self.names[kind].most_common()]
+        names = (name for name, _ in self.names[kind].most_common() if not name.startswith("\0"))
+        return list(listed) or [*names]  # a binding has no name of its own
 
     def rest(self) -> Iterator[str]:
         """The texts between names."""
@@ -123,6 +124,27 @@ class NamesInData:
 
     def _find(self, text: str) -> tuple[Span, ...]:
         return self.finder.find(text, kept=self._added.find(text) if self._added else ())
+
+
+def writes_spaces(beneath: Tokenizer) -> bool:
+    """Whether a tokenizer's decoder writes spaces of its own between tokens, as BERT's."""
+    return beneath.decoder is None or " " in beneath.decoder.decode(["a", "b"])
+
+
+def keeps_spaces(beneath: Tokenizer) -> bool:
+    """Whether spaces beside a token that was added need no other token.
+
+    They come back, or the tokenizer writes no spaces at all.
+    """
+    beneath = Tokenizer.from_str(beneath.to_str())
+    beneath.post_processor = None
+    beneath.no_truncation()
+    beneath.no_padding()
+    beneath.add_tokens([AddedToken(JOIN, normalized=False)])
+    texts = (f"{JOIN} {JOIN}{JOIN}", f"{JOIN}{JOIN}")
+    if all(beneath.decode(beneath.encode(text).ids, False) == text for text in texts):
+        return True
+    return " " not in beneath.decode([*beneath.get_vocab().values()], skip_special_tokens=False)
 
 
 def is_made(kind: str) -> bool:
@@ -363,6 +385,8 @@ __all__ = [
     "fast_backend",
     "fast_bytes",
     "is_made",
+    "keeps_spaces",
     "post_processor",
     "tokenizer_beneath",
+    "writes_spaces",
 ]

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hf_alpha.imported_code import import_functions
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, key_of
 from hf_alpha.modeling.tokenization_symbols import in_row
 
 from .rows import check_cell
 
 
 class Name(NamedTuple):
-    """A name in a sequence."""
+    """A name in a sequence, or the key of its binding."""
 
     name: str
     symbol_class: str
@@ -101,9 +101,8 @@ def cut_out(text: str, start: int, stop: int) -> str:
         return text[start:stop]
     first, last = (bisect_left(text.spans, (place,)) for place in (start, stop))
     spans_inside = [span for span in text.spans[first:last] if span.stop <= stop]
-    return MarkedText(
-        text[start:stop], [(i - start, j - start, kind) for i, j, kind in spans_inside]
-    )
+    spans = [(i - start, j - start, *rest) for i, j, *rest in spans_inside]
+    return MarkedText(text[start:stop], spans)
 
 
 class Numbering:
@@ -127,7 +126,8 @@ class Numbering:
             self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()
         }
         symbols = {
-            index: Name(name, self.tokenizer.class_of(index)) for index, name in names_by_id.items()
+            index: Name(key_of(name), self.tokenizer.class_of(index))
+            for index, name in names_by_id.items()
         }
         return [symbols.get(index, index) for index in ids]
 

@@ -194,6 +194,8 @@ def span_scores(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[st
 def word_by_word(text: str, words: Sequence[str]) -> str:
     """Return a text whose names are within words: of one of several words, each word is a name.
 
+    Such words belong to no binding.
+
     Args:
         text: the words, with a space between any two of them.
         words: of the text.
@@ -201,12 +203,17 @@ def word_by_word(text: str, words: Sequence[str]) -> str:
     if not isinstance(text, MarkedText):
         return text
     starts = accumulate((len(word) + 1 for word in words), initial=0)
-    spans = [
-        (max(span.start, start), min(span.stop, start + len(word)), span.symbol_class)
+    pieces = [
+        (max(span.start, start), min(span.stop, start + len(word)), span)
         for start, word in zip(starts, words, strict=False)
         for span in text.spans
     ]
-    return MarkedText(text, [(start, stop, kind) for start, stop, kind in spans if start < stop])
+    spans = [
+        span if span[:2] == (start, stop) else (start, stop, span.symbol_class)
+        for start, stop, span in pieces
+        if start < stop
+    ]
+    return MarkedText(text, spans)
 
 
 def first_tokens(words: Sequence[str], offsets: Sequence[Sequence[int]]) -> dict[int, int]:

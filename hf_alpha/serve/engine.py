@@ -303,7 +303,7 @@ class Engine:
             known = ", ".join(f'"{name}": [...]' for name in classes)
             raise ValueError(f"names: give {{{known}}}" if known else "names: it takes none")
         marked = self._finder.mark(text, names)
-        there = {text[start:stop] for start, stop, _ in marked.spans}
+        there = {text[start:stop] for start, stop, *_ in marked.spans}
         if absent := [name for name in chain(*names.values()) if name not in there]:
             raise ValueError(f"names: {absent[0]!r} stands in no text, or not as a whole word")
         return marked

@@ -27,7 +27,7 @@ def found(finder: NameFinder, text: str, *args) -> list[tuple[str, str]]:
     """Names and classes; their spans are in order, apart, not empty and whole words."""
     spans = finder.find(text, *args)
     end = 0
-    for start, stop, kind in spans:
+    for start, stop, kind, _ in spans:
         assert end <= start < stop <= len(text) and kind in finder.rules
         end = stop
         for place in (start, stop):
@@ -105,7 +105,7 @@ def test_names_lie_beside_what_is_kept(rules, text, cuts):
     ends = sorted({place for place in cuts if place <= len(text)})
     kept = [(i, j, text[i:j]) for i, j in zip(ends[::2], ends[1::2], strict=False)]
     free, all_names = finder.find(text, kept=kept), finder.find(text)
-    for start, stop, _ in free:
+    for start, stop, *_ in free:
         assert all(stop <= first or last <= start for first, last, _ in kept)
         for place in (start, stop):
             assert place in (0, len(text)) or not all(map(is_word, text[place - 1 : place + 1]))
@@ -185,7 +185,7 @@ def test_marked_texts_are_texts_and_round_trip(text, rules):
 
 
 def test_spans_are_sorted_and_checked():
-    assert MarkedText("x+y", [[2, 3, "a"], [0, 1, "a"]]).spans == ((0, 1, "a"), (2, 3, "a"))
+    assert MarkedText("x+y", [[2, 3, "a"], [0, 1, "a"]]).spans == (Span(0, 1, "a"), Span(2, 3, "a"))
     for spans in ([(0, 0, "a")], [(0, 4, "a")], [(-1, 1, "a")], [(0, 2, "a"), (1, 3, "a")]):
         with pytest.raises(ValueError, match="is empty, overlaps another one or lies outside"):
             MarkedText("x+y", spans)
@@ -194,7 +194,7 @@ def test_spans_are_sorted_and_checked():
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (5.0, "is 5.0: give one of pattern, tokens, column, function, such as v: .pattern"),
+        (5.0, "is 5.0: give one of pattern, tokens, column, function, rule, such as v: .pattern"),
         ({}, r"is \{\}: give one of"),
         ({"pattern": "x", "tokens": ["x"]}, "give one of"),
         ({"pattern": "x", "cuont": 3}, "unknown key 'cuont'; known: pattern, tokens"),

@@ -173,7 +173,7 @@ def test_each_word_of_a_name_has_its_tag():
     (text,) = Tokens().texts_of(
         row, 0, Data(train="rows.jsonl"), find_names({"place": {"column": "n"}})
     )
-    assert [text[start:stop] for start, stop, _ in text.spans] == ["New", "York", "City"]
+    assert [text[start:stop] for start, stop, *_ in text.spans] == ["New", "York", "City"]
 
 
 @pytest.mark.quick_cases(1)

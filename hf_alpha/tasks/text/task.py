@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from numbers import Real
@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from hf_alpha.imported_code import import_functions, import_object, module_source
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts, without_spelling
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
 from hf_alpha.tasks.explanation import Explanation
@@ -26,17 +26,18 @@ SHOWN = 200
 
 
 class NameToken(str):
-    """A token that is a name, of a class."""
+    """A token that is a name, of a class; its `key` is its spelling, or its binding's."""
 
     symbol_class: str
+    key: str
 
-    def __new__(cls, text: str, symbol_class: str) -> "NameToken":
+    def __new__(cls, text: str, symbol_class: str, key: str) -> "NameToken":
         self = super().__new__(cls, text)
-        self.symbol_class = symbol_class
+        self.symbol_class, self.key = symbol_class, key
         return self
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return str(self), self.symbol_class
+    def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]
+        return str(self), self.symbol_class, self.key
 
 
 class MarkedProblem(Problem, MarkedText):
@@ -162,12 +163,17 @@ class TextTask(Task):
         for part, span in parts(text, self.finder.find(text, classes)):
             tokens += [word for word in WORD.findall(part) if not word.isspace()]
             if span is not None:
-                tokens.append(NameToken(text[span.start : span.stop], span.symbol_class))
+                name = text[span.start : span.stop]
+                tokens.append(NameToken(name, span.symbol_class, span.key(text)))
         return tokens
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct names among the tokens of `parse`."""
-        return list(dict.fromkeys(token for token in tokens if isinstance(token, NameToken)))
+        names: dict[str, str] = {}
+        for token in tokens:
+            if isinstance(token, NameToken):
+                names.setdefault(token.key, token)
+        return list(names.values())
 
     def needed_symbols(self, problems: Sequence[str]) -> Mapping[str, int]:
         """Return the most names of each class in a problem."""
@@ -175,7 +181,7 @@ class TextTask(Task):
         for problem in problems:
             tokens = problem.tokens if isinstance(problem, Problem) else self._split(problem)
             names = {
-                (token.symbol_class, token) for token in tokens if isinstance(token, NameToken)
+                (token.symbol_class, token.key) for token in tokens if isinstance(token, NameToken)
             }
             for kind, count in Counter(kind for kind, _ in names).items():
                 largest_counts[kind] = max(largest_counts[kind], count)
@@ -183,9 +189,7 @@ class TextTask(Task):
 
     def canonical_form(self, tokens: Sequence[str], equivalence: str = EQUIVALENCES[0]) -> str:
         """Return the tokens with names numbered by first occurrence: equal up to renaming."""
-        names = dict.fromkeys(token for token in tokens if isinstance(token, NameToken))
-        number = {name: f"\0{name.symbol_class}{i}" for i, name in enumerate(names)}
-        return " ".join(number[t] if isinstance(t, NameToken) else t for t in tokens)
+        return " ".join(_numbered(tokens, lambda name: True))
 
     def distance(self, problem: str, answer: str | None, target: str | None = None) -> int | None:
         """Return the edit distance to the target in words; None without a target.
@@ -198,7 +202,11 @@ class TextTask(Task):
             return None
         classes = self._classes(problem)
         answer = self._called_as(target, answer or "", classes)
-        return Levenshtein.distance(self._split(target, classes), self._split(answer, classes))
+        expected, written = (
+            _numbered(self._split(text, classes), lambda name: name.key != name)
+            for text in (target, answer)
+        )
+        return Levenshtein.distance(expected, written)
 
     def _classes(self, problem: str) -> dict[str, str]:
         """Return name -> class, of the names of a problem."""
@@ -214,7 +222,11 @@ class TextTask(Task):
             classes: name -> class, of the problem, which has no new names.
         """
         of_target, of_answer = (
-            [name for name in self.symbols_in(self._split(text, classes)) if name not in classes]
+            [
+                name
+                for name in self.symbols_in(self._split(text, classes))
+                if name not in classes and name == name.key  # type: ignore[attr-defined]
+            ]
             for text in (target, answer)
         )
         if not of_target:
@@ -225,7 +237,8 @@ class TextTask(Task):
         written = ""
         for part, span in parts(answer, self.finder.find(answer, classes)):
             name = "" if span is None else answer[span.start : span.stop]
-            written += part + called.get(name, name)
+            is_bound = span is not None and span.binding
+            written += part + (name if is_bound else called.get(name, name))
         return written
 
     def check(
@@ -239,7 +252,8 @@ class TextTask(Task):
     ) -> Verdict:
         """Judge an answer: `exact` if it is the target, else as the user's own check says.
 
-        It is the target whatever names are called that the source lacks.
+        It is the target whatever names are called that the source lacks, or that belong to a
+        binding.
 
         Without one an answer that is not the target is `wrong`, and `undecided` if there is no
         target. A check that fails, or gives no verdict, leaves it `undecided`; of the first failure
@@ -311,13 +325,26 @@ class TextTask(Task):
     def _is_target(self, problem: str, answer: str, target: str) -> bool:
         if self.same(answer, target):
             return True
-        return self.same(self._called_as(target, answer, self._classes(problem)), target)
+        classes = self._classes(problem)
+        texts = (self._called_as(target, answer, classes), target)
+        return self.same(*(without_spelling(t, self.finder.find(t, classes)) for t in texts))
 
     def same(self, answer: str, target: str) -> bool:
         """Whether an answer is the target."""
         if self.ignore_whitespace:
             return "".join(answer.split()) == "".join(target.split())
         return answer.strip() == target.strip()
+
+
+def _numbered(tokens: Iterable[str], which: Callable[[NameToken], bool]) -> list[str]:
+    """Return tokens with some of the names numbered by first occurrence."""
+    numbers: dict[str, str] = {}
+    written = []
+    for token in tokens:
+        if isinstance(token, NameToken) and which(token):
+            token = numbers.setdefault(token.key, f"\0{token.symbol_class}{len(numbers)}")
+        written.append(token)
+    return written
 
 
 class _CheckProcess(SolverProcess):
