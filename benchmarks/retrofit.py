@@ -237,7 +237,8 @@ def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
     host = make_model(args, BACKBONE)
     head = (
         f"{args.host}: {host.num_parameters():,} parameters, {HOSTS[args.host].vocab_size:,} "
-        f"tokens, float32; batch {args.batch}, {args.target} tokens of an answer; {args.rounds} rounds on {args.device}"
+        f"tokens, float32; batch {args.batch}, {args.target} tokens of an answer; "
+        f"{args.rounds} rounds on {args.device}"
     )
     parts = [head]
     if args.rounds:

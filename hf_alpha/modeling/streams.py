@@ -15,7 +15,6 @@ from .new_symbols import WrittenSymbols
 from .relations import Relations, SymbolRelations, by_source, match_rows
 from .symbols import aggregate, stream_weights
 
-
 Made = TypeVar("Made")
 
 
