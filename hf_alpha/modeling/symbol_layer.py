@@ -285,10 +285,13 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        rows, of_sources = ids_BT.shape[0], (source.ids, source.weights, source.renaming)
-        ids_BS, weights_BS, renaming = source.once(
-            ("rows", rows), lambda: tuple(match_rows(x, rows) for x in of_sources)
-        )
+        rows = ids_BT.shape[0]
+
+        def of_rows() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+            ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
+            return ids_BS, weights_BS, match_rows(source.renaming, rows)
+
+        ids_BS, weights_BS, renaming = source.once(("rows", rows), of_rows)
         streams = Streams(
             ids_BS,
             self._own(ids_BT, ids_BS),
