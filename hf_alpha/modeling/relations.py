@@ -88,7 +88,9 @@ def add_relations(
         relations: see `Relations.of_sources`.
     """
     if isinstance(relations, torch.Tensor):
-        added = _gated_sum(gates, relations)
+        n, beams, kinds, _ = relations.shape
+        # Layers may lie on several devices.
+        added = (gates.view(n, beams, kinds, -1).mT @ relations.to(gates)).transpose(1, 2)
         return added if mask is None else mask + added
     for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
@@ -100,19 +102,11 @@ def add_relations_(
     scores: torch.Tensor, gates_BTG: torch.Tensor, relations: Matrices
 ) -> torch.Tensor:
     """Adds what relations add to scores (N, H, beams * T, M) in place, without a mask."""
-    if isinstance(relations, torch.Tensor):
-        return scores.add_(_gated_sum(gates_BTG, relations))
+    if isinstance(relations, torch.Tensor):  # one by one too, so that sums have the same order
+        relations = relations[:, None].unbind(3)
     for gate, relation in _gated(gates_BTG, relations):
         scores.addcmul_(gate, relation)
     return scores
-
-
-def _gated_sum(gates_B1G: torch.Tensor, told_NBRM: torch.Tensor) -> torch.Tensor:
-    """Returns what relations add to the scores of one query of each beam: (N, H, beams, M)."""
-    n, beams, kinds, _ = told_NBRM.shape
-    # Layers may lie on several devices.
-    told_NBRM = told_NBRM.to(gates_B1G)
-    return (gates_B1G.view(n, beams, kinds, -1).mT @ told_NBRM).transpose(1, 2)
 
 
 def _gated(

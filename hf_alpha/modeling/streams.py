@@ -92,7 +92,7 @@ class Streams:
             return make()
         if key not in self.kept:
             self.kept[key] = make()
-        return self.kept[key]  # type: ignore[no-any-return]
+        return self.kept[key]
 
     @property
     def within(self) -> Relations | None:

@@ -286,10 +286,12 @@ class SymbolLayer:
             slot: where the cache keeps which symbols were written.
         """
         config, rows = self.config, ids_BT.shape[0]
-        of_sources = (source.ids, source.weights, source.renaming)
-        ids_BS, weights_BS, renaming = source.once(
-            ("rows", rows), lambda: tuple(match_rows(x, rows) for x in of_sources)
-        )
+
+        def of_rows() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+            ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
+            return ids_BS, weights_BS, match_rows(source.renaming, rows)
+
+        ids_BS, weights_BS, renaming = source.once(("rows", rows), of_rows)
         own_BT, memory, kept = self._own(ids_BT, ids_BS), source.memory, source.kept
         streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=memory, kept=kept)
         if config.new_symbols:
