@@ -243,6 +243,13 @@ def gpu_costs() -> str:
     return gpu.decoder_table([row for row in rows if row.get("work") in ("prefill", "training")])
 
 
+def memory_by_length() -> str:
+    """Megabytes of the prefill of a decoder, and of one with relations."""
+    results = ("retrofit-tokens", "retrofit-tokens-names")
+    rows = [row for result in results for row in stored(result)["data"]["rows"]]
+    return retrofit.memory_table(rows, ["relational"])
+
+
 def retrofit_costs() -> str:
     """Medians of the time of retrofits, by that of the bare backbone."""
     rows = stored("retrofit")["data"]["rows"]
@@ -534,6 +541,7 @@ TABLES = {
     "rest": rest,
     "gpu": gpu_costs,
     "retrofit": retrofit_costs,
+    "memory-by-length": memory_by_length,
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,
     "dual-part-draws": dual_part_draws,

@@ -3,6 +3,8 @@
     python benchmarks/retrofit.py --threads 1 --out retrofit              # T5-small's sizes
     python benchmarks/retrofit.py --host bart --threads 1 --out retrofit-bart   # BART-base's
     python benchmarks/retrofit.py --host llama --threads 1 --out retrofit-llama  # a decoder alone
+    python benchmarks/retrofit.py --host llama --sides relational --works greedy --target 1 \
+        --batch 1 --rounds 0 --names 4,100 --length 1024,4096,16384 --out retrofit-tokens
 
 The backbone has random weights and a vocabulary of its family's size; decoders alone, `llama` and
 `gpt2`, have width 256 and 8,000 tokens, and read a source and its answer as one sequence. Every
@@ -15,16 +17,18 @@ neither changes the time. The sides:
 - `relational`, `dual_part`, `first_occurrence`: one pass, whatever the number of names.
 
 A training step is forward, backward and AdamW, without dropout. Generation, greedy or with 3 beams,
-has a dynamic cache and a fixed number of new tokens. Sides take turns in one process; a ratio is
-that of two times of one round, and of `streams` it is also divided by the number of names. Times
-and ratios are printed as minimum / median / maximum over the rounds. Memory is measured in a
-process of its own for each figure, as in relational.py.
+has a dynamic cache and a fixed number of new tokens; with one, it is a prefill. Sides take turns in
+one process; a ratio is that of two times of one round, on a CPU of processor time, and of `streams`
+it is also divided by the number of names. Times and ratios are printed as minimum / median /
+maximum over the rounds. Memory is measured in a process of its own for each figure, as in
+relational.py.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -46,7 +50,7 @@ from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
-from measure import add_out, finish, in_turns, ratios, table, three
+from measure import add_out, clocked_in_turns, finish, ratios, table, three
 from streams import Batch, Step, generation, training_step
 
 BACKBONE = "backbone"
@@ -77,7 +81,7 @@ HOSTS: dict[str, PreTrainedConfig] = {
     ),
     "llama": LlamaConfig(
         **SMALL, hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=512,
+        num_key_value_heads=2, max_position_embeddings=1 << 15,
     ),
     "gpt2": GPT2Config(
         **SMALL, n_embd=256, n_layer=6, n_head=4, n_positions=512, resid_pdrop=0.0, embd_pdrop=0.0,
@@ -170,24 +174,25 @@ def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -
 
 
 def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str, Any]]:
-    """All measurements, an entry for each kind of work and number of names."""
+    """All measurements, an entry for each kind of work, number of tokens and of names."""
     rows = []
-    for work in args.works:
-        for names in args.names:
-            row: dict[str, Any] = {"work": work, "names": names}
-            if args.rounds:
-                steps = {side: prepare(args, side, work, names) for side in (BACKBONE, *args.sides)}
-                row["seconds"] = in_turns(steps, args.rounds, args.device)
-                del steps
-            if not args.no_memory:
-                row["megabytes"] = {
-                    side: memory.in_own_process(
-                        __file__, [*command_line, "--child", side, work, str(names)]
-                    )
-                    for side in (BACKBONE, *args.sides)
-                }
-            rows.append(row)
-            print(f"{WORKS[work]}, {names} names: done", file=sys.stderr, flush=True)
+    for work, length, names in product(args.works, args.length, args.names):
+        row: dict[str, Any] = {"work": work, "length": length, "names": names}
+        sized = argparse.Namespace(**{**vars(args), "length": length})
+        if args.rounds:
+            steps = {side: prepare(sized, side, work, names) for side in (BACKBONE, *args.sides)}
+            wall, processor = clocked_in_turns(steps, args.rounds, args.device)
+            row["seconds"] = processor if args.device == "cpu" else wall
+            del steps
+        if not args.no_memory:
+            row["megabytes"] = {
+                side: memory.in_own_process(
+                    __file__, [*command_line, "--child", side, work, str(names), str(length)]
+                )
+                for side in (BACKBONE, *args.sides)
+            }
+        rows.append(row)
+        print(f"{WORKS[work]}, {length} tokens, {names} names: done", file=sys.stderr, flush=True)
     return rows
 
 
@@ -202,13 +207,14 @@ def time_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
             if "streams" in SIDES[side].values():
                 cells.append(three([value / row["names"] for value in quotients]))
         milliseconds = [1e3 * x for x in row["seconds"][BACKBONE]]
-        lines.append([WORKS[row["work"]], str(row["names"]), *cells, three(milliseconds, 0)])
+        place = (WORKS[row["work"]], str(row["length"]), str(row["names"]))
+        lines.append([*place, *cells, three(milliseconds, 0)])
     columns = []
     for side in sides:
         columns.append(f"{side} / {BACKBONE}")
         if "streams" in SIDES[side].values():
             columns.append("by name")
-    return table(("work", "names", *columns, f"{BACKBONE}: ms"), lines)
+    return table(("work", "tokens", "names", *columns, f"{BACKBONE}: ms"), lines)
 
 
 def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
@@ -220,8 +226,10 @@ def memory_table(rows: Sequence[dict[str, Any]], sides: Sequence[str]) -> str:
             f"{megabytes[side]:,.0f} ({megabytes[side] / megabytes[BACKBONE]:.2f})"
             for side in sides
         ]
-        lines.append([WORKS[row["work"]], str(row["names"]), f"{megabytes[BACKBONE]:,.0f}", *cells])
-    return table(("work", "names", f"{BACKBONE}: MB", *(f"{side}: MB" for side in sides)), lines)
+        place = (WORKS[row["work"]], str(row["length"]), str(row["names"]))
+        lines.append([*place, f"{megabytes[BACKBONE]:,.0f}", *cells])
+    columns = ("work", "tokens", "names", BACKBONE, *sides)
+    return table((*columns[:3], *(f"{side}: MB" for side in columns[3:])), lines)
 
 
 def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
@@ -229,8 +237,8 @@ def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
     host = make_model(args, BACKBONE)
     head = (
         f"{args.host}: {host.num_parameters():,} parameters, {HOSTS[args.host].vocab_size:,} "
-        f"tokens, float32; batch {args.batch}, {args.length} tokens of a source, {args.target} of "
-        f"an answer; {args.rounds} rounds on {args.device}"
+        f"tokens, float32; batch {args.batch}, {args.target} tokens of an answer; "
+        f"{args.rounds} rounds on {args.device}"
     )
     parts = [head]
     if args.rounds:
@@ -251,13 +259,13 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     add("--works", nargs="+", choices=WORKS, default=list(WORKS))
     add("--batch", type=int, default=4, help="samples (4)")
-    add("--length", type=int, default=32, help="tokens of a source (32)")
+    add("--length", type=integers, default=[32], help="tokens of a source (32)")
     add("--target", type=int, default=16, help="tokens of an answer (16)")
     add("--no-memory", action="store_true", help="measure times only")
     add("--rounds", type=int, default=3, help="0 measures memory only (3)")
     add("--device", default="cpu", help="cpu or cuda")
     add("--threads", type=int, help="CPU threads of torch")
-    add("--child", nargs=3, help=argparse.SUPPRESS)
+    add("--child", nargs=4, help=argparse.SUPPRESS)
     add_out(parser)
     args = parser.parse_args(argv)
     if not HOSTS[args.host].is_encoder_decoder and "aggregated" in args.sides:
@@ -271,7 +279,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     if args.child:
-        side, work, names = args.child
+        side, work, names, args.length = *args.child[:3], int(args.child[3])
         print(json.dumps(measure_memory(args, side, work, int(names))))
         return
     rows = run(args, list(sys.argv[1:] if argv is None else argv))

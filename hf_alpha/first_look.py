@@ -21,7 +21,9 @@ from hf_alpha.modeling.text_pieces import WORD
 
 FIRST_LOOK_FILE = "first_look.json"
 """Beside a trained model: what its training data was like, in numbers."""
-LACKING = "the target has a name that the source lacks"
+LACKING = (
+    "the target has a name that the source lacks, which only a model with new_symbols: true writes"
+)
 TOO_MANY = "more names than `count`"
 SIDES = ("source", "target")
 REMEDY = ": add 1 to 2 % of rows with more names to the training data (docs/choosing.md)"

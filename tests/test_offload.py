@@ -3,8 +3,10 @@
 import pytest
 import torch
 from accelerate import cpu_offload, disk_offload
+from families.test_alpha_decoder import make_decoder
 from folnets import folnet_batch, make_folnet
 from geometrics import FORMS, batch, small_model
+from retrofits import make_retrofit
 from strategies import make_model, random_batch
 
 # FOLNet asks a layer that is hooked for its matrix, and gets it up to rounding.
@@ -32,6 +34,23 @@ def test_offloaded_models_give_the_same(model_type, where, encoding, tmp_path):
         found = model(**batch, decoder_input_ids=decoder_ids).logits
     torch.testing.assert_close(found, logits, atol=atol, rtol=atol)
     assert model.generate(**batch, num_beams=2, max_new_tokens=5).equal(answers)
+
+
+NEW = {"symbol_encoding": "relational", "new_symbols": True}
+
+
+@pytest.mark.parametrize("kind", ["alpha", "alpha alone", "t5", "llama"])
+def test_offloaded_models_write_the_same_new_symbols(kind):
+    """Parts of `relational` that are no layers read their own weights."""
+    model = {
+        "alpha": lambda: make_model(**NEW, adacos=False),
+        "alpha alone": lambda: make_decoder(**NEW),
+    }.get(kind, lambda: make_retrofit(kind, **NEW))()
+    inputs = {"input_ids": torch.tensor([[11, 3, 11, 12], [12, 4, 10, 10]])}
+    inputs |= {"tree_paths": torch.arange(1, 9).view(2, 4)} if kind == "alpha" else {}
+    answers = model.generate(**inputs, max_new_tokens=5)
+    cpu_offload(model, torch.device("cpu"), offload_buffers=True)
+    assert model.generate(**inputs, max_new_tokens=5).equal(answers)
 
 
 def test_offloaded_heads_give_the_same():

@@ -259,7 +259,11 @@ def test_a_decoder_with_prefixes_is_trained_with_the_problem_as_its_prefix(tmp_p
 
 
 @pytest.mark.slow
-def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
+@pytest.mark.parametrize("model", [
+    {"is_encoder_decoder": False, "decoder_layers": 2},
+    {"encoder_layers": 1, "encoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_layers": 1},
+], ids=["decoder", "encoder-decoder"])  # fmt: skip
+def test_models_learn_to_make_up_names(tmp_path, monkeypatch, model):
     """`b1 a1` becomes `t1 = a1 b1 ; t1`, with any names, whatever the data calls the new one."""
     monkeypatch.chdir(tmp_path)
     rng = random.Random(0)
@@ -269,10 +273,9 @@ def test_a_decoder_learns_to_make_up_names(tmp_path, monkeypatch):
         one, two, new = rng.sample(pool, 3)
         rows.append({"source": f"{one} {two}", "target": f"{new} = {two} {one} ; {new}"})
     Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    model = {
-        "is_encoder_decoder": False, "symbol_encoding": "relational", "new_symbols": True,
-        "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 64,
-        "dropout": 0.0,
+    model |= {
+        "symbol_encoding": "relational", "new_symbols": True, "d_model": 32,
+        "decoder_attention_heads": 4, "decoder_ffn_dim": 64, "dropout": 0.0,
     }  # fmt: skip
     recipe = {
         "task": "text", "data": {"train": "pairs.jsonl"}, "tokenizer": "words", "model": model,

@@ -96,6 +96,13 @@ class HostSymbols:
             "the cheap baselines. With --to canonical, which words names become."
         ),
     ] = None
+    new_symbols: Annotated[
+        bool,
+        typer.Option(
+            "--new-symbols",
+            help="Answers may have names that their input lacks; with any encoding but streams.",
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         if self.symbol_tokens and (self.symbols or self.names):
@@ -269,12 +276,17 @@ def _convert_names(
     if to == "canonical" and not has_symbols:
         from hf_alpha.canonical import convert_to_canonical
 
-        refuse(command, ["symbols", "symbol_tokens"], "has no effect with --to canonical")
+        refuse(
+            command,
+            ["symbols", "symbol_tokens", "new_symbols"],
+            "has no effect with --to canonical",
+        )
         renaming = symbols.renaming or "first_occurrence"
         rules = _rules_by_class(symbols.names or [])
         convert_to_canonical(model, out, rules, say, symbol_renaming=renaming)
     elif vanilla:
-        refuse(command, ["renaming"], f"is for models of Transformers; {model} is none")
+        transformers_only = f"is for models of Transformers; {model} is none"
+        refuse(command, ["renaming", "new_symbols"], transformers_only)
         say(_convert_vanilla(model, out, encoding))
     else:
         _convert_host(model, out, encoding, symbols)
@@ -292,6 +304,7 @@ def _convert_host(model: str, out: Path, encoding: Encoding, symbols: HostSymbol
         placeholder=_tokens_by_class(encoding.placeholder),
         renaming=symbols.renaming or "none",
         aggregated_attention=encoding.sides,
+        settings={"new_symbols": symbols.new_symbols},
     )
     convert_host(model, out, config, say)
 

@@ -205,7 +205,7 @@ def _prove_renaming(model: RetrofitModel, family: Family, probe: dict[str, Tenso
     config = model.config
     logits = model(**probe).logits
     family.check_shape(logits, model, probe)
-    if "renaming" not in config.encoding.promises and not config.needs_stream_ids:
+    if "renaming" not in config.encoding.promises and not config.answers_are_listed:
         return
     renaming = torch.arange(config.vocab_size, device=logits.device)
     for pairs in config.vocabulary.ranges.values():

@@ -784,7 +784,7 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
     symbols = ", ".join(
         f"{count:,} of class {name}" for name, count in config.symbol_classes.items()
     )
-    renamed = "renaming moves columns of the logits only; " if config.needs_stream_ids else ""
+    renamed = "renaming moves columns of the logits only; " if config.answers_are_listed else ""
     rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
     trainers = "Seq2SeqTrainer"
     if config.decodes_alone:

@@ -25,7 +25,7 @@ class AlphaCollator:
     Args:
         tokenizer: gives the padding side and names the tokens in error messages.
         allow_absent_symbols: take labels with symbols that their input lacks, which only models
-            with `learned` or with new symbols can write; see `AlphaTokenizer.__call__`.
+            with `learned` or with new symbols can write; see `SymbolTokenizer.__call__`.
         for_decoder: make of each problem and its answer one sequence, as a decoder alone reads
             them, padded on the right. Labels are -100 in the problem.
 
@@ -66,8 +66,8 @@ class AlphaCollator:
             names = self.tokenizer.convert_ids_to_tokens(sorted(missing))
             raise ValueError(
                 f"row {index} of the batch: the labels hold the symbol(s) {', '.join(names)}, "
-                f"which the input {self.tokenizer.decode(row['input_ids'])!r} lacks, so no stream "
-                "could ever predict them; correct or drop this row"
+                f"which the input {self.tokenizer.decode(row['input_ids'])!r} lacks, so only a "
+                "model with new_symbols=True could write them; correct or drop this row"
             )
 
 

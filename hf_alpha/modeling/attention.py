@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .configuration_alpha import AlphaConfig
 from .masks import self_attention_part
 from .positions import rotate
-from .relations import RelationGates, Relations, add_relations, add_relations_
+from .relations import Matrices, RelationGates, Relations, add_relations, add_relations_
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -32,7 +32,7 @@ def eager_attention(
     dropout: float = 0.0,
     fold: "Fold | None" = None,
     gates: torch.Tensor | None = None,
-    relations: tuple[torch.Tensor, ...] = (),
+    relations: Matrices = (),
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns softmax attention written out, (B, T, H, K), and its weights (B, H, T, M).
@@ -197,14 +197,12 @@ class AlphaAttention(nn.Module):
         """Returns queries, keys and values with relations as slots, or what to add to scores."""
         if self.gates is None or relations is None:
             return query, key, value, {}
-        gates = self.gates(hidden_BSTD)[:, 0]
+        gates = self.gates(hidden_BSTD)
         if relations.prefers_slots:
-            query = relations.extend_queries(query, gates, self.scaling)
+            query = relations.extend_queries(query, gates[:, 0], self.scaling)
             # Fused kernels want values as wide as queries.
             return query, relations.extend_keys(key), relations.extend_keys(value), {}
-        n, m = key.shape[0], key.shape[2]
-        matrices = tuple(matrix.view(n, 1, -1, m) for matrix in relations.matrices)
-        return query, key, value, {"gates": gates, "relations": matrices}
+        return query, key, value, {"gates": gates, "relations": relations.of_sources(len(key))}
 
     def _function(self, weighs: bool, mask: torch.Tensor | None, *more: Any) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.

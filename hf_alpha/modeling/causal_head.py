@@ -50,7 +50,10 @@ class CausalOutput(CausalLMOutputWithPast):
 
 
 def next_tokens(
-    ids_BT: torch.Tensor | None, labels_BT: torch.Tensor | None, kwargs: dict[str, Any]
+    ids_BT: torch.Tensor | None,
+    labels_BT: torch.Tensor | None,
+    kwargs: dict[str, Any],
+    logits_to_keep: int = 0,
 ) -> torch.Tensor | None:
     """Returns the label of each position, (B, T): the token behind it; None without labels.
 
@@ -58,9 +61,10 @@ def next_tokens(
         ids_BT: the tokens.
         labels_BT: the same, -100 where no loss is wanted.
         kwargs: of `forward`; `shift_labels`, in place of labels, are taken out.
+        logits_to_keep: how many of the last positions get logits; 0 for all.
 
     Raises:
-        ValueError: there are no ids, or labels of another shape.
+        ValueError: there are no ids, labels of another shape, or of positions without logits.
     """
     check_dimensions(ids_BT, 2)
     assert ids_BT is not None
@@ -70,6 +74,8 @@ def next_tokens(
         check_by_token(*ids_BT.shape, labels=labels_BT)
         next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=IGNORE)
     check_by_token(*ids_BT.shape, labels=next_BT)
+    if next_BT is not None and logits_to_keep:
+        raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
     return next_BT
 
 

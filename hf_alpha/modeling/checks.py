@@ -119,7 +119,7 @@ def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
         lambda place: (
             f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is a symbol "
             "that the input of that row lacks, and this model can only answer with those it has: "
-            "leave the sample out, or correct its target"
+            "leave the sample out, correct its target, or make a model with new_symbols=True"
         ),
     )
 

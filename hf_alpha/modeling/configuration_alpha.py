@@ -93,6 +93,7 @@ class AlphaConfig(SymbolModelConfig):
         "layer_norm_eps",
     )
     takes_relations: ClassVar[bool] = True
+    takes_new_symbols: ClassVar[bool] = True
 
     d_model: int = 96
     encoder_layers: int = 6

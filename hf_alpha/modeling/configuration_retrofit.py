@@ -71,6 +71,7 @@ class RetrofitConfig(SymbolModelConfig):
     has_no_defaults_at_init = True
     keys_to_ignore_at_inference = ["past_key_values", "encoder_last_hidden_state", "stream_ids"]  # noqa: RUF012
     takes_relations: ClassVar[bool] = True
+    takes_new_symbols: ClassVar[bool] = True
     shares: ClassVar[tuple[str, ...]] = (*SymbolModelConfig.shares, "dropout", "attention_dropout")
     positive: ClassVar[tuple[str, ...]] = (
         *SymbolModelConfig.positive,

@@ -43,9 +43,10 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             a draw of its own); `"random_per_batch"`: likewise, one renaming for all samples of a
             step; `"first_occurrence"`: always, by order of first
             occurrence in the input. `streams` and `relational` models do not see names and skip it.
-        new_symbols: what a decoder alone writes may have symbols that its text lacks so far: the
-            head has a row for each class, whose probability goes to the first unused symbol.
-            Symbols are then listed as they are written, and `stream_ids` are not needed.
+        new_symbols: what a decoder writes may have symbols that its text, and its source, lack so
+            far: the head has a row for each class, whose probability goes to the first unused
+            symbol. Symbols are then listed as they are written; a decoder alone needs no
+            `stream_ids`.
         random_method: how `dual_part` draws random parts (2410.17161, Section 4.2): `"normal"`,
             `"neighboring_points"` (-1, 0, 1, not all 0) or `"hypercube_vertices"` (-1, 1).
         random_dim: width of the random part; by default half of the model's width, at most 32.
@@ -75,6 +76,8 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     positive: ClassVar[tuple[str, ...]] = ("logit_scale",)
     # Whether the backbone's attention takes relations between positions; see `SymbolEncoding`.
     takes_relations: ClassVar[bool] = False
+    # Whether a decoder of such models may write symbols that its text lacks.
+    takes_new_symbols: ClassVar[bool] = False
 
     num_base_tokens: int = 10
     symbol_classes: dict[str, int] = field(default_factory=lambda: {"proposition": 5})
@@ -156,9 +159,9 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             "adacos scales cosines: set normalize_features or turn adacos off",
         )
         refuse(
-            self.new_symbols and not self.decodes_alone,
-            f"new_symbols is for decoders alone, not for this {self.model_type!r} model: take "
-            "AlphaConfig(is_encoder_decoder=False) or a retrofitted decoder",
+            self.new_symbols and not self.takes_new_symbols,
+            f"new_symbols is not for {self.model_type!r} models: take an 'alpha' model, or a model "
+            "of Transformers that writes text (get_symbol_model)",
         )
         refuse(
             self.new_symbols and self.encoding.opens_streams,
@@ -222,7 +225,12 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
 
     @property
     def needs_stream_ids(self) -> bool:
-        """Whether forward needs the input's symbols (`stream_ids`); answers then hold no others."""
+        """Whether forward needs the input's symbols (`stream_ids`)."""
+        return self.answers_are_listed or (self.new_symbols and not self.decodes_alone)
+
+    @property
+    def answers_are_listed(self) -> bool:
+        """Whether answers hold no symbols but those of the input."""
         listed = self.encoding.lists_symbols or self.symbol_renaming == "first_occurrence"
         return listed and not self.new_symbols
 
@@ -235,12 +243,13 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     @property
     def memory(self) -> Any:
         """The class of `symbol_memory`, where the encoding works by relations; else None."""
-        memories = self.encoding.memories
-        return None if memories is None else memories[self.decodes_alone]
+        if (memories := self.encoding.memories) is None:
+            return None
+        return memories[1 if self.decodes_alone else 2 * self.new_symbols]
 
     @property
     def decodes_alone(self) -> bool:
-        """Whether the model is a decoder without a source, which may write new symbols."""
+        """Whether the model is a decoder without a source."""
         return False
 
     @property

@@ -47,7 +47,8 @@ class SymbolEncoding:
             order of first occurrence.
         no_extension: why symbols cannot be added without training; empty where they can.
         memories: modules for what was found about symbols, where the encoding works by relations
-            between positions; see `encoding_relational`.
+            between positions; the third is for a model with a source and `new_symbols`. See
+            `encoding_relational`.
         hosts: what it does with a model of Transformers; see [`HostEncoding`].
     """
 
@@ -61,7 +62,7 @@ class SymbolEncoding:
     rows_per_class: ClassVar[int | None] = None
     rows_in_turn: ClassVar[bool] = False
     no_extension: ClassVar[str] = ""
-    memories: ClassVar[tuple[Any, Any] | None] = None
+    memories: ClassVar[tuple[Any, Any, Any] | None] = None
     hosts: ClassVar[tuple[type[HostEncoding], type[HostEncoding]]] = (HostEncoding, HostEncoding)
 
     def __init__(self, config: PreTrainedConfig):
@@ -143,7 +144,10 @@ def listed_logits(
     """
     b, t, s = own_BTS.shape
     ids_BS, count = streams.ids, vocabulary.num_symbols
-    column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+    column_BS = streams.once(
+        ("columns", b),
+        lambda: torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count),
+    )
     symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
     symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
     return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)

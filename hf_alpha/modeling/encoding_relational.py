@@ -7,9 +7,9 @@
 
 Entries and returns are read off what the encoder found at a symbol's positions ([`SymbolMemory`]).
 A decoder alone has no encoder: there `same` is that of the last symbol up to t, a second relation
-is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). Its kin are
-Renamer (Ankner, Renda and Carbin 2023), relation-aware attention (Shaw et al. 2018) and pointer
-networks (Vinyals et al. 2015).
+is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]). With a source and
+new symbols, a decoder has both ([`AnswerMemory`]). Its kin are Renamer (Ankner, Renda and Carbin
+2023), relation-aware attention (Shaw et al. 2018) and pointer networks (Vinyals et al. 2015).
 
 In a host, the same is added to what it has, all of it without effect at first: [`HostRelations`]
 and [`DecoderRelations`], which attention is told of as `host_attention` says.
@@ -33,14 +33,16 @@ from .checks import can_look
 from .encoding import SymbolEncoding, listed_logits
 from .host_attention import LayerRelations, StackRelations
 from .host_encoding import HeadCall, HostEncoding, HostOutput, silent
-from .new_symbols import TextSoFar, symbols_so_far
+from .new_symbols import UNUSABLE
 from .relations import (
     AnswerRelations,
+    NewAnswerRelations,
     RelationGates,
     Relations,
     SymbolRelations,
     TextRelations,
     add_relations_,
+    are_few,
     by_source,
     first_positions,
     last_symbols,
@@ -53,6 +55,7 @@ from .relations import (
 from .streams import Streams
 
 STRENGTH = 1.0  # of each head of a decoder's pointer, at first
+HIDDEN = 1e4  # below any other score
 AHEAD = 2.0
 """What a name is ahead of the word of the host whose row it has, which may be its equal."""
 
@@ -149,25 +152,33 @@ class SymbolMemory(nn.Module):
     def follow(
         streams: Streams,
         source: Streams,
-        mask: torch.Tensor | None,
+        own_BM: torch.Tensor,
+        position_T: torch.Tensor,
         cache: Cache | None,
-        slot: int,
     ) -> Streams:
         """Returns the streams over a decoder's tokens with relations to them and to the source.
 
-        Arguments as of `SymbolLayer.follow`; the streams are over the tokens, padding among them.
+        Args:
+            streams: over the tokens at hand.
+            source: over what they follow.
+            own_BM: index of the symbol at each token so far, -1 for none.
+            position_T: places of those at hand among them.
+            cache: of the decoder's self-attention.
         """
-        own_BT, own_BM, position_T = symbols_so_far(streams.own, mask, cache, slot)
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        same_BTS = one_hot(own_BT, number, dtype)
-        so_far_BMS = same_BTS if own_BM is own_BT else one_hot(own_BM, number, dtype)
-        written_BTS = written_symbols(so_far_BMS, position_T)
+        same_BTS = one_hot(streams.own, number, dtype)
+        so_far_BMS = same_BTS if own_BM is streams.own else one_hot(own_BM, number, dtype)
+        if len(position_T) == 1 and not (cache is not None and cache.is_compileable):
+            written_BTS = so_far_BMS.amax(1, keepdim=True)  # nothing is behind the last token
+        else:
+            written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
+        keys_NLS = source.once(("slots", number), lambda: one_hot(source.own, number, dtype))
         related = AnswerRelations(
             within=Relations((same_BTS,), so_far_BMS),
-            across=Relations.of((same_BTS, written_BTS), source.own),
+            across=Relations((same_BTS, written_BTS), keys_NLS),
             written=written_BTS[..., : streams.ids.shape[1]],
         )
-        return replace(streams, own=own_BT, related=related)
+        return replace(streams, related=related)
 
     def remember(
         self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
@@ -190,18 +201,21 @@ class SymbolMemory(nn.Module):
     @staticmethod
     def enter(streams: Streams) -> torch.Tensor | None:
         """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
-        if streams.memory is None:
+        memory, device = streams.memory, streams.own.device
+        if memory is None:
             return None
-        entries_NSD = streams.memory[:, :, 0].to(streams.own.device)
+        key = ("entries", device, memory.shape[1])  # which grows by new symbols
+        entries_NSD = streams.once(key, lambda: memory[:, :, 0].to(device))
         return by_source(symbols_here(streams), entries_NSD)
 
-    def point(self, streams: Streams, masses_BTHS: torch.Tensor) -> torch.Tensor:
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
         """Returns what the head adds to the scores of symbols: (B, T, S).
 
         Args:
             streams: that `follow` returned.
             masses_BTHS: sums of the weights of the decoder's last attention to the source over each
                 symbol.
+            text: as of [`TextMemory`], behind the streams.
         """
         written_BTS: Any = getattr(streams.related, "written", None)
         number, device = streams.ids.shape[1], masses_BTHS.device
@@ -218,12 +232,21 @@ class SymbolMemory(nn.Module):
                 "and the streams have no memory: call SymbolLayer.remember after the encoder"
             )
         base = F.linear(hidden_BSTD, table_RD[: self.config.vocabulary.num_base_tokens])
-        # Layers may lie on several devices.
-        rows_NSD = streams.memory[:, :, 1].to(hidden_BSTD.device)
-        own = by_source(hidden_BSTD[:, 0], rows_NSD.transpose(1, 2))
+        own = self.scores_of_listed(hidden_BSTD[:, 0], table_RD, streams)
         if streams.pointer is not None:
             own = own + streams.pointer.to(own)
         return torch.cat((base, own[:, None]), dim=-1)
+
+    def scores_of_listed(
+        self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns the products of states with what was found about each symbol: (B, T, S)."""
+        memory, device = streams.memory, hidden_BTD.device
+        assert memory is not None
+        # Layers may lie on several devices.
+        key = ("returns", device, memory.shape[1])
+        rows_NDS = streams.once(key, lambda: memory[:, :, 1].to(device).mT)
+        return by_source(hidden_BTD, rows_NDS)
 
 
 class TextMemory(nn.Module):
@@ -273,16 +296,31 @@ class TextMemory(nn.Module):
         init.normal_(self.query_proj.weight, std=width**-0.5)
         init.normal_(self.key_proj.weight, std=width**-0.5)
 
+    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the vector of first occurrences, and the strength of each head: (D,), (H,).
+
+        Offloaded weights are only there while this is called.
+        """
+        return self.first, scaled(self.strength, self.scale)
+
     @staticmethod
-    def within(streams: Streams, text: TextSoFar) -> Streams:
-        """Returns the streams over the tokens at hand with the relations to the text so far."""
-        own_BM, position_T = text.own(streams.ids), text.positions
+    def within(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
+        """Returns the streams over the tokens at hand with the relations to the text so far.
+
+        Args:
+            streams: that list the text's symbols.
+            own_BM: index of the symbol at each position, -1 for none.
+            position_T: places of the tokens at hand.
+        """
         last_BM = last_symbols(own_BM)
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
         last_BTS = one_hot(last_BM[:, position_T], number, dtype)
         same = Relations.of((last_BTS,), own_BM)
         behind = Relations.of((last_BTS,), F.pad(last_BM[:, :-1], (1, 0), value=-1))
-        related = TextRelations(same.beside(behind), own_BM, position_T)
+        relations = same.beside(behind)
+        if len(position_T) == 1:  # whose scores go into masks, of all layers and of the pointer
+            relations = relations.for_layers()
+        related = TextRelations(relations, own_BM, position_T)
         return replace(streams, own=own_BM[:, position_T], related=related)
 
     def enter(self, streams: Streams) -> torch.Tensor:
@@ -291,43 +329,48 @@ class TextMemory(nn.Module):
         first_BS = first_positions(text.own, streams.ids.shape[1])
         # Where no symbol stands, the first one does not either, and is no match.
         newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == text.positions
-        return newly_BT[..., None].to(self.first) * self.first
+        first_D, _ = self()
+        return newly_BT[..., None].to(first_D) * first_D
 
     def point(
-        self, streams: Streams, hidden_BTD: torch.Tensor, cache: Cache | None, slot: int
+        self,
+        streams: Streams,
+        hidden_BTD: torch.Tensor,
+        cache: Cache | None,
+        slot: int,
+        keep: int = 0,
     ) -> torch.Tensor:
         """Returns what is added to the score of each symbol of the text: (B, T, S).
 
         Args:
             streams: that `within` returned.
-            hidden_BTD: that go into the head of the model.
+            hidden_BTD: that go into the head of the model, of all positions.
             cache: of the decoder; it keeps the projected states.
             slot: the first that is not the layers'.
+            keep: how many of the last positions get logits: T; 0 for all.
         """
         text: Any = streams.related
-        device = hidden_BTD.device
         states_BTD = self.norm(hidden_BTD)
         keys_BMG = self.key_proj(states_BTD)
         if cache is not None:
             keys = keys_BMG[:, None]
             keys_BMG = cache.update(keys, keys[..., :0], slot + 1)[0][:, 0]
+        states_BTD = states_BTD[:, -keep:]
         query_BHTK, key_BHMK = (
             x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for x in (self.query_proj(states_BTD), keys_BMG)
         )
-        scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
-        told = tuple(matrix.to(scores_BHTM) for matrix in text.within.matrices)
-        scores_BHTM = add_relations_(scores_BHTM, self.gates(states_BTD), told)
-        own_BM = text.own.to(device)
-        place_M = torch.arange(own_BM.shape[1], device=device)
-        past_TM = place_M <= text.positions.to(device)[:, None]
-        hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
-        scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
-        weights_BHTM = F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
-        there_BMS = one_hot(own_BM, streams.ids.shape[1], weights_BHTM.dtype)
-        # Heads first: one product for each position, of its weights of all heads.
-        weights_BTM = torch.einsum("h,bhtm->btm", scaled(self.strength, self.scale), weights_BHTM)
-        return weights_BTM @ there_BMS
+        own_BM, position_T = (x.to(hidden_BTD.device) for x in (text.own, text.positions[-keep:]))
+        there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
+        gated = text.within.of_last(len(position_T)), self.gates(states_BTD)
+        _, strength_H = self()
+        if are_few(len(position_T), own_BM.shape[1]):
+            scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
+            weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T)
+            # Heads first: one product for each position, of its weights of all heads.
+            return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
+        masses_BHTS = _pointer_masses(query_BHTK, key_BHMK, *gated, there_BMS, position_T)
+        return torch.einsum("h,bhts->bts", strength_H, masses_BHTS)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -341,6 +384,116 @@ class TextMemory(nn.Module):
         if streams.pointer is not None:
             own = own + streams.pointer[:, None].to(own)
         return torch.cat((scores_BSTR[..., : vocabulary.num_base_tokens], own), dim=-1)
+
+
+def _pointer_weights(
+    scores_BHTM: torch.Tensor,
+    relations: Relations,
+    gates_BTG: torch.Tensor,
+    own_BM: torch.Tensor,
+    position_T: torch.Tensor,
+) -> torch.Tensor:
+    """Returns the weights of a pointer's attention from scores without relations: (B, H, T, M)."""
+    matrices = relations.of_sources(len(scores_BHTM))
+    scores_BHTM = add_relations_(scores_BHTM, gates_BTG, matrices)
+    place_M = torch.arange(own_BM.shape[1], device=own_BM.device)
+    past_TM = place_M <= position_T[:, None]
+    hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
+    scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
+    return F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
+
+
+def _pointer_masses(
+    query_BHTK: torch.Tensor,
+    key_BHMK: torch.Tensor,
+    relations: Relations,
+    gates_BTG: torch.Tensor,
+    there_BMS: torch.Tensor,
+    position_T: torch.Tensor,
+) -> torch.Tensor:
+    """Returns the same weights summed over each symbol, (B, H, T, S), without any T * M numbers.
+
+    Symbols are slots of the values. A key of zeros, for no symbol, comes first, and a query before
+    the first one, so that the text sees itself as fused kernels have it. One more slot hides keys
+    where no symbol stands.
+    """
+    scaling = query_BHTK.shape[-1] ** -0.5
+    far = (HIDDEN / scaling) ** 0.5
+    query_BHTE = F.pad(relations.extend_queries(query_BHTK, gates_BTG, scaling), (0, 1), value=far)
+    hides_BM1 = (there_BMS.sum(-1, keepdim=True) - 1) * far
+    hides = replace(relations, keys=torch.cat((relations.keys.to(hides_BM1), hides_BM1), -1))
+    key_BHME = hides.extend_keys(key_BHMK)
+    value_BHME = F.pad(there_BMS, (0, key_BHME.shape[-1] - there_BMS.shape[-1]))[:, None]
+    query, key, value = (
+        F.pad(x, (0, 0, 1, 0)) for x in (query_BHTE, key_BHME, value_BHME.expand_as(key_BHME))
+    )
+    visible_TM = None
+    if query.shape[2] != key.shape[2]:  # a cache holds what came before
+        place_M = torch.arange(key.shape[2], device=query.device)
+        visible_TM = place_M <= F.pad(position_T + 1, (1, 0))[:, None]
+    found = F.scaled_dot_product_attention(
+        query, key, value, visible_TM, is_causal=visible_TM is None, scale=scaling
+    )
+    return found[:, :, 1:, : there_BMS.shape[-1]]
+
+
+class AnswerMemory(SymbolMemory):
+    """What a model with a source knows of symbols where answers may have others than the source.
+
+    Of those, nothing was found: they have a class, and what the answer has of them by itself.
+
+    Args:
+        config: of the model.
+        num_heads: H, of the decoder's attention to the source.
+    """
+
+    num_histories: ClassVar[int] = 2
+
+    def __init__(self, config: PreTrainedConfig, num_heads: int):
+        super().__init__(config, num_heads)
+        self.text = TextMemory(config, num_heads)
+
+    @staticmethod
+    def follow(
+        streams: Streams,
+        source: Streams,
+        own_BM: torch.Tensor,
+        position_T: torch.Tensor,
+        cache: Cache | None,
+    ) -> Streams:
+        followed = SymbolMemory.follow(streams, source, own_BM, position_T, cache)
+        known: Any = followed.related
+        own: Any = TextMemory.within(streams, own_BM, position_T).related
+        related = NewAnswerRelations(known.within, known.across, known.written, own)
+        return replace(followed, related=related)
+
+    def enter(self, streams: Streams) -> torch.Tensor | None:  # type: ignore[override]
+        if (entered := SymbolMemory.enter(streams)) is None:
+            return None
+        return entered + self.text.enter(text_alone(streams))
+
+    def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
+        points = super().point(streams, masses_BTHS)
+        return points + self.text.point(text_alone(streams), *text).to(points)
+
+    def scores_of_listed(
+        self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns the same, and the score of its class for each symbol that the source lacks."""
+        own_BTS = super().scores_of_listed(hidden_BTD, table_RD, streams)
+        vocabulary, ids_BS = self.config.vocabulary, streams.ids.to(own_BTS.device)
+        first = vocabulary.num_base_tokens
+        class_BS = vocabulary.rows(ids_BS.clamp(min=0), per_class=1) - first
+        scores_BTC = F.linear(hidden_BTD, table_RD[first:])
+        index = class_BS.clamp(min=0)[:, None].expand_as(own_BTS)
+        assert streams.written is not None
+        new_BS = streams.written.to(own_BTS.device).are_new(ids_BS)
+        return torch.where(new_BS[:, None], scores_BTC.gather(-1, index), own_BTS)
+
+
+def text_alone(streams: Streams) -> Streams:
+    """Returns the streams of a text that follows a source with relations to itself only."""
+    return replace(streams, related=getattr(streams.related, "text", None))
 
 
 # -- in a host -------------------------------------------------------------------------------------
@@ -402,6 +555,30 @@ class HostRelations(nn.Module):
         return products_BTS + self.repeat(repeated)[..., 0]
 
 
+class HostAnswerRelations(HostRelations):
+    """What is trained for a host with a source whose answers may have others than its symbols.
+
+    Args:
+        config: of the model.
+        encoder_heads, decoder_heads: H of both sides.
+    """
+
+    def __init__(self, config: PreTrainedConfig, encoder_heads: int, decoder_heads: int):
+        super().__init__(config.hidden_size, encoder_heads, decoder_heads)
+        self.slot = config.num_slots
+        self.text = TextMemory(config, decoder_heads, silent=True, scale=config.relation_scale)
+
+    enter = AnswerMemory.enter
+
+    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
+        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
+        points = super().point(streams, head)
+        assert head.all_BSTD is not None  # the cache keeps states of all positions
+        states_BTD = head.all_BSTD[:, 0]
+        text = (states_BTD, head.cache, self.slot, head.keep)
+        return points + self.text.point(text_alone(streams), *text)
+
+
 class DecoderRelations(nn.Module):
     """What is trained for a host that decodes alone.
 
@@ -432,12 +609,14 @@ class DecoderRelations(nn.Module):
         init.zeros_(self.gates)
         init.zeros_(self.gate_bias)
 
+    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns weights and biases of the gates; offloaded ones are only there meanwhile."""
+        return self.gates, scaled(self.gate_bias, self.scale)
+
     def tell(self, vectors_BTD: torch.Tensor, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
-        if vectors_BTD.shape[1] == 1:  # whose scores go into masks
-            streams = streams.for_layers()
         assert streams.within is not None
-        return LayerRelations(streams.within, self.gates, scaled(self.gate_bias, self.scale))
+        return LayerRelations(streams.within, *self())
 
     def enter(self, streams: Streams) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B, T, D)."""
@@ -446,7 +625,8 @@ class DecoderRelations(nn.Module):
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
         """Returns what is added to the score of each symbol of the text: (B, T, S)."""
         assert head.all_BSTD is not None  # the cache keeps states of all positions
-        return self.memory.point(streams, head.all_BSTD[:, 0], head.cache, len(self.gates))
+        states, slot = head.all_BSTD[:, 0], len(self.gates)
+        return self.memory.point(streams, states, head.cache, slot, head.keep)
 
 
 class HostRelational(HostEncoding):
@@ -463,6 +643,8 @@ class HostRelational(HostEncoding):
         """Returns the trained part that is added to the host."""
         if not self.config.decodes_alone:
             heads = (self._num_heads("encoder"), self._num_heads("decoder"))
+            if self.config.new_symbols:
+                return HostAnswerRelations(self.config, *heads)
             return HostRelations(self.model.width, *heads)
         config = self.config.decoder_config
         # DeepSeek's values have another width than its queries.
@@ -506,8 +688,7 @@ class HostRelational(HostEncoding):
         nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        scores_BTS = self.model.relations.point(streams, output.head)[:, -output.logits.shape[1] :]
-        added_BTS = scores_BTS * self.config.random_scale[1]
+        added_BTS = self.model.relations.point(streams, output.head) * self.config.random_scale[1]
         if any(len(rows) > 1 for rows in self.config.class_rows.values()):
             added_BTS = added_BTS + AHEAD
         own_BTS = self.shifted(output.logits.gather(-1, index), added_BTS)
@@ -541,7 +722,7 @@ class RelationalEncoding(SymbolEncoding):
     sees_names = False
     rows_per_class = 1
     rows_in_turn = True
-    memories = (SymbolMemory, TextMemory)
+    memories = (SymbolMemory, TextMemory, AnswerMemory)
     hosts = (HostRelational, HostRelational)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
@@ -550,13 +731,28 @@ class RelationalEncoding(SymbolEncoding):
         Symbols that a sample has not got hold `UNUSABLE`.
         """
         count = self.vocabulary.num_base_tokens
+        if streams.kept is not None:  # of few tokens, one operation for all columns is faster
+            place_B1V = streams.once(("places", len(streams.ids)), lambda: self._places(streams))
+            scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
+            return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
         return listed_logits(base, own, streams, self.vocabulary)
+
+    def _places(self, streams: Streams) -> torch.Tensor:
+        """Returns which score each id has, of base tokens, symbols and none: (B, 1, V)."""
+        rows, number = streams.ids.shape
+        base = self.vocabulary.num_base_tokens
+        place_B1R = torch.arange(base + number, device=streams.ids.device).expand(rows, 1, -1)
+        scored = place_B1R[..., :base], place_B1R[..., base:]
+        place_B1V = listed_logits(*scored, streams, self.vocabulary)
+        return torch.where(place_B1V < 0, base + number, place_B1V)
 
 
 __all__ = [
     "AHEAD",
+    "AnswerMemory",
     "DecoderRelations",
+    "HostAnswerRelations",
     "HostRelations",
     "RelationalEncoding",
     "SymbolMemory",

@@ -144,7 +144,7 @@ def relational_attention(
     if _adds_to_mask(name, symbol_relations, query, kwargs):
         if attention_mask is not None and attention_mask.dtype == torch.bool:
             attention_mask = additive(attention_mask, query.dtype)
-        attention_mask = add_relations(attention_mask, gates, seen.matrices)
+        attention_mask = add_relations(attention_mask, gates, seen.of_sources(len(key)))
         return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]

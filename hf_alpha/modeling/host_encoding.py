@@ -32,7 +32,7 @@ class HeadCall:
             does.
         all_BSTD: the same of all positions.
         averaged: whether the head has seen the mean over streams.
-        cache: of a decoder alone.
+        cache: of the decoder's attention to itself.
     """
 
     streams: Streams

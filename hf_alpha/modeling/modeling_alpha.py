@@ -28,9 +28,9 @@ from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
-from .new_symbols import NewSymbols
+from .new_symbols import NewSymbols, WrittenSymbols
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
-from .streams import Streams, SymbolEncoderOutput, match_rows
+from .streams import Kept, Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
@@ -355,16 +355,25 @@ class AlphaEncoder(AlphaStack):
 
 @dataclass
 class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
-    """Decoder output with what the head adds to the scores of symbols.
+    """Decoder output with the streams over its tokens; see [`Streams`].
 
     Attributes:
         last_hidden_state: (B, T, S * D).
+        stream_ids: those of the source, and others that were written: (B, S).
         own_streams: index of the stream of the symbol at each position, or -1: (B, T).
-        symbol_pointer: (B, T, S), where the encoding has such; see [`Streams`].
+        renaming: (B, symbols).
+        symbol_memory: one for each source: (N, S, 2, D).
+        symbol_pointer: what the head adds to the scores of symbols, where the encoding has such:
+            (B, T, S).
+        symbols_written: where the text may go on with symbols that it lacks: those that it has.
     """
 
+    stream_ids: torch.Tensor | None = None
     own_streams: torch.Tensor | None = None
+    renaming: torch.Tensor | None = None
+    symbol_memory: torch.Tensor | None = None
     symbol_pointer: torch.Tensor | None = None
+    symbols_written: WrittenSymbols | None = None
 
 
 class AlphaDecoder(AlphaStack):
@@ -434,11 +443,12 @@ class AlphaDecoder(AlphaStack):
         hidden, masses, outputs = self._through_layers(
             hidden, context, *returned, past_key_values=past_key_values
         )
-        streams = self.symbols.point(streams, masses)
+        streams = self.symbols.point(streams, masses, hidden[:, 0], history, slots)
         return AlphaDecoderOutput(
             past_key_values=past_key_values,
-            own_streams=streams.own,
+            **streams.fields(),
             symbol_pointer=streams.pointer,
+            symbols_written=streams.written,
             **outputs,
         )
 
@@ -466,13 +476,11 @@ def _kept_sources(cache: EncoderDecoderCache | None) -> int:
 
 @dataclass
 class AlphaModelOutput(Seq2SeqModelOutput):
-    """Seq2SeqModelOutput with the table of streams and the renaming.
+    """Seq2SeqModelOutput with the streams over the decoder's tokens.
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: (B, S), as in [`SymbolEncoderOutput`]; `renaming` (B, symbols) likewise.
-        symbol_memory: as in [`SymbolEncoderOutput`], one for each source: (N, S, 2, D).
-        symbol_pointer: as in [`AlphaDecoderOutput`]: (B, T, S); `own_streams` (B, T) likewise.
+        stream_ids: as in [`AlphaDecoderOutput`]; so are the others.
     """
 
     stream_ids: torch.Tensor | None = None
@@ -480,6 +488,7 @@ class AlphaModelOutput(Seq2SeqModelOutput):
     symbol_memory: torch.Tensor | None = None
     symbol_pointer: torch.Tensor | None = None
     own_streams: torch.Tensor | None = None
+    symbols_written: WrittenSymbols | None = None
 
 
 class AlphaModel(AlphaPreTrainedModel):
@@ -545,8 +554,7 @@ class AlphaModel(AlphaPreTrainedModel):
             self.config.use_cache if use_cache is None else use_cache,
             **returned,
         )
-        rows = decoder_input_ids.shape[0]
-        return AlphaModelOutput(
+        outputs = AlphaModelOutput(
             last_hidden_state=decoded.last_hidden_state,
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
@@ -555,12 +563,15 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=match_rows(encoder_outputs.stream_ids, rows),
-            renaming=match_rows(encoder_outputs.renaming, rows),
-            symbol_memory=encoder_outputs.symbol_memory,
+            stream_ids=decoded.stream_ids,
+            renaming=decoded.renaming,
+            symbol_memory=decoded.symbol_memory,
             symbol_pointer=decoded.symbol_pointer,
             own_streams=decoded.own_streams,
+            symbols_written=decoded.symbols_written,
         )
+        outputs.kept = getattr(encoder_outputs, "kept", None)
+        return outputs
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
@@ -613,8 +624,9 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             **kwargs: `output_attentions`, `output_hidden_states`, as of [`AlphaModel`].
 
         Returns:
-            `logits` (B, T, V); where `config.needs_stream_ids`, columns of symbols that are not in
-            a sample's input hold -1e4.
+            `logits` (B, T, V); where `config.answers_are_listed`, columns of symbols that are not
+            in a sample's input hold -1e4; with `config.new_symbols`, those of symbols that input
+            and answer lack so far, but the first of each class, which has the score of a new one.
         """
         refuse_vectors(kwargs)
         if labels is not None:
@@ -646,10 +658,16 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
     def _expand_inputs_for_generation(
         self, expand_size: int = 1, is_encoder_decoder: bool = False, **kwargs: Any
     ) -> tuple[torch.Tensor | None, dict[str, Any]]:
-        """Repeat rows for beams, but what the encoder found: a sample's beams share that."""
+        """Repeat rows for beams, but what the encoder found: a sample's beams share that.
+
+        What is kept with it is of this generation: weights may change between two.
+        """
         encoder_outputs = kwargs.pop("encoder_outputs", None)
         if encoder_outputs is not None and kwargs.get("input_ids") is not None:
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
+        if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
+            encoder_outputs = SymbolEncoderOutput(**encoder_outputs)
+            encoder_outputs.kept = Kept()
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 

@@ -97,7 +97,7 @@ class AlphaTextModel(AlphaStack):
 
     def _start(self, positions_BT: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B or 1, 1, T, D)."""
-        row_D = self.start.weight[0]
+        row_D = self.start(positions_BT.new_zeros(()))
         if self.config.normalize_embeddings:
             row_D = F.normalize(row_D, dim=0)
         return (positions_BT == 0)[:, None, :, None] * row_D * self.symbols.scale
@@ -138,6 +138,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         num_items_in_batch: torch.Tensor | int | None = None,
         prefix_mask: torch.Tensor | None = None,
         fused_lm_head: bool = False,
+        logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> CausalOutput | LabelScores:
         """Returns scores of the next token at each position, and the loss where labels are given.
@@ -158,18 +159,20 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
                 default, with `config.prefix_lm` and labels, the tokens before the first label.
             fused_lm_head: return the [`LabelScores`] that TRL's trainers ask for; of all labels but
                 the first, which follows nothing, or of all `shift_labels`.
+            logits_to_keep: how many of the last positions get logits; 0 for all.
             **kwargs: `shift_labels`, in place of `labels`: the token that follows each one, (B, T).
 
         Returns:
-            `logits` (B, T, V). Where `config.needs_stream_ids`, columns of symbols that are not in
-            a sample's problem hold -1e4; with `config.new_symbols`, those of symbols that its text
-            lacks, but the first of each class, which has the score of a new one.
+            `logits` (B, T, V), or of the last positions. Where `config.needs_stream_ids`, columns
+            of symbols that are not in a sample's problem hold -1e4; with `config.new_symbols`,
+            those of symbols that its text lacks, but the first of each class, which has the score
+            of a new one.
 
         Raises:
             ValueError: an input is missing, unknown or does not fit the others.
         """
         refuse_vectors(kwargs)
-        next_BT = next_tokens(input_ids, labels, kwargs)
+        next_BT = next_tokens(input_ids, labels, kwargs, logits_to_keep)
         refuse_unknown(kwargs, type(self).__name__)
         assert input_ids is not None  # as `next_tokens` has looked
         prefix_lm = self.config.prefix_lm
@@ -189,8 +192,10 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         )
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
         streams = self.symbol_layer.point(
-            streams, features_BSTD[:, 0], past_key_values, self.num_slots
+            streams, features_BSTD[:, 0], past_key_values, self.num_slots, logits_to_keep
         )
+        features_BSTD = features_BSTD[:, :, -logits_to_keep:]
+        streams = streams.of_last(features_BSTD.shape[2])
         loss_of = self._loss_of(fused_lm_head, input_ids, next_BT)
         logits, loss = self.predict(features_BSTD, streams, next_BT, num_items_in_batch, loss_of)
         if isinstance(loss, LabelScores):

@@ -312,9 +312,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 
     def _logits(self, host_output: HostOutput, streams: Streams) -> torch.Tensor:
         streams = streams.to(host_output.logits.device)  # layers may lie on several devices
-        if (written := streams.written) is not None:  # of the positions that get logits
-            last = written.positions[-host_output.logits.shape[1] :]
-            streams = replace(streams, written=replace(written, positions=last))
+        streams = streams.of_last(host_output.logits.shape[1])
         new_BTC = self.host.scores_of_new(host_output)
         return self.symbols.finish(self.host.logits(host_output, streams), streams, new_BTC)
 
@@ -480,8 +478,9 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         Returns:
             The loss is that of the answers alone: what a backbone adds to its own, such as that of
             the choice of experts, is not in it. `logits` (B, T, V); where
-            `config.needs_stream_ids`, columns of symbols that are not in a sample's input hold
-            -1e4.
+            `config.answers_are_listed`, columns of symbols that are not in a sample's input hold
+            -1e4; with `config.new_symbols`, those of symbols that input and answer lack so far, but
+            the first of each class, which has the score of a new one.
         """
         refuse_vectors(kwargs)
         if labels is not None:
@@ -515,7 +514,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         streams = self.symbols.follow(streams, decoder_input_ids, visible, history, self.num_slots)
         number = self.host.number(streams)
         hidden = unpack_streams(match_rows(source.last_hidden_state, rows), self.width)
-        known: dict[str, Any] = {"head": HeadCall(streams)}
+        known: dict[str, Any] = {"head": HeadCall(streams, cache=history)}
         if "decoder" in self.config.aggregated_attention:
             mask = causal_mask(decoder_input_ids, visible, past_key_values, self.dtype)
             positions = decoder_positions(decoder_input_ids, visible, past_key_values)

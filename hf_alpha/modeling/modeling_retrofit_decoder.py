@@ -125,10 +125,8 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             given = {"labels": labels, "position_ids": position_ids}
             kwargs |= {"num_items_in_batch": num_items_in_batch, "fused_lm_head": fused_lm_head}
             return self._forward_apart(texts, input_ids, stream_ids, given, kwargs)
-        next_BT = next_tokens(input_ids, labels, kwargs)
+        next_BT = next_tokens(input_ids, labels, kwargs, logits_to_keep)
         learns = next_BT is not None
-        if learns and logits_to_keep:
-            raise ValueError("logits_to_keep beside labels: leave it out, a loss needs all logits")
         past_key_values = self._with_cache(use_cache, past_key_values, learns)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
         number = self.host.number(streams)

@@ -1,9 +1,10 @@
-"""Symbols that a text has not got so far, and how a decoder alone writes them.
+"""Symbols that a text has not got so far, and how a decoder writes them.
 
 The head has a row more for each class: that the next token is a symbol of this class, and none of
 those that the text has. Its probability goes to the first symbol of the class that is unused. So
 what is predicted is a distribution over texts up to the names of their symbols: a renamed text has
-the same probability, and those of all next tokens add up to 1.
+the same probability, and those of all next tokens add up to 1. The text of a decoder with a source
+begins with the source.
 
 Shapes: B batch, T tokens at hand, M length of the text so far, N all symbols of the vocabulary in
 the order of their ids, C classes, D width, V vocabulary.
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers.cache_utils import Cache
 
 from .checks import can_look
@@ -27,7 +29,7 @@ UNUSABLE = -1e4
 
 @dataclass(frozen=True)
 class TextSoFar:
-    """A decoder's text, with what its cache holds.
+    """What a decoder has written, with what its cache holds.
 
     Attributes:
         symbols: index of the symbol at each position, among all of the vocabulary, -1 for none:
@@ -59,9 +61,20 @@ class TextSoFar:
         own_BM = own_streams(self.vocabulary.symbol_ids(self.symbols.clamp(min=0)), ids_BS)
         return torch.where(self.symbols >= 0, own_BM, -1)
 
-    def written(self) -> "WrittenSymbols":
-        """Returns which symbols the text has, up to each of its tokens at hand."""
-        first_BN = first_positions(self.symbols, self.vocabulary.num_symbols)
+    def written(self, source_ids_BS: torch.Tensor | None = None) -> "WrittenSymbols":
+        """Returns which symbols there are, up to each of the tokens at hand.
+
+        Args:
+            source_ids_BS: those of a source by first occurrence, -1 padded, which stand before it.
+        """
+        number = self.vocabulary.num_symbols
+        first_BN = first_positions(self.symbols, number)
+        if source_ids_BS is not None:
+            before_BS = torch.arange(-source_ids_BS.shape[1], 0, device=first_BN.device)
+            # A column beyond the table takes what is padding, and is cut off.
+            column_BS = self.vocabulary.symbol_index(source_ids_BS)
+            before_BS = before_BS.expand_as(column_BS)
+            first_BN = F.pad(first_BN, (0, 1)).scatter(1, column_BS, before_BS)[:, :-1]
         return WrittenSymbols(first_BN, self.positions, self.vocabulary)
 
 
@@ -103,7 +116,8 @@ class WrittenSymbols:
     """Which symbols a decoder's text has, up to each of its tokens at hand.
 
     Attributes:
-        first: where each symbol stands first, the length of the text for those that do not: (B, N).
+        first: where each symbol stands first, the length of the text for those that do not, below
+            0 for those of a source: (B, N).
         positions: places of the tokens at hand: (T,).
         vocabulary: of the model.
     """
@@ -131,6 +145,11 @@ class WrittenSymbols:
         ids_BN = torch.where(there_BN, self.vocabulary.symbol_ids(order_BN), -1)
         return ids_BN[:, :number]
 
+    def are_new(self, ids_BS: torch.Tensor) -> torch.Tensor:
+        """Returns which of the listed symbols (-1 padded) are not of a source: (B, S)."""
+        index_BS = self.vocabulary.symbols_before(ids_BS.clamp(min=0))
+        return (ids_BS >= 0) & (self.first.gather(1, index_BS) >= 0)
+
     def to(self, device: torch.device) -> "WrittenSymbols":
         """Returns the same on another device."""
         return WrittenSymbols(self.first.to(device), self.positions.to(device), self.vocabulary)
@@ -140,15 +159,20 @@ class WrittenSymbols:
 
         Ids and truth values, each (B, T, C). Where there is none, it is the first of the class.
         """
-        index_N = torch.arange(self.first.shape[1], device=self.first.device)
+        number, length = self.first.shape[1], len(self.positions)
+        index_N = torch.arange(number, device=self.first.device)
         class_N = self.vocabulary.classes(self.vocabulary.symbol_ids(index_N))
-        unused_BTN, places, exists = ~self.written_BTN, [], []
-        for number in range(1, len(self.vocabulary.ranges) + 1):
-            members_N = class_N == number
-            own_BTN = unused_BTN & members_N
-            exists.append(own_BTN.any(-1))
-            # Members count once, those that are unused twice.
-            places.append((own_BTN.to(torch.int8) + members_N).argmax(-1))
+        # From which of the tokens on each symbol is there.
+        since_BN = (self.first - self.positions[0]).clamp(0, length)
+        places, exists = [], []
+        for member_N in (class_N == i + 1 for i in range(len(self.vocabulary.ranges))):
+            # From where on all members up to it are; as many as are there stand before the next.
+            all_BN = torch.where(member_N, since_BN, 0).cummax(-1).values
+            counts = all_BN.new_zeros(len(all_BN), length + 1)
+            counts = counts.scatter_add(1, all_BN, torch.ones_like(all_BN)).cumsum(-1)
+            exists.append(counts[:, :length] < number)
+            first = member_N.to(torch.int8).argmax()
+            places.append(torch.where(exists[-1], counts[:, :length], first))
         ids_BTC = self.vocabulary.symbol_ids(torch.stack(places, -1))
         return ids_BTC, torch.stack(exists, -1)
 
@@ -200,6 +224,11 @@ class NewSymbols(nn.Linear):
 
     def __init__(self, width: int, num_classes: int):
         super().__init__(width, num_classes, bias=False)
+
+    def forward(self, x: torch.Tensor, unit_rows: bool = False) -> torch.Tensor:
+        """Returns products of states (..., D) with the rows, or with rows of unit length."""
+        # Offloaded weights are only there while this is called.
+        return F.linear(x, F.normalize(self.weight, dim=-1) if unit_rows else self.weight)
 
 
 __all__ = ["UNUSABLE", "NewSymbols", "TextSoFar", "WrittenSymbols", "symbols_so_far"]

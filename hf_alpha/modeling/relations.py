@@ -19,6 +19,8 @@ from transformers import initialization as init
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
+Matrices = tuple[torch.Tensor, ...] | torch.Tensor
+
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
 
 
@@ -76,16 +78,20 @@ class RelationGates(nn.Linear):
 
 
 def add_relations(
-    mask: torch.Tensor | None, gates: torch.Tensor, relations: tuple[torch.Tensor, ...]
+    mask: torch.Tensor | None, gates: torch.Tensor, relations: Matrices
 ) -> torch.Tensor:
     """Returns a mask with what relations add to the scores: (N, H, beams * T, M).
 
     Args:
         mask: additive, one that (N, H, beams * T, M) broadcasts with.
         gates: from [`RelationGates`]: (B, T, relations * H).
-        relations: each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere. N is B, or less
-            where the beams of a sample, B / N, share its keys.
+        relations: see `Relations.of_sources`.
     """
+    if isinstance(relations, torch.Tensor):
+        n, beams, kinds, _ = relations.shape
+        # Layers may lie on several devices.
+        added = (gates.view(n, beams, kinds, -1).mT @ relations.to(gates)).transpose(1, 2)
+        return added if mask is None else mask + added
     for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
     assert mask is not None
@@ -93,9 +99,11 @@ def add_relations(
 
 
 def add_relations_(
-    scores: torch.Tensor, gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
+    scores: torch.Tensor, gates_BTG: torch.Tensor, relations: Matrices
 ) -> torch.Tensor:
     """Adds what relations add to scores (N, H, beams * T, M) in place, without a mask."""
+    if isinstance(relations, torch.Tensor):  # one by one too, so that sums have the same order
+        relations = relations[:, None].unbind(3)
     for gate, relation in _gated(gates_BTG, relations):
         scores.addcmul_(gate, relation)
     return scores
@@ -121,6 +129,17 @@ FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
 
 
+def are_few(num_queries: int, num_keys: int) -> bool:
+    """Returns whether scores are so few that they may be held, a number for each.
+
+    While a program is compiled or traced, a comparison of sizes would fix them: there they are.
+    Those of a single query are, as keys would be copied for it.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or num_queries == 1:
+        return True
+    return num_queries * num_keys <= MANY_SCORES
+
+
 def num_slots(num_symbols: int) -> int:
     """Returns a number of slots that is enough for so many symbols."""
     if torch.compiler.is_compiling():  # rounded up, it would be a condition of the size
@@ -141,12 +160,13 @@ class Relations:
     Attributes:
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
         keys: 1 for the symbol at a key: (B, M, S), or (N, M, S) where beams share their source.
-        dense: `matrices`, once they are made for several layers.
+        dense: `matrices`, once they are made for several layers; of single queries side by side,
+            (N, beams, relations, M), as few operations take them.
     """
 
     queries: tuple[torch.Tensor, ...]
     keys: torch.Tensor
-    dense: tuple[torch.Tensor, ...] = ()
+    dense: Matrices = ()
 
     @classmethod
     def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
@@ -169,27 +189,44 @@ class Relations:
 
     def for_layers(self) -> Self:
         """Returns the same relations for several layers, which make matrices once between them."""
-        return self if self.prefers_slots else replace(self, dense=self.matrices)
+        if self.prefers_slots or len(self.dense):
+            return self
+        if self.queries[0].shape[1] > 1:
+            return replace(self, dense=self.matrices)
+        # Lines of all beams of a source.
+        sources, keys_NSM = len(self.keys), self.keys.mT
+        lines_NES = torch.cat(self.queries, 1).view(sources, -1, self.keys.shape[-1])
+        dense = (lines_NES @ keys_NSM).unflatten(1, (-1, len(self.queries)))
+        return replace(self, dense=dense)
 
     @property
     def prefers_slots(self) -> bool:
         """Whether slots are faster than matrices, for attention that can do either.
 
         Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
-        slots cost as much as they have symbols, matrices as much as there are keys. While a program
-        is compiled or traced, a comparison of sizes would fix them: there it is matrices.
+        slots cost as much as they have symbols, matrices as much as there are keys.
         """
-        if torch.compiler.is_compiling() or torch.jit.is_tracing():
-            return False
         num_keys, num_symbols = self.keys.shape[1:]
-        num_scores = self.queries[0].shape[1] * num_keys
-        return num_scores > MANY_SCORES and num_symbols <= FEW_SYMBOLS * num_keys
+        few = are_few(self.queries[0].shape[1], num_keys)
+        return not few and num_symbols <= FEW_SYMBOLS * num_keys
 
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
         """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
+        if isinstance(self.dense, tuple) and self.dense:
+            return self.dense
         keys = self.keys.mT
-        return self.dense or tuple(by_source(query, keys)[:, None] for query in self.queries)
+        return tuple(by_source(query, keys)[:, None] for query in self.queries)
+
+    def of_sources(self, number: int) -> Matrices:
+        """Returns what is added to the scores of attention to so many sources.
+
+        Matrices, each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere; or those of single
+        queries, (N, beams, relations, M). N is B, or less where the beams of a sample share keys.
+        """
+        if isinstance(self.dense, torch.Tensor):
+            return self.dense.view(number, -1, *self.dense.shape[2:])
+        return tuple(x.view(number, 1, -1, x.shape[-1]) for x in self.matrices)
 
     def extend_queries(
         self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
@@ -225,6 +262,12 @@ class Relations:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
         return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
 
+    def of_last(self, num_queries: int) -> Self:
+        """Returns the relations of the last queries."""
+        if num_queries == self.queries[0].shape[1]:
+            return self
+        return type(self)(tuple(query[:, -num_queries:] for query in self.queries), self.keys)
+
     def last(self, num_keys: int) -> Self:
         """Returns the relations to the last keys, where attention keeps a window of them."""
         if self.keys.shape[1] == num_keys:
@@ -233,9 +276,10 @@ class Relations:
 
     def to(self, device: torch.device) -> Self:
         """Returns the same relations on another device."""
+        if self.keys.device == device:
+            return self
         queries = tuple(query.to(device) for query in self.queries)
-        dense = tuple(matrix.to(device) for matrix in self.dense)
-        return type(self)(queries, self.keys.to(device), dense)
+        return type(self)(queries, self.keys.to(device))  # attention moves what is dense itself
 
 
 @dataclass(frozen=True)
@@ -272,6 +316,17 @@ class AnswerRelations(SymbolRelations):
 
     across: Relations
     written: torch.Tensor
+
+
+@dataclass(frozen=True)
+class NewAnswerRelations(AnswerRelations):
+    """Of a text that follows a source, and may have symbols which that lacks.
+
+    Attributes:
+        text: those that the text has by itself.
+    """
+
+    text: "TextRelations"
 
 
 @dataclass(frozen=True)
@@ -349,26 +404,29 @@ def last_symbols(own_BM: torch.Tensor) -> torch.Tensor:
     return own_BM.gather(-1, last_BM)
 
 
-def written_symbols(so_far_BMS: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-    """Returns 1 for the symbols that were written up to each position: (B, T, S).
+def written_symbols(
+    own_BM: torch.Tensor, position_T: torch.Tensor, num_symbols: int
+) -> torch.Tensor:
+    """Returns whether each symbol was written up to each position: (B, T, S).
 
     Args:
-        so_far_BMS: 1 for the symbol at each key.
+        own_BM: index of the symbol at each key, -1 for none.
         position_T: places of the queries among the keys.
+        num_symbols: S.
     """
-    place_M = torch.arange(so_far_BMS.shape[1], device=so_far_BMS.device)
-    seen_TM = (place_M <= position_T[:, None]).to(so_far_BMS.dtype)
-    return (seen_TM @ so_far_BMS).clamp(max=1)
+    return first_positions(own_BM, num_symbols)[:, None] <= position_T[:, None]
 
 
 __all__ = [
     "AnswerRelations",
+    "NewAnswerRelations",
     "RelationGates",
     "Relations",
     "SymbolRelations",
     "TextRelations",
     "add_relations",
     "add_relations_",
+    "are_few",
     "by_source",
     "first_positions",
     "last_symbols",

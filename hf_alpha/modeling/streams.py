@@ -4,15 +4,27 @@ Shapes: B batch, N sources (B, or one for all beams of a sample), S streams, L l
 width; `...` is whatever follows the stream axis of a hidden state.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import torch
+from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
 from .relations import Relations, SymbolRelations, by_source, match_rows
 from .symbols import aggregate, stream_weights
+
+Made = TypeVar("Made")
+
+
+class Kept(dict[Hashable, Any]):
+    """What is the same for all tokens of one generation, made once; `generate` makes it anew."""
+
+    def to(self, device: torch.device) -> "Kept":
+        """Returns what is kept on another device: nothing yet."""
+        return Kept()
 
 
 @dataclass(frozen=True)
@@ -32,8 +44,9 @@ class Streams:
         related: relations between positions, where the encoding has such.
         memory: what was found about each symbol of a source, likewise: (N, S, 2, D).
         pointer: what the head adds to the score of each symbol, likewise: (B, T, S).
-        written: in a decoder alone, where the text may go on with symbols that it lacks: those that
-            it has, position by position.
+        written: of a decoder, where the text may go on with symbols that it lacks: those that it
+            has, position by position.
+        kept: where what does not depend on the tokens is kept; None outside of a generation.
     """
 
     ids: torch.Tensor
@@ -44,6 +57,7 @@ class Streams:
     memory: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
     written: WrittenSymbols | None = None
+    kept: Kept | None = None
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
@@ -54,15 +68,31 @@ class Streams:
             dtype: of the weights.
         """
         ids = outputs.stream_ids
-        own = getattr(outputs, "own_streams", ids.new_zeros(ids.shape[0], 0))
-        return cls(
+        streams = cls(
             ids,
-            own,
-            stream_weights(ids, dtype),
+            outputs.own_streams,
+            ids,
             getattr(outputs, "renaming", None),
             memory=getattr(outputs, "symbol_memory", None),
             pointer=getattr(outputs, "symbol_pointer", None),
+            written=getattr(outputs, "symbols_written", None),
+            kept=None if torch.compiler.is_compiling() else getattr(outputs, "kept", None),
         )
+        weights = streams.once(("weights", len(ids)), lambda: stream_weights(ids, dtype))
+        return replace(streams, weights=weights)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Returns what is the same for all tokens of a generation; outside of one, made anew.
+
+        Args:
+            key: that nothing else has; with whatever it depends on.
+            make: makes it.
+        """
+        if self.kept is None:
+            return make()
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
 
     @property
     def within(self) -> Relations | None:
@@ -90,6 +120,25 @@ class Streams:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved = {name: value.to(device) for name, value in values.items() if value is not None}
         return replace(self, **moved)
+
+    def with_room(self, source_ids_NS: torch.Tensor) -> "Streams":
+        """Returns the same with zeros in the memory for symbols that the source has not got.
+
+        Args:
+            source_ids_NS: the source's symbols, which are listed before others, -1 padded.
+        """
+        if self.memory is None:
+            return self
+        known_NS = (source_ids_NS >= 0)[..., None, None].to(self.memory)
+        more = self.ids.shape[1] - source_ids_NS.shape[1]
+        return replace(self, memory=F.pad(self.memory * known_NS, (0, 0, 0, 0, 0, more)))
+
+    def of_last(self, number: int) -> "Streams":
+        """Returns the same streams for the last positions, which are those that get logits."""
+        if self.written is None:
+            return self
+        positions = self.written.positions[-number:]
+        return replace(self, written=replace(self.written, positions=positions))
 
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""
@@ -126,8 +175,10 @@ class SymbolEncoderOutput(BaseModelOutput):
             (B, symbols); see [`Streams`].
         symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
             (B, S, 2, D); see [`Streams`].
+        kept: see [`Streams`]; no field, as it is no output.
     """
 
+    kept: ClassVar[Kept | None] = None
     # Optional only because every field of a ModelOutput is.
     stream_ids: torch.Tensor = None  # type: ignore[assignment]
     own_streams: torch.Tensor = None  # type: ignore[assignment]
@@ -135,4 +186,4 @@ class SymbolEncoderOutput(BaseModelOutput):
     symbol_memory: torch.Tensor | None = None
 
 
-__all__ = ["Streams", "SymbolEncoderOutput", "match_rows"]
+__all__ = ["Kept", "Streams", "SymbolEncoderOutput", "match_rows"]

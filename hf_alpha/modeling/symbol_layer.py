@@ -18,7 +18,7 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
 from .encoding import SymbolEncoding
-from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols
+from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import match_rows, scaled
 from .steps import StepCounter
@@ -285,13 +285,28 @@ class SymbolLayer:
             cache: of the decoder's self-attention.
             slot: where the cache keeps which symbols were written.
         """
-        rows = ids_BT.shape[0]
-        ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
-        own_BT, renaming = self._own(ids_BT, ids_BS), match_rows(source.renaming, rows)
-        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=source.memory)
+        config, rows = self.config, ids_BT.shape[0]
+
+        def of_rows() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+            ids_BS, weights_BS = match_rows(source.ids, rows), match_rows(source.weights, rows)
+            return ids_BS, weights_BS, match_rows(source.renaming, rows)
+
+        ids_BS, weights_BS, renaming = source.once(("rows", rows), of_rows)
+        own_BT, memory, kept = self._own(ids_BT, ids_BS), source.memory, source.kept
+        streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=memory, kept=kept)
+        if config.new_symbols:
+            text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary)
+            streams = self._as_written(streams, ids_BT, text.written(ids_BS))
+            streams = streams.with_room(source.ids)
         if self.relates is None:
             return streams
-        return self.relates.follow(streams, source, mask, cache, slot)
+        if config.new_symbols:
+            own_BM, position_T = text.own(streams.ids), text.positions
+            own_BT = own_BM[:, position_T]
+        else:  # the source's list is all: the cache keeps places in it
+            own_BT, own_BM, position_T = symbols_so_far(own_BT, mask, cache, slot)
+        streams = replace(streams, own=own_BT)
+        return self.relates.follow(streams, source, own_BM, position_T, cache)
 
     def go_on(
         self,
@@ -316,20 +331,29 @@ class SymbolLayer:
         text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary)
         if config.new_symbols:
             streams = self._as_written(streams, ids_BT, text.written())
-        return streams if self.relates is None else self.relates.within(streams, text)
+        if self.relates is None:
+            return streams
+        return self.relates.within(streams, text.own(streams.ids), text.positions)
 
     def _as_written(
         self, streams: Streams, ids_BT: torch.Tensor, written: WrittenSymbols
     ) -> Streams:
         """Returns the streams of the symbols that the text has so far, and others may follow."""
-        if not (self.encoding.lists_symbols or self.config.symbol_renaming == "first_occurrence"):
+        config, renaming = self.config, streams.renaming
+        in_order = config.renames and config.symbol_renaming == "first_occurrence"
+        if not (self.encoding.lists_symbols or in_order):
             return replace(streams, written=written)
         listed = written.by_first_occurrence()
-        renaming = streams.renaming
-        if self.renames_now(self.owner.training) and renaming is None:
-            renaming = canonical_renaming(listed, self.config.vocabulary)
-        weights = stream_weights(listed, self.owner.dtype)
-        return Streams(listed, own_streams(ids_BT, listed), weights, renaming, written=written)
+        if in_order and config.num_symbols:
+            renaming = canonical_renaming(listed, config.vocabulary)
+        return replace(
+            streams,
+            ids=listed,
+            own=own_streams(ids_BT, listed),
+            weights=stream_weights(listed, self.owner.dtype),
+            renaming=renaming,
+            written=written,
+        )
 
     def point(self, streams: Streams, *evidence: Any) -> Streams:
         """Returns the streams with what the head adds to the scores of symbols, if anything.
@@ -337,8 +361,9 @@ class SymbolLayer:
         Args:
             streams: that `follow` or `go_on` returned.
             evidence: that the memory points by. With a source: sums of the weights of the decoder's
-                last attention to it over each symbol, (B, T, H, S), None without layers. Alone: the
-                decoder's last states, its cache, and the first slot that is not the layers'.
+                last attention to it over each symbol, (B, T, H, S), None without layers. Then, and
+                alone: the decoder's last states, its cache, the first slot that is not the layers',
+                and how many of the last positions get logits, 0 for all.
         """
         if (memory := self.memory) is None or evidence[0] is None:
             return streams
@@ -357,7 +382,15 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+        if streams.kept is None or streams.renaming is not None or self.encoding.opens_streams:
+            return self.encoding.rows(self.renamed(ids_BL, streams), streams)
+        size, device = self.config.vocab_size, ids_BL.device
+
+        def of_all() -> torch.Tensor:
+            ids_1V = torch.arange(size, device=device)[None]
+            return self.encoding.rows(ids_1V, streams)[0, 0]
+
+        return streams.once(("rows of ids", device), of_all)[ids_BL[:, None]]
 
     def parts(self, ids_BL: torch.Tensor) -> torch.Tensor:
         """Returns the random parts of tokens, 0 for base tokens: (B, L, K).
@@ -378,14 +411,20 @@ class SymbolLayer:
             streams: of the batch.
         """
         rows_BSL = self.rows(ids_BL, streams)
-        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device))
+        vectors_BSLD = F.embedding(rows_BSL, self.table(ids_BL.device, streams))
         memory = self.memory
         if memory is not None and (entered := memory.enter(streams)) is not None:
             vectors_BSLD = vectors_BSLD + entered[:, None]
         return scaled(vectors_BSLD, self.scale)
 
-    def table(self, device: torch.device) -> torch.Tensor:
-        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D)."""
+    def table(self, device: torch.device, streams: Streams | None = None) -> torch.Tensor:
+        """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D).
+
+        Args:
+            streams: of the batch that it is for; a generation keeps it.
+        """
+        if streams is not None:
+            return streams.once(("table", device), lambda: self.table(device))
         embedding = self.owner.get_input_embeddings()
         # With layers on several devices, the embedding may lie on another one.
         rows = embedding(torch.arange(self.encoding.shape[0], device=device)).to(device)
@@ -435,7 +474,7 @@ class SymbolLayer:
         if not self.renames_now(training):
             return None
         if config.symbol_renaming == "first_occurrence":
-            if config.new_symbols:  # the list follows, see `go_on`
+            if not config.needs_stream_ids:  # the list follows, see `go_on`
                 return None
             return canonical_renaming(symbol_ids_BS, config.vocabulary)
         assert self.draws is not None
@@ -452,7 +491,7 @@ class SymbolLayer:
         """Returns scores of hidden states against what the encoding compares with: (B, S, T, R)."""
         if self.config.normalize_features:
             hidden_BSTD = F.normalize(hidden_BSTD, dim=-1)
-        table_RD = self.table(hidden_BSTD.device)
+        table_RD = self.table(hidden_BSTD.device, streams)
         if (memory := self.memory) is not None:
             return memory.scores(hidden_BSTD, table_RD, streams)
         # All rows at once: one matrix shape and one order of summation, whatever the encoding is.
@@ -474,7 +513,7 @@ class SymbolLayer:
         """Returns logits (B, T, V) in the caller's names, from those in the model's."""
         if streams.renaming is not None:
             logits = rename_columns(logits, streams.renaming, self.config.vocabulary)
-        if self.config.needs_stream_ids and not self.encoding.lists_symbols:
+        if self.config.answers_are_listed and not self.encoding.lists_symbols:
             logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
         if streams.written is not None and new_BTC is not None:
             logits = streams.written.complete(logits, new_BTC)
@@ -483,12 +522,11 @@ class SymbolLayer:
     def usable_columns(self, stream_ids_BS: torch.Tensor) -> torch.Tensor:
         """Returns which logits a sample can use: (B, V).
 
-        All, or, where the model works with the list of the input's symbols, those and the base
-        tokens.
+        All, or, where answers have the input's symbols alone, those and the base tokens.
         """
         config, device = self.config, stream_ids_BS.device
         rows, columns = stream_ids_BS.shape[0], config.vocab_size
-        if not config.needs_stream_ids:
+        if not config.answers_are_listed:
             return torch.ones(rows, columns, dtype=torch.bool, device=device)
         # A column beyond the table takes what is padding, and is cut off.
         base = ~config.vocabulary.is_symbol(torch.arange(columns + 1, device=device))

@@ -34,7 +34,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
     """A model with a symbol layer.
 
     Its base model has the attribute `symbols`, a [`SymbolLayer`], and the module `symbol_draws`, a
-    [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`] or
+    [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`],
     [`TextMemory`] or None; where new symbols may be written, `new_symbols`, a [`NewSymbols`] or
     None.
     """
@@ -213,7 +213,7 @@ class SymbolHead(SymbolModel):
                 are unusable.
         """
         if labels_BT is None:
-            if num_items is not None and self.config.needs_stream_ids:
+            if num_items is not None and self.config.answers_are_listed:
                 raise ValueError(OUTSIDE_LOSS)
             return self._logits(hidden_BSTD, streams), None
         adapting = torch.is_grad_enabled() and self.training and self._adapts_scale()
@@ -242,12 +242,10 @@ class SymbolHead(SymbolModel):
         if not self.config.new_symbols:
             return None
         assert self.logit_scale is not None
-        hidden_BTD, rows_CD = hidden_BSTD[:, 0], self.base_model.new_symbols.weight
+        hidden_BTD, rows = hidden_BSTD[:, 0], self.base_model.new_symbols
         if self.config.normalize_features:
             hidden_BTD = F.normalize(hidden_BTD, dim=-1)
-        if self.config.normalize_embeddings:
-            rows_CD = F.normalize(rows_CD, dim=-1)
-        return self.logit_scale(F.linear(hidden_BTD, rows_CD))
+        return self.logit_scale(rows(hidden_BTD, self.config.normalize_embeddings))
 
     # Compilers would make a condition of the number of steps.
     @torch.compiler.disable
@@ -265,7 +263,7 @@ class SymbolHead(SymbolModel):
     def usable_columns(self, stream_ids: torch.Tensor) -> torch.Tensor:
         """Returns which logits a sample can use: (B, V), from its symbols (B, S).
 
-        All, or, where `config.needs_stream_ids`, the base tokens and the symbols of its input.
+        All, or, where `config.answers_are_listed`, the base tokens and the symbols of its input.
         """
         return self.symbol_layer.usable_columns(stream_ids)
 

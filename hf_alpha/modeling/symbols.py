@@ -23,10 +23,11 @@ def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Ten
         ids_BL: token ids.
         symbol_BL: which of them are symbols, and not padding.
     """
-    # What is no symbol equals none of them.
     ids = torch.where(symbol_BL, ids_BL, -1)
-    equal = ids[:, :, None] == ids[:, None, :]
-    first = symbol_BL & ~equal.tril(-1).any(-1)
+    # Sorted, equal ids stand side by side, the first one first.
+    ordered, place_BL = ids.sort(stable=True)
+    begins = F.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True)
+    first = symbol_BL & torch.zeros_like(symbol_BL).scatter(1, place_BL, begins)
     rank = first.cumsum(-1) - 1
     width = max(int(first.sum(-1).max()), 1)
     # A column beyond the table takes what is not a first occurrence, and is cut off.

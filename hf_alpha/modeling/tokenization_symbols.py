@@ -119,9 +119,9 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             max_target_length: the same for answers; `max_length` if not given.
             return_tensors: as in any tokenizer.
             **kwargs: as in any tokenizer: `truncation`, `padding_side` and so on. With
-                `allow_absent_symbols` answers may have names that their input lacks; no model but a
-                `learned` one can give such an answer, so that they are an error otherwise. (Of
-                `text_target` without `text` and `names` nothing is known.)
+                `allow_absent_symbols` answers may have names that their input lacks; only models
+                with `new_symbols`, or `learned` ones, can give such an answer, so that they are an
+                error otherwise. (Of `text_target` without `text` and `names` nothing is known.)
 
         Raises:
             FormulaError: a row cannot be read, has more names than there are symbols, or its
@@ -642,8 +642,8 @@ def check_present(
         raise FormulaError(
             f"the answer {str(shown)!r} has the {classes[name]} "
             f"{str(spellings.get(name, name))!r}, which the input lacks, "
-            "so that no model but a `learned` one can give it: correct the row, leave it out, or "
-            "pass allow_absent_symbols=True"
+            "so that only a model with new_symbols=True, or a `learned` one, can give it: correct "
+            "the row, leave it out, or pass allow_absent_symbols=True"
         )
 
 

@@ -105,7 +105,8 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
     dual = config_of("dual", "--to", "dual_part", "--symbols", 64)
     assert dual["symbol_encoding"] == "dual_part"
     assert dual["symbol_classes"] == {"name": 64}
-    assert config_of("relational", "--to", "relational")["symbol_encoding"] == "relational"
+    relational = config_of("relational", "--to", "relational", "--new-symbols")
+    assert relational["symbol_encoding"] == "relational" and relational["new_symbols"]
     learned = config_of("learned", "--to", "learned", "--renaming", "first_occurrence")
     assert learned["symbol_renaming"] == "first_occurrence"
     tokens = config_of("tokens", "--symbol-tokens", "x y z", "--actual", "x", "--placeholder", "y")

@@ -478,15 +478,17 @@ def test_a_decoder_is_converted_and_writes_names(name, encoding, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["relational", "learned"])
-def test_a_converted_decoder_may_write_new_names(encoding):
+@pytest.mark.parametrize("host", ["llama", "t5"])
+def test_a_converted_model_may_write_new_names(host, encoding):
     """Their rows begin as those of names are; without names the host's logits are identical."""
-    *_, model, tokenizer = converted("llama", encoding=encoding, settings={"new_symbols": True})
+    *_, model, tokenizer = converted(host, encoding=encoding, settings={"new_symbols": True})
     head = model.get_output_embeddings().weight
     ids = [i for pair in model.config.symbol_ranges["name"] for i in range(*pair)]
     rows = model.config.class_rows["name"] if encoding == "relational" else ids
     torch.testing.assert_close(model.new_symbols.weight, head[rows].mean(0, keepdim=True))
     batch = tokenizer(["sees x and"], return_tensors="pt")
-    logits = model(input_ids=batch["input_ids"]).logits[0, -1, ids]
+    answer = {"decoder_input_ids": batch["input_ids"]} if model.config.is_encoder_decoder else {}
+    logits = model(input_ids=batch["input_ids"], **answer).logits[0, -1, ids]
     assert (logits > -1e3).sum() == 2  # the name of the text, and a new one
 
 

@@ -9,6 +9,7 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha import AlphaConfig
+from hf_alpha.modeling import relations as relations_file
 from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, TextMemory
 from hf_alpha.modeling.host_encoding import HeadCall
 from hf_alpha.modeling.relations import (
@@ -19,6 +20,7 @@ from hf_alpha.modeling.relations import (
     one_hot,
 )
 from hf_alpha.modeling.streams import Streams
+from hf_alpha.modeling.symbols import first_occurrence
 
 WIDTH, HEADS, NAMES = 8, 3, 2
 SOURCE = [[0, -1, 1, 0], [-1, 0, 0, -1]]  # which symbol stands where, -1 for none
@@ -168,8 +170,10 @@ def test_a_silent_memory_begins_with_no_effect_and_learns():
     assert not scores.any() and not memory.enter(text).any() and gradient.all()
 
 
+@pytest.mark.parametrize("many_scores", [0, 1 << 40])  # fused, and written out
 @torch.no_grad()
-def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far():
+def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch, many_scores):
+    monkeypatch.setattr(relations_file, "MANY_SCORES", many_scores)
     torch.manual_seed(0)
     made = TextMemory(CONFIG, 2)
     for weight in made.parameters():
@@ -196,3 +200,27 @@ def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far():
             mass = sum(weights[j] for j in weights if j is not None and SOURCE[b][j] == s)
             expected += float(made.strength[h]) * mass / sum(weights.values())
         assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("past", [0, 7])
+def test_a_fused_pointer_is_the_one_written_out(monkeypatch, past):
+    """With a cache, padding in front, gradients, and of the last positions alone."""
+    model = make_retrofit("llama", symbol_encoding="relational").double()
+    batch = random_batch(3, model.config, [(20, 4), (17, 3)], side="left")
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    listed = first_occurrence(ids, model.config.vocabulary.is_symbol(ids) & (mask > 0))
+    results = []
+    for many_scores in (1 << 40, 0):
+        monkeypatch.setattr(relations_file, "MANY_SCORES", many_scores)
+        model.zero_grad()
+        given = {"attention_mask": mask, "stream_ids": listed, "logits_to_keep": 9}
+        if past:
+            with torch.no_grad():
+                cache = model(ids[:, :past], mask[:, :past], stream_ids=listed).past_key_values
+            given["past_key_values"] = cache
+        found = model(ids[:, past:], **given).logits
+        found.logsumexp(-1).sum().backward()
+        gradients = [x.grad.clone() for x in model.relations.parameters() if x.grad is not None]
+        results.append([found.detach(), *gradients])
+    torch.testing.assert_close(*results)
+    assert found.shape[1] == 9 and len(results[0]) > 8

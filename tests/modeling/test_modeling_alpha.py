@@ -23,6 +23,7 @@ from transformers.testing_utils import CaptureLogger
 from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling import modeling_alpha
 from hf_alpha.modeling.symbols import first_occurrence
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
@@ -285,6 +286,32 @@ def test_stacks_without_layers(side, encoding):
     search = {"num_beams": 2, "max_new_tokens": 4}
     plain = model.generate(**prompt, **search, use_cache=False)
     assert torch.equal(model.generate(**prompt, **search), plain)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("encoding", ["streams", "learned", "dual_part", "relational"])
+def test_what_a_generation_keeps_is_made_once_and_changes_nothing(encoding, beams, monkeypatch):
+    """Bit for bit; weights may change before the next one, of the same output of an encoder."""
+    model = make_model(symbol_encoding=encoding)
+    batch = random_batch(2, model.config, [(6, 3), (4, 0), (5, 2)])
+    start = batch.pop("decoder_input_ids")
+    encoded = model.get_encoder()(**batch)
+    search = {"num_beams": beams, "max_new_tokens": 6, "min_new_tokens": 6}
+    search |= {"output_logits": True, "return_dict_in_generate": True}
+    read = []
+    model.model.shared.register_forward_hook(lambda *x: read.append(x))
+    for changed in (False, True):
+        if changed:
+            model.model.shared.weight.data.neg_()
+        given = {**batch, "encoder_outputs": encoded, "decoder_input_ids": start, **search}
+        read.clear()
+        kept = model.generate(**given)
+        assert len(read) == 1 and encoded.kept is None
+        with monkeypatch.context() as patch:
+            patch.setattr(modeling_alpha, "Kept", lambda: None)
+            anew = model.generate(**given)
+        assert torch.equal(kept.sequences, anew.sequences)
+        assert torch.equal(torch.stack(kept.logits), torch.stack(anew.logits))
 
 
 def test_linear_layers_can_be_watched_and_replaced():

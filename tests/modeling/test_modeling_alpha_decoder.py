@@ -126,6 +126,14 @@ def test_half_of_the_heads_begin_with_each_relation():
     assert bias.tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
+@torch.no_grad()
+def test_logits_of_the_last_tokens_are_those_of_all():
+    model = make_decoder(**NEW)
+    batch = DecoderFamily().make_batch(1, model.config, [(8, 3), (6, 2)], "left")
+    last = model(**batch, logits_to_keep=2).logits
+    torch.testing.assert_close(last, model(**batch).logits[:, -2:])
+
+
 def test_new_names_cost_nothing_where_there_are_none():
     """Probabilities of all next tokens add up to 1, whatever the number of symbols."""
     model = make_decoder(**NEW)
@@ -151,7 +159,6 @@ def test_a_loaded_model_is_a_decoder_alone(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"is_encoder_decoder": True}, "decoders alone"),
         ({"symbol_encoding": "streams"}, "needs one stream"),
         ({"adacos": True}, "adacos"),
         ({"label_smoothing": 0.1}, "label_smoothing"),

@@ -12,11 +12,13 @@ from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
 # Ids 0 to 3 and 7 are base tokens; class a has 4, 5, 9 and class b has 6, 8.
 VOCABULARY = SymbolVocabulary(10, {"a": [[4, 6], [9, 10]], "b": [[6, 7], [8, 9]]})
 CLASSES = {"a": [4, 5, 9], "b": [6, 8]}
+SYMBOLS = [*CLASSES["a"], *CLASSES["b"]]
 texts = st.lists(st.integers(0, 9), min_size=1, max_size=12)
+sources = st.lists(st.sampled_from(SYMBOLS), unique=True, max_size=4)
 
 
-def written(ids, past=0):
-    """What a text has, of which the first tokens lie in a cache."""
+def written(ids, past=0, source=None):
+    """What a text has, of which the first tokens lie in a cache; a source has other symbols."""
     row = torch.tensor([ids])
     cache = None
     if past:  # as a model does it: symbols first, then the layers
@@ -24,7 +26,8 @@ def written(ids, past=0):
         cache = DynamicCache()
         TextSoFar.of(row[:, :past], None, cache, 1, VOCABULARY)
         cache.update(key, key, 0)
-    return TextSoFar.of(row[:, past:], None, cache, 1, VOCABULARY).written()
+    listed = None if source is None else torch.tensor([[*source, -1]])
+    return TextSoFar.of(row[:, past:], None, cache, 1, VOCABULARY).written(listed)
 
 
 def first_unused(text, kind):
@@ -32,17 +35,17 @@ def first_unused(text, kind):
 
 
 @settings(max_examples=100)  # texts that use up a class are rare
-@given(texts, st.data())
-def test_what_a_text_has_against_loops(ids, data):
+@given(texts, st.none() | sources, st.data())
+def test_what_a_text_has_against_loops(ids, source, data):
     past = data.draw(st.integers(0, len(ids) - 1))
-    found = written(ids, past)
+    found = written(ids, past, source)
     unused, exists = found.first_unused()
     logits, new = torch.randn(1, len(ids) - past, 10), torch.randn(1, len(ids) - past, 2)
     completed = found.complete(logits, new)
     labels = [data.draw(st.sampled_from([-100, *range(10)])) for _ in ids[past:]]
     mapped = found.labels(torch.tensor([labels]))[0].tolist()
     for t, label in enumerate(labels):
-        text, expected = ids[: past + t + 1], logits[0, t].clone()
+        text, expected = [*(source or ()), *ids[: past + t + 1]], logits[0, t].clone()
         for c, (kind, symbols) in enumerate(CLASSES.items()):
             first = first_unused(text, kind)
             assert bool(exists[0, t, c]) == (first is not None)
@@ -58,10 +61,15 @@ def test_what_a_text_has_against_loops(ids, data):
 
 
 @settings(max_examples=30)
-@given(texts)
-def test_symbols_are_listed_by_first_occurrence(ids):
-    listed = [i for i in dict.fromkeys(ids) if i in CLASSES["a"] + CLASSES["b"]]
-    assert written(ids).by_first_occurrence().tolist() == [listed or [-1]]
+@given(texts, sources)
+def test_symbols_are_listed_by_first_occurrence(ids, source):
+    """Those of a source first, whichever ids they have."""
+    found = written(ids, source=source)
+    listed = [i for i in dict.fromkeys([*source, *ids]) if i in SYMBOLS] or [-1]
+    assert found.by_first_occurrence().tolist() == [listed]
+    assert found.are_new(torch.tensor([listed])).tolist() == [
+        [i in SYMBOLS and i not in source for i in listed]
+    ]
 
 
 def test_padding_is_no_symbol_whatever_its_id():

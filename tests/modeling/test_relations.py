@@ -3,6 +3,8 @@
 What `relational` promises as every encoding does is in tests/families.
 """
 
+from functools import partial
+
 import pytest
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
@@ -83,9 +85,9 @@ def test_where_symbols_stand(rows, others):
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
     ]
     places = range(own.shape[1])
-    written = written_symbols(one_hot(own, 5, torch.float32), torch.tensor(places))
+    written = written_symbols(own, torch.tensor(places), 5)
     assert written.tolist() == [
-        [[float(symbol in row[: place + 1]) for symbol in range(5)] for place in places]
+        [[symbol in row[: place + 1] for symbol in range(5)] for place in places]
         for row in own.tolist()
     ]
 
@@ -160,6 +162,23 @@ def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
         expected = add_relations(query @ key.mT * scaling, gates, matrices)
         products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
         torch.testing.assert_close(products * scaling, expected)
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
+def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, count):
+    generator = torch.Generator().manual_seed(seed)
+    draw = partial(torch.randint, 2, generator=generator)
+    queries = tuple(draw((sources * beams, 1, 3)).float() for _ in range(count))
+    relations = Relations(queries, draw((sources, 5, 3)).float())
+    gates = torch.randn(sources * beams, 1, count * 2, generator=generator)
+    mask = torch.randn(sources, 1, 1, 5, generator=generator)
+    many, single = (x.of_sources(sources) for x in (relations, relations.for_layers()))
+    assert isinstance(single, torch.Tensor) and isinstance(many, tuple)
+    found = add_relations(None, gates, single), add_relations(mask, gates, single)
+    torch.testing.assert_close(found, tuple(add_relations(x, gates, many) for x in (None, mask)))
+    scores = torch.randn(sources, 2, beams, 5, generator=generator)
+    expected = add_relations_(scores.clone(), gates, many)
+    assert torch.equal(add_relations_(scores, gates, single), expected)
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
