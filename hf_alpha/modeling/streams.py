@@ -67,7 +67,9 @@ class Streams:
             outputs: has `stream_ids`, and perhaps the other fields.
             dtype: of the weights.
         """
-        ids = outputs.stream_ids
+        ids, written = outputs.stream_ids, getattr(outputs, "symbols_written", None)
+        # Where symbols come as they are written, those of the head change from token to token.
+        keeps = written is None and not torch.compiler.is_compiling()
         streams = cls(
             ids,
             outputs.own_streams,
@@ -75,8 +77,8 @@ class Streams:
             getattr(outputs, "renaming", None),
             memory=getattr(outputs, "symbol_memory", None),
             pointer=getattr(outputs, "symbol_pointer", None),
-            written=getattr(outputs, "symbols_written", None),
-            kept=None if torch.compiler.is_compiling() else getattr(outputs, "kept", None),
+            written=written,
+            kept=getattr(outputs, "kept", None) if keeps else None,
         )
         weights = streams.once(("weights", len(ids)), lambda: stream_weights(ids, dtype))
         return replace(streams, weights=weights)

@@ -228,3 +228,24 @@ def test_all_that_new_symbols_add_is_learned(name):
     model(**family.labelled(3, model.config, [(6, 3), (5, 2)])).loss.backward()
     added = {n: x for n, x in model.named_parameters() if "text." in n or "new_symbols" in n}
     assert len(added) == 9 and all(x.grad.abs().max() > 0 for x in added.values())
+
+
+@pytest.mark.parametrize("name", ["alpha-relational", "t5-relational"])
+def test_generation_sees_what_a_forward_pass_sees(name):
+    """What it keeps from token to token is not the list of symbols, which grows."""
+    family, new = FAMILIES[name][0](), 0
+    family.settings = FAMILIES[name][1]
+    for seed in range(4):
+        model = family.make_model(seed)
+        batch = family.prompt(family.make_batch(seed, model.config, [(6, 2), (5, 0)]))
+        torch.manual_seed(seed)
+        search = {"output_logits": True, "return_dict_in_generate": True, **family.search}
+        search |= {"do_sample": True, "temperature": 9.0} if name.startswith("alpha") else {}
+        made = model.generate(**batch, min_new_tokens=6, max_new_tokens=6, **search)
+        answers = made.sequences[:, :-1]
+        expected = model(**batch, decoder_input_ids=answers).logits
+        torch.testing.assert_close(torch.stack(made.logits, 1), expected, atol=1e-4, rtol=1e-4)
+        sources = batch["input_ids"]
+        for row in canonical(answers, sources, model.config):
+            new += len({i for i in row if isinstance(i, tuple)}) > 1
+    assert new  # some rows have several
