@@ -667,7 +667,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
             encoder_outputs = SymbolEncoderOutput(**encoder_outputs)
-            encoder_outputs.kept = Kept()
+            encoder_outputs.kept = Kept()  # type: ignore[misc]
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 
