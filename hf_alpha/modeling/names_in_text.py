@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
-from .name_rules import READY_RULES, reads_answers
+from .name_rules import READY_RULES, ReadyRule, reads_answers
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function", "rule")
@@ -119,6 +119,7 @@ class NameRule:
         function: `package.module:function`, from a text to the [start, stop] of its names, or
             [start, stop, binding]; see `ReadyRule` for what else it may say.
         rule: one of `READY_RULES`.
+        language: of a ready-made rule for several languages.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
             of the data has names, and 10 at least.
@@ -131,6 +132,7 @@ class NameRule:
     column: str | None = None
     function: str | None = None
     rule: str | None = None
+    language: str | None = None
     reserved: frozenset[str] = frozenset()
     count: int | None = None
     words: bool = True
@@ -168,7 +170,7 @@ class NameRule:
         return name_rule
 
     def _check(self, place: str) -> None:
-        for key in ("pattern", "column", "function", "rule"):
+        for key in ("pattern", "column", "function", "rule", "language"):
             if not isinstance(value := getattr(self, key), str | None) or value == "":
                 raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
@@ -178,6 +180,9 @@ class NameRule:
         if self.rule is not None and self.rule not in READY_RULES:
             known = ", ".join(READY_RULES)
             raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
+        if self.language is not None and getattr(self.ready, "languages", None) is None:
+            taking = ", ".join(f"{key} ({r.languages})" for key, r in READY_RULES.items() if r.languages)
+            raise ValueError(f"{place}: 'language' is for the ready-made rules {taking}: leave it out")
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
@@ -206,9 +211,14 @@ class NameRule:
         return any(getattr(self, way) for way in WAYS)
 
     @property
+    def ready(self) -> ReadyRule | None:
+        """The ready-made rule; None without one."""
+        return None if self.rule is None else READY_RULES[self.rule].of(self.language)
+
+    @property
     def finds_words(self) -> bool:
         """Whether names are whole words."""
-        return self.words and (self.rule is None or READY_RULES[self.rule].words)
+        return self.words and (self.ready is None or self.ready.words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `of` reads, as JSON has it."""
@@ -278,6 +288,7 @@ class NameFinder:
         if isinstance(text, MarkedText):
             return tuple(_outside(text, text.spans, kept)) if kept else text.spans
         spans = self._by_rules(text, classes is None, kept)
+        spans += self._unbound(text, classes or {}, kept)
         if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
             return tuple(spans)  # of one pattern they are in order, and apart
         return self._apart(text, spans, classes or {}, kept)
@@ -359,8 +370,7 @@ class NameFinder:
 
     def reader(self, name: str) -> Any:
         """What finds the names of a class, a function or ready-made rule; None without one."""
-        ready = self.rules[name].rule
-        return self.functions.get(name) if ready is None else READY_RULES[ready]
+        return self.rules[name].ready or self.functions.get(name)
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; not every function is given an answer."""
@@ -381,6 +391,16 @@ class NameFinder:
         if self._no_names:
             none: frozenset[str] = frozenset()
             return [s for s in spans if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
+        return spans
+
+    def _unbound(self, text: str, classes: Mapping[str, str], kept: Kept) -> list[Span]:
+        """Return what an answer does not bind itself and its problem has, by rules that say so."""
+        spans: list[Span] = []
+        for kind in set(classes.values()) & self.rules.keys():
+            if (find := getattr(self.reader(kind), "unbound", None)) is not None:
+                places = (Span(start, stop, kind) for start, stop, *_ in find(str(text)))
+                names = [s for s in places if classes.get(text[s.start : s.stop]) == kind]
+                spans += _outside(text, names, kept)
         return spans
 
     def _function(self, name: str, rule: NameRule) -> Find:
