@@ -9,6 +9,7 @@ import copy
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from pathlib import Path
@@ -568,8 +569,8 @@ def _word_ids(tokenizer: Any, word: str) -> list[int]:
 def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]:
     """Return the tokens of each of the words that a class's names may be for a model.
 
-    Letters that are names by the rule; if there are none, the tokens that are (digits, say), if
-    those are few; else all letters. [[]] for none at all.
+    Examples of a ready-made rule; letters that are names by the rule; if there are none, the tokens
+    that are (digits, say), if those are few; else all letters. [[]] for none at all.
     """
 
     def is_name(word: str) -> bool:
@@ -580,6 +581,12 @@ def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]
     except ValueError:  # it writes none of them
         words = {}
     rule = finder.rules[name]
+    known: list[list[int]] = []
+    for example in getattr(finder.reader(name), "examples", ()):
+        with suppress(ConversionError):
+            known.append(_word_ids(tokenizer, example))
+    if known:
+        return known
     if rule.pattern is not None or rule.tokens:
         if fitting := [ids for word, ids in words.items() if is_name(word)]:
             return fitting

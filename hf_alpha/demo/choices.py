@@ -9,7 +9,7 @@ from typing import Any
 from hf_alpha.given_names import classes_by_row, mark_names, read_names
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.grammar import check_unicode
-from hf_alpha.modeling.names_in_text import parts
+from hf_alpha.modeling.names_in_text import parts, without_spelling
 from hf_alpha.plain_text import printable
 from hf_alpha.processes import choose_device
 from hf_alpha.recipe import recipe_for
@@ -112,10 +112,16 @@ class Choice:
         after = self.solve(text, answers, names)
         if before.answers and after.answers:
             (old, _), (new, _) = before.answers[0], after.answers[0]
-            same = renamed_text(self.task, before.read, old, others).split() == new.split()
+            old = renamed_text(self.task, before.read, old, others)
+            same = self._unspelled(old).split() == self._unspelled(new).split()
             return Renamed(before, after, others, same)
         proved = before.unsatisfiable and after.unsatisfiable
         return Renamed(before, after, others, True if proved else None)
+
+    def _unspelled(self, answer: str) -> str:
+        """Return an answer with numbers for bindings, whose spelling is no part of it."""
+        finder = getattr(self.task, "finder", None)
+        return answer if finder is None else without_spelling(answer, finder.find(answer, {}))
 
 
 def page_choices(
@@ -182,12 +188,14 @@ def other_names(task: Task, problem: Problem) -> dict[str, str]:
     if task.grammar is not None:
         free = (name for i in count(1) if (name := f"name{i}") not in problem.symbols)
         return dict(zip(problem.symbols, free, strict=False))
-    classes: dict[str, list[str]] = {}
-    for symbol in problem.symbols:
-        classes.setdefault(getattr(symbol, "symbol_class", ""), []).append(str(symbol))
+    classes: dict[str, dict[str, None]] = {}
+    for symbol in problem.symbols:  # bindings may be spelled alike
+        classes.setdefault(getattr(symbol, "symbol_class", ""), {})[str(symbol)] = None
     names: dict[str, str] = {}
-    for members in classes.values():
-        names |= zip(members, [*members[1:], members[0]], strict=True)
+    for first, *others in classes.values():
+        if twice := names.keys() & {first, *others}:
+            raise ValueError(f"the name {min(twice)!r} is one of two classes")
+        names |= zip([first, *others], [*others, first], strict=True)
     if all(name == other for name, other in names.items()):
         raise ValueError("there are no two names of one class that could change places")
     return names

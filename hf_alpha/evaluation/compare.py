@@ -18,6 +18,7 @@ from hf_alpha.data.rows import described, load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
+from hf_alpha.evaluation.names import by_rules
 from hf_alpha.evaluation.report import Report, table, warning_lines
 from hf_alpha.folders import locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
@@ -211,10 +212,11 @@ def _covariance(
     progress: bool,
 ) -> AlphaCovariance:
     """Measure alpha-covariance with the search of a report."""
+    symbols = by_rules(model.tokenizer, model.symbols(task, problems), task, problems)
     search = {name: report.settings[name] for name in ("num_beams", "max_new_tokens")}
     return alpha_covariance(
-        model.model, model.tokenizer, problems, model.symbols(task, problems), max_renamings, seed,
-        search, model.search.batch_size, progress,
+        model.model, model.tokenizer, problems, symbols, max_renamings, seed, search,
+        model.search.batch_size, progress,
     )  # fmt: skip
 
 

@@ -182,7 +182,7 @@ def alpha_covariance(
     model: Any,
     tokenizer: Any,
     problems: Iterable[str],
-    symbols: Symbols | None = None,
+    symbols: Symbols | Words | None = None,
     max_renamings: int | None = 120,
     seed: int = 0,
     generate_kwargs: Mapping[str, Any] | None = None,
@@ -211,8 +211,9 @@ def alpha_covariance(
             padding token, as T5 does.
         tokenizer: the one that belongs to it.
         problems: inputs, or prompts.
-        symbols: interchangeable names, or class -> such names: words for most tokenizers. Of an
-            `AlphaTokenizer` tokens of its vocabulary, by default all its symbols.
+        symbols: interchangeable names, or class -> such names: words for most tokenizers, or the
+            `RuledNames` of rules. Of an `AlphaTokenizer` tokens of its vocabulary, by default all
+            its symbols.
         max_renamings: at most so many for each sample, the identity included; None for all. The
             papers run all: 120 covers up to five symbols of a vocabulary of five.
         seed: of the choice of renamings.
@@ -273,7 +274,7 @@ def alpha_covariance(
             len(plan.numbers),
             distinct=len({undone for _, undone in answers[index]}),
             raw=len({raw for raw, _ in answers[index]}),
-            named=sum(not names.names.isdisjoint(raw) for raw, _ in answers[index]),
+            named=sum(names.has_name(raw) for raw, _ in answers[index]),
         )
         for index, (_, plan, _) in samples.items()
     ]

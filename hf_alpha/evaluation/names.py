@@ -1,7 +1,8 @@
 """Names in problems and answers: found, renamed and put back, as words of a text or as ids.
 
-A text is a sequence of items, some of which are names: ids (`Ids`), or words and what stands
-between them (`Words`). Renaming replaces items and moves none. Both classes have the same methods.
+A text is a sequence of items, some of which are names: ids (`Ids`), or names and what stands
+between them, as words (`Words`) or by rules (`RuledNames`). Renaming replaces items and moves none.
+All three have the same methods.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ import regex  # type: ignore[import-untyped]
 
 from hf_alpha.generation import encode_problem
 from hf_alpha.modeling.choices import refuse
-from hf_alpha.modeling.names_in_text import check_list
+from hf_alpha.modeling.names_in_text import NameFinder, check_list, parts
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]
 Features = dict[str, list[int]]
@@ -93,6 +94,10 @@ class Ids:
         """Return the items of generated ids."""
         return [tuple(row) for row in rows]
 
+    def has_name(self, answer: Items) -> bool:
+        """Whether an answer has a name in it."""
+        return not self.names.isdisjoint(answer)
+
 
 class Words:
     """Names as words of the text, for any tokenizer: a name is renamed before it gets its tokens.
@@ -136,7 +141,7 @@ class Words:
 
     def inputs(self, source: Items, tables: Iterable[Table]) -> list[Features]:
         """Rename the text, then encode it."""
-        rows = self._encode([_join(rename(source, table)) for table in tables])
+        rows = self._encode([self._join(rename(source, table)) for table in tables])
         return [{"input_ids": row, "attention_mask": [1] * len(row)} for row in rows]
 
     def check(self, source: Items, tables: Sequence[Table], inputs: Sequence[Features]) -> None:
@@ -152,11 +157,15 @@ class Words:
             ValueError: with the text, the name and what became of it.
         """
         asked = [(source, table) for table in tables]
-        decoded_rows = self.answers([row["input_ids"] for row in inputs], asked)
+        texts = self._texts([row["input_ids"] for row in inputs], asked)
+        decoded_rows = [self.read(text) for text in texts]
         for table, decoded in zip(tables, decoded_rows, strict=True):
             renamed = rename(source, table)
-            text = _join(renamed)
-            reread, turns = self.read(text), f"the tokenizer turns {text!r} into {_join(decoded)!r}"
+            text = self._join(renamed)
+            reread, turns = (
+                self.read(text),
+                f"the tokenizer turns {text!r} into {self._join(decoded)!r}",
+            )
             refuse(
                 reread != renamed,
                 f"renamed to {text!r} it has the names {_list(reread)} instead of "
@@ -170,8 +179,8 @@ class Words:
             )
             refuse(
                 decoded != rename(decoded_rows[0], table),
-                f"{turns}, but {_join(source)!r} into {_join(decoded_rows[0])!r}: more than "
-                "the names differs. Choose other names",
+                f"{turns}, but {self._join(source)!r} into {self._join(decoded_rows[0])!r}: more "
+                "than the names differs. Choose other names",
             )
 
     def answers(
@@ -183,9 +192,18 @@ class Words:
             rows: the ids.
             asked: of each, the problem and its renaming: a tokenizer may write names as words.
         """
+        return [self.read(text) for text in self._texts(rows, asked)]
+
+    def has_name(self, answer: Items) -> bool:
+        """Whether an answer has a name in it."""
+        return len(answer) > 1
+
+    def _texts(
+        self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]]
+    ) -> list[str]:
         names = {}
         if hasattr(self.tokenizer, "canonical"):
-            texts = [_join(rename(source, table)) for source, table in asked]
+            texts = [self._join(rename(source, table)) for source, table in asked]
             names = {"names": self.tokenizer(texts).names}
         texts = self.tokenizer.batch_decode(
             [[i for i in row if i not in self.marks] for row in rows],
@@ -193,7 +211,7 @@ class Words:
             clean_up_tokenization_spaces=False,
             **names,
         )
-        return [self.read(text.strip()) for text in texts]
+        return [text.strip() for text in texts]
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         ids: list[list[int]] = self.tokenizer(
@@ -208,12 +226,88 @@ class Words:
         if decoded[1::2] != self.read(text)[1::2]:
             raise ValueError(
                 f"symbol {name!r} does not come back from the tokenizer: {text!r} becomes "
-                f"{_join(decoded)!r}. Choose names that it can write, and keeps"
+                f"{self._join(decoded)!r}. Choose names that it can write, and keeps"
             )
 
+    def _join(self, items: Items) -> str:
+        return "".join(map(str, items))
 
-def names_of(tokenizer: Any, symbols: Symbols | None) -> Ids | Words:
+
+class RuledNames(Words):
+    """Names that rules find in texts and answers, inside words too, and by what binds them.
+
+    A renaming has the names of a class change places everywhere at once, so that each name keeps
+    what binds it. In an answer the names of bindings are numbers: how they are spelled is no part
+    of it.
+
+    Args:
+        tokenizer: any Transformers tokenizer.
+        symbols: class -> the names that change places.
+        finder: the rules.
+    """
+
+    def __init__(self, tokenizer: Any, symbols: Mapping[str, Sequence[str]], finder: NameFinder):
+        self.finder = finder
+        self.known = {name: kind for kind, names in symbols.items() for name in names}
+        items = {kind: [_item(kind, name) for name in names] for kind, names in symbols.items()}
+        super().__init__(tokenizer, items)
+
+    def read(self, problem: str) -> Items:
+        """Split a text: every second item is a name, with its class."""
+        return self._split(problem, None)
+
+    def answers(
+        self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]] = ()
+    ) -> list[Items]:
+        """Return the items of the text of ids, see `Words`; of bindings their numbers."""
+        return [self._split(text, self.known) for text in self._texts(rows, asked)]
+
+    def _split(self, text: str, known: Mapping[str, str] | None) -> Items:
+        items, bindings = list[str](), dict[str, int]()
+        for part, span in parts(text, self.finder.find(text, known)):
+            items.append(part)
+            if span is not None:
+                name = text[span.start : span.stop]
+                if known is not None and span.binding:
+                    name = f"#{bindings.setdefault(span.key(text), len(bindings))}"
+                items.append(_item(span.symbol_class, name))
+        return tuple(items)
+
+    def _check_name(self, name: str) -> None:
+        """Accept all: a name alone is perhaps none, and `check` looks at those of texts."""
+
+    def _join(self, items: Items) -> str:
+        return "".join(str(item).rpartition("\0")[2] for item in items)
+
+
+def by_rules(
+    tokenizer: Any, symbols: Symbols | None, task: Any, problems: Iterable[str]
+) -> Symbols | Words | None:
+    """Return the names of problems as alpha-covariance takes them.
+
+    Args:
+        tokenizer: of the model.
+        symbols: class -> these names; None for a tokenizer that finds them itself.
+        task: has the rules for them, if there are any.
+        problems: in which to look whether names belong to bindings.
+    """
+    finder: NameFinder | None = getattr(task, "finder", None)
+    if finder is None or not isinstance(symbols, Mapping):
+        return symbols
+    are_words = all(rule.finds_words for rule in finder.rules.values())
+    if are_words and not any(span.binding for text in problems for span in finder.find(text)):
+        return symbols
+    return RuledNames(tokenizer, symbols, finder)
+
+
+def _item(symbol_class: str, name: str) -> str:
+    return f"\0{symbol_class}\0{name}"
+
+
+def names_of(tokenizer: Any, symbols: Symbols | Words | None) -> Ids | Words:
     """Return how to find the names in the texts of a tokenizer; see the classes for errors."""
+    if isinstance(symbols, Words):
+        return symbols
     # Not by class: code from the Hub has its own.
     has_symbols = hasattr(tokenizer, "symbol_ranges") and not hasattr(tokenizer, "canonical")
     return (Ids if has_symbols else Words)(tokenizer, symbols)
@@ -270,12 +364,9 @@ def _pattern(names: Iterable[str]) -> Any:
     return regex.compile(f"({'|'.join(bounded)})")
 
 
-def _join(items: Items) -> str:
-    return "".join(map(str, items))
-
-
 def _list(items: Items) -> str:
-    return ", ".join(map(repr, items[1::2])) or "none"
+    names = (str(name).rpartition("\0")[2] for name in items[1::2])
+    return ", ".join(map(repr, names)) or "none"
 
 
-__all__ = ["Ids", "Symbols", "Words", "names_of", "rename"]
+__all__ = ["Ids", "RuledNames", "Symbols", "Words", "by_rules", "names_of", "rename"]

@@ -40,6 +40,8 @@ class ReadyRule:
         unbound: finds words of an answer that `find` takes for none of its names, but that are
             names if its problem has one that is spelled so.
         languages: whose languages `find` takes as `language`; None if there is one language.
+        examples: names as they are often written, such as digits. The symbols of a converted model
+            start from what it knows of these; from letters, if none is given.
     """
 
     find: Callable[..., Found]
@@ -48,6 +50,7 @@ class ReadyRule:
     answers: bool = True
     unbound: Callable[..., Found] | None = None
     languages: str | None = None
+    examples: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> Found:
         """Find the names of a text."""
@@ -248,14 +251,15 @@ def atom_maps(text: str) -> list[tuple[int, int]]:
     ]
 
 
+_DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
     "python": ReadyRule(python_names, unbound=unbound_names),
     "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
     "json": ReadyRule(json_names, answers=False),
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
     "number": ReadyRule(numbers),
-    "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free),
-    "atom_maps": ReadyRule(atom_maps, words=False),
+    "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
+    "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
 }
 """What a rule may be called -> how its names are found."""
 

@@ -1,6 +1,7 @@
 """Names of code and data, as the library of each field reads them."""
 
 import json
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
@@ -15,10 +16,10 @@ _NUMBER = regex.compile(
     r"|(?:\d+(?:_\d+)*+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)(?!\.?\w)"
 )
 _COLON = regex.compile(r"\s*:")
-Names = list[tuple[Any, ...]]
+Places = list[tuple[int, int]]
 
 
-def numbers(text: str) -> Names:
+def numbers(text: str) -> Places:
     """Return start and stop of literal numbers, `3`, `0.5`, `1e-9`, `0xFF`, without their sign.
 
     Digits of words (`x1`, `3rd`) and of versions and addresses (`1.2.3`) are none.
@@ -26,7 +27,7 @@ def numbers(text: str) -> Names:
     return [match.span() for match in _NUMBER.finditer(text)]
 
 
-def identifiers(text: str, language: str | None = None) -> Names:
+def identifiers(text: str, language: str | None = None) -> Places:
     """Return start and stop of Unicode identifiers: letters of any script, digits and `_`.
 
     Args:
@@ -63,32 +64,30 @@ def _lexer(language: str) -> tuple[Any, Any]:
     return lexer, lambda kind: kind in kinds and kind not in kinds.Builtin
 
 
-def json_names(text: str) -> Names:
-    """Return start, stop and key of the keys of objects, and of strings that are one of them.
+def json_names(text: str) -> Places:
+    """Return start and stop of the keys of objects, and of strings that are one of them.
 
     In a schema the latter are references: `"required": ["city"]`. The text may have JSON in it,
-    whole or in part. How a key is escaped does not matter: `"\\u00e9"` is `"é"`.
+    whole or in part.
     """
     strings, keys, at = [], set(), 0
     while (at := text.find('"', at)) >= 0:
         try:
-            string, stop = json.decoder.scanstring(text, at + 1)
+            _, stop = json.decoder.scanstring(text, at + 1)
         except json.JSONDecodeError:
             at += 1
             continue
-        if string:
-            strings.append((at + 1, stop - 1, string))
-            keys |= {string} if _COLON.match(text, stop) else set()
+        if stop > at + 2:
+            strings.append((at + 1, stop - 1))
+            keys |= {text[at + 1 : stop - 1]} if _COLON.match(text, stop) else set()
         at = stop
-    return [name for name in strings if name[2] in keys]
+    return [(start, stop) for start, stop in strings if text[start:stop] in keys]
 
 
-def sql_names(text: str, language: str | None = None) -> Names:
-    """Return start, stop and key of tables, columns and aliases, of databases and schemas too.
+def sql_names(text: str, language: str | None = None) -> Places:
+    """Return start and stop of tables, columns and aliases, and of databases and schemas.
 
-    Names without quotes are one name whatever their case; with quotes, `"Users"`, they are one with
-    those that have exactly these letters, or none and the same small letters. Functions, types,
-    parameters and strings are no names.
+    Quotes are no part of a name. Functions, types, parameters and strings are no names.
 
     Args:
         text: statements. If they cannot be parsed, what begins with one has the identifiers that
@@ -104,33 +103,34 @@ def sql_names(text: str, language: str | None = None) -> Names:
         tokens = _tokens(text, language)
         return sql_words(text, language) if tokens and _begins(tokens[0]) else []
     kind = _sqlglot().exp.Identifier
-    nodes = [node for tree in trees if tree for node in tree.find_all(kind)]
-    places = {_place(text, node.meta["start"], node.meta["end"] + 1) for node in nodes if node.meta}
-    return sorted(place for place in places if place is not None)
+    nodes = [node.meta for tree in trees if tree for node in tree.find_all(kind) if node.meta]
+    return _without_quotes(text, {(node["start"], node["end"] + 1) for node in nodes})
 
 
-def sql_words(text: str, language: str | None = None) -> Names:
+def sql_words(text: str, language: str | None = None) -> Places:
     """Return what may be names in a text that is no whole statement, as `sql_names` does."""
     if _statements(text, language) is not None:
         return []
     tokens = _tokens(text, language)
     kinds = _sqlglot().tokens.TokenType
-    names = []
+    places = []
     for before, token, behind in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         is_call = behind is not None and behind.token_type is kinds.L_PAREN
         is_table = before is not None and before.token_type in (kinds.TABLE, kinds.INTO)
         if token.token_type in (kinds.VAR, kinds.IDENTIFIER) and (is_table or not is_call):
-            names.append(_place(text, token.start, token.end + 1))
-    return [name for name in names if name is not None]
+            places.append((token.start, token.end + 1))
+    return _without_quotes(text, places)
 
 
-def _place(text: str, start: int, stop: int) -> tuple[int, int, str] | None:
-    """Return start, stop and key of an identifier without its quotes; None if it is a parameter."""
-    if not _IDENTIFIER.match(text, start):
-        if stop - start < 3 or text[start].isalnum() or text[start] in "$@:#":
-            return None
-        return start + 1, stop - 1, text[start + 1 : stop - 1]
-    return start, stop, text[start:stop].lower()
+def _without_quotes(text: str, places: Iterable[tuple[int, int]]) -> Places:
+    """Return identifiers without their quotes, in order; parameters (`$1`) are none."""
+    names = []
+    for start, stop in sorted(places):
+        if _IDENTIFIER.match(text, start):
+            names.append((start, stop))
+        elif text[start] in '"`[' and stop > start + 2:
+            names.append((start + 1, stop - 1))
+    return names
 
 
 def _sqlglot() -> Any:

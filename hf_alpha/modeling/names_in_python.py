@@ -385,9 +385,7 @@ def _fields(strings: str) -> Iterator[tuple[str, int]]:
                     yield field[1].rstrip().removesuffix("="), field.start(1)
 
 
-_DEFINED = regex.compile(
-    rf"(?|\bclass\s+({NAME})|\bdef\s+({NAME})(?!\s*\(\s*(?:self|cls)\b))"
-)
+_DEFINED = regex.compile(rf"(?|\bclass\s+({NAME})|\bdef\s+({NAME})(?!\s*\(\s*(?:self|cls)\b))")
 """Not methods, which are attributes."""
 _BRACKETS = r"(?(DEFINE)(?P<brackets>[[({](?:[^][(){}]|(?&brackets))*[])}]))"
 _PARAMETERS = regex.compile(
@@ -395,9 +393,10 @@ _PARAMETERS = regex.compile(
     rf"|\blambda\b((?:[^][(){{}}:]|(?&brackets))*)){_BRACKETS}"
 )
 _PARAMETER = regex.compile(rf"\s*\**({NAME})?(?:[^][(){{}},]|(?&brackets))*+,?{_BRACKETS}")
+_TARGET = rf"[(\[]*\*?{NAME}[)\]]*"
 _TARGETS = (
     regex.compile(
-        rf"(?m)(?:^|;)[ \t]*((?:\(?\*?{NAME}\)?[ \t]*,?[ \t]*)+)(?::[^=\n]*)?"
+        rf"(?m)(?:^|;)[ \t]*({_TARGET}(?:[ \t]*,[ \t]*{_TARGET})*+)[ \t]*,?[ \t]*(?::[^=\n]*)?"
         r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)"
     ),
     regex.compile(r"\bfor\s+([^\n:=]*?)\s+in\b"),

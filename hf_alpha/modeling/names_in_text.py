@@ -181,8 +181,12 @@ class NameRule:
             known = ", ".join(READY_RULES)
             raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
         if self.language is not None and getattr(self.ready, "languages", None) is None:
-            taking = ", ".join(f"{key} ({r.languages})" for key, r in READY_RULES.items() if r.languages)
-            raise ValueError(f"{place}: 'language' is for the ready-made rules {taking}: leave it out")
+            taking = ", ".join(
+                f"{key} ({r.languages})" for key, r in READY_RULES.items() if r.languages
+            )
+            raise ValueError(
+                f"{place}: 'language' is for the ready-made rules {taking}: leave it out"
+            )
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
@@ -266,6 +270,8 @@ class NameFinder:
         self._patterns = {
             name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.by_row
         }
+        self._inside = {name for name, rule in self.rules.items() if not rule.finds_words}
+        self._read = {name for name, rule in self.rules.items() if rule.function or rule.rule}
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
 
     def find(
@@ -356,17 +362,16 @@ class NameFinder:
         self, text: str, spans: list[Span], classes: Mapping[str, str], kept: Kept = ()
     ) -> tuple[Span, ...]:
         """Add given names to those that rules find, and leave out what overlaps."""
-        given = {name: kind for name, kind in classes.items() if not self._knows_all(kind)}
-        inside = {name for name, rule in self.rules.items() if not rule.finds_words}
-        return _apart(_with_names(text, spans, given, kept, inside), list(self.rules))
+        if classes and any(map(self._knows_all, self.rules)):
+            classes = {n: kind for n, kind in classes.items() if not self._knows_all(kind)}
+        spans = _with_names(text, spans, classes, kept, self._inside) if classes else spans
+        return _apart(spans, list(self.rules))
 
     def _knows_all(self, name: str) -> bool:
         """Whether the names of a class in an answer are those alone that its rule finds there."""
-        rule = self.rules.get(name)
-        if rule is None:
-            return False
-        by_text = rule.pattern is not None or bool(rule.tokens)
-        return (by_text and not rule.words) or reads_answers(self.reader(name))
+        if name in self._inside and self._patterns.get(name) is not None:
+            return True
+        return name in self._read and reads_answers(self.reader(name))
 
     def reader(self, name: str) -> Any:
         """What finds the names of a class, a function or ready-made rule; None without one."""
@@ -378,7 +383,8 @@ class NameFinder:
         for name, rule in self.rules.items():
             if rule.function is not None and functions:
                 self._function(name, rule)
-            if (reader := self.reader(name)) is not None and (functions or reads_answers(reader)):
+            reader = self.reader(name) if name in self._read else None
+            if reader is not None and (functions or reads_answers(reader)):
                 places = [Span.of(*place[:2], name, *place[2:]) for place in reader(str(text))]
                 spans += _outside(text, MarkedText(text, places).spans, kept)
             elif (pattern := self._patterns.get(name)) is not None:
@@ -429,7 +435,7 @@ def known_names(text: str, spans: Iterable[Span]) -> dict[str, tuple[str, str]]:
     return known
 
 
-def keys_in(text: str, spans: Iterable[Span], known: Known | None = None) -> list[str]:
+def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> list[str]:
     """Return the key of each name.
 
     Args:
@@ -438,15 +444,13 @@ def keys_in(text: str, spans: Iterable[Span], known: Known | None = None) -> lis
         known: of an answer, the names of its problem. A name without a binding is the one of its
             class that is spelled so there: that without a binding, else the first.
     """
-    first: dict[tuple[str, str], str] = {}
-    for key, spelling in (known or {}).items():
-        if key == spelling[0] or spelling not in first:
-            first[spelling] = key
-    keys = []
-    for span in spans:
-        key = span.key(text)
-        keys.append(key if span.binding else first.get((key, span.symbol_class), key))
-    return keys
+    plain = str(text)
+    keys = [span.key(text) if span.binding else plain[span.start : span.stop] for span in spans]
+    bound = {pair: key for key, pair in reversed((known or {}).items()) if key != pair[0]}
+    if not known or not bound:
+        return keys
+    kinds = (span.symbol_class for span in spans)
+    return [k if k in known else bound.get((k, of), k) for k, of in zip(keys, kinds, strict=True)]
 
 
 def without_spelling(text: str, spans: Iterable[Span]) -> str:
@@ -552,8 +556,6 @@ def _with_names(
     They are looked for one by one: to compile a pattern of them takes far longer than to use it.
     Those of the classes `inside` are no whole words.
     """
-    if not classes:
-        return spans
     all_spans = [s for s in spans if s.binding or text[s.start : s.stop] not in classes]
     for name, kind in classes.items():
         start = text.find(name)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import regex  # type: ignore[import-untyped]
 from tokenizers import Encoding
@@ -24,23 +24,10 @@ whether it does so character by character, or else as a whole. What begins a par
 characters."""
 
 
-class Place(NamedTuple):
-    """Where a name stands, and what is written for it.
-
-    Attributes:
-        start: its first character.
-        stop: the one behind its last.
-        written: token of its symbol, or a word.
-        spaced: a space before it is implied where `spacing` says so; else it stands as the text
-            has it.
-        closed: one behind it is implied too: the tokenizer beneath would write it.
-    """
-
-    start: int
-    stop: int
-    written: str
-    spaced: bool = True
-    closed: bool = False
+Place = tuple[int, int, str, bool, bool]
+"""Where a name starts and stops; what is written for it, the token of its symbol or a word; whether
+a space before it is implied where `spacing` says so, or stands as the text has it; and whether one
+behind it is implied, since the tokenizer beneath would write it."""
 
 
 class RowEncoding:
@@ -143,7 +130,7 @@ def pieces_of(
         begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
     for start, stop, written, spaced, closed in names:
         end, joined = start, False
-        if spacing == "before" and spaced and start:
+        if spaced and start:
             before = plain[start - 1] if start > at else ""
             if before == " ":
                 end -= start > 1 and not plain[max(at, start - 2) : start - 1].isspace()

@@ -236,7 +236,7 @@ class CanonicalNames:
 
 def _pieces(text: str, spans: Sequence[Span], words: Mapping[str, str]) -> list[Piece]:
     """Cut a text into pieces, with words in place of names."""
-    names = [Place(start, stop, words[text[start:stop]]) for start, stop, *_ in spans]
+    names: list[Place] = [(i, j, words[text[i:j]], False, False) for i, j, *_ in spans]
     return pieces_of("kept", text, names)
 
 

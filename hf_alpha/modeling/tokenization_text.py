@@ -188,8 +188,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     ) -> Marked:
         kept = self._kept(texts, asked, options)
         known = asked and {
-            getattr(name, "key", name): (str(name), self.class_of(self._symbol_ids[token]))
-            for token, name in asked.names.items()
+            key: (asked.names[symbol], self._class_at[asked.table[key]])
+            for key, symbol in asked.symbols.items()
         }
         spans = [self._names(*pair, known) for pair in zip(texts, kept, strict=True)]
         keys = [keys_in(*pair, known) for pair in zip(texts, spans, strict=True)]
@@ -199,8 +199,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             pieces = []
             for text, names, of_names, own in zip(texts, spans, keys, kept, strict=True):
                 tokens = [(start, stop, token in marks) for start, stop, token in own]
-                places = [
-                    Place(start, stop, symbols[key], *self._spaces.get(kind, ()))
+                places: list[Place] = [
+                    (start, stop, symbols[key], *self._spaces[kind])
                     for (start, stop, kind, _), key in zip(names, of_names, strict=True)
                 ]
                 pieces.append(pieces_of(self.spacing, text, places, tokens, self.begins_parts))
@@ -320,9 +320,9 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
             if token not in self._symbol_ids:
                 pieces.append((match.group(), None))
                 continue
-            spaced, _ = self._spaces.get(self.class_of(self._symbol_ids[token]), (True, False))
+            spaced, _ = self._spaces[self.class_of(self._symbol_ids[token])]
             before = text[match.start() - 1] if match.start() else " "
-            if joined is None and spaced and self.spacing == "before" and not before.isspace():
+            if joined is None and spaced and not before.isspace():
                 pieces.append((" ", None))
             pieces.append((token, token))
         return [*pieces, (text[end:], None)]
@@ -332,23 +332,30 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     ) -> Iterator[tuple[str, bool]]:
         """Put names in place of the symbols of decoded text; each piece, and if it is a word."""
         written = [piece if token is None else names.get(token, token) for piece, token in pieces]
-        classes = [token and self.class_of(self._symbol_ids[token]) for _, token in pieces]
-        for kind in dict.fromkeys(filter(None, classes)):
-            places = [place for place, other in enumerate(classes) if other == kind]
+        inside = set[str | None]((None,))
+        for kind, rule in self.finder.rules.items():
+            reader = self.finder.reader(kind)
+            if rule.finds_words and reader is None:
+                continue
+            of_class = [token is not None and self._is_of(token, kind) for _, token in pieces]
+            places = [place for place, is_here in enumerate(of_class) if is_here]
             symbols = [pieces[place][1] for place in places]
-            if (spell := self._spelling(kind, symbols, names)) is not None:
+            inside.update(() if rule.finds_words else symbols)
+            if (spell := self._spelling(reader, symbols, names)) is not None:
                 edges = zip([-1, *places], [*places, len(pieces)], strict=True)
                 between = ["".join(written[start + 1 : stop]) for start, stop in edges]
                 for place, spelling in zip(places, spell(between, symbols, names), strict=True):
                     written[place] = spelling
-        words = [kind is not None and self.finder.rules[kind].finds_words for kind in classes]
-        return zip(written, words, strict=True)
+        return zip(written, (token not in inside for _, token in pieces), strict=True)
 
-    def _spelling(self, kind: str, symbols: Iterable[Any], names: Names) -> Any:
-        """How the symbols of a class are spelled again; None if that is what `names` say."""
-        reader = self.finder.reader(kind)
-        if (spell := getattr(reader, "spell", None)) is not None:
-            return spell
+    def _is_of(self, token: str, kind: str) -> bool:
+        return self.class_of(self._symbol_ids[token]) == kind
+
+    @staticmethod
+    def _spelling(reader: Any, symbols: Sequence[Any], names: Names) -> Any:
+        """How symbols are spelled again; None if that is what `names` say."""
+        if not symbols or (spell := getattr(reader, "spell", None)) is not None:
+            return spell if symbols else None
         used = Counter(names.get(token, token) for token in set(symbols))
         return uncaptured(reader) if reader is not None and max(used.values()) > 1 else None
 
@@ -509,12 +516,14 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         return f"{before}({symbol}){behind}|{space}{JOIN}"
 
     def _spaces_of_parts(self) -> dict[str, tuple[bool, bool]]:
-        """Class of names inside words -> whether spaces before and behind them are implied."""
+        """Class -> whether spaces before and behind its names are implied."""
+        words = {name: (self.spacing == "before", False) for name in self.finder.rules}
         parts = [name for name, rule in self.finder.rules.items() if not rule.finds_words]
         if not parts or self.spacing != "before":
-            return dict.fromkeys(parts, (False, False))
+            return words
         keeps = keeps_spaces(self._tokenizer)
-        return dict.fromkeys(parts, (not keeps, not keeps and writes_spaces(self._tokenizer)))
+        both = (not keeps, not keeps and writes_spaces(self._tokenizer))
+        return {**words, **dict.fromkeys(parts, both)}
 
     def _marks(self) -> set[str]:
         """Special tokens, which are no text; unknown tokens are left in."""
@@ -647,16 +656,15 @@ def _classes(
     classes: dict[str, str] = {}
     names: dict[str, str] = {}
     for text, found, of_found in zip(map(str, texts), spans, keys, strict=True):
-        for span, key in zip(found, of_found, strict=True):
-            name = text[span.start : span.stop]
-            if classes.setdefault(key, span.symbol_class) != span.symbol_class:
+        for (start, stop, kind, _), key in zip(found, of_found, strict=True):
+            if classes.setdefault(key, kind) != kind:
                 raise FormulaError(
-                    f"the name {name!r} is of class {classes[key]!r} and of class "
-                    f"{span.symbol_class!r} in one text: a name belongs to one class",
-                    span.start,
+                    f"the name {text[start:stop]!r} is of class {classes[key]!r} and of class "
+                    f"{kind!r} in one text: a name belongs to one class",
+                    start,
                 )
-            if key != name:
-                names.setdefault(key, BoundName(name, key))
+            if key[0] == "\0":
+                names.setdefault(key, BoundName(text[start:stop], key))
     return classes, names
 
 

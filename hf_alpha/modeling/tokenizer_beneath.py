@@ -138,12 +138,13 @@ def keeps_spaces(beneath: Tokenizer) -> bool:
     """
     beneath = Tokenizer.from_str(beneath.to_str())
     beneath.post_processor = None
+    beneath.no_truncation()
+    beneath.no_padding()
     beneath.add_tokens([AddedToken(JOIN, normalized=False)])
     texts = (f"{JOIN} {JOIN}{JOIN}", f"{JOIN}{JOIN}")
     if all(beneath.decode(beneath.encode(text).ids, False) == text for text in texts):
         return True
-    every = [i for i in beneath.get_vocab().values()]
-    return " " not in beneath.decode(every, skip_special_tokens=False)
+    return " " not in beneath.decode([*beneath.get_vocab().values()], skip_special_tokens=False)
 
 
 def is_made(kind: str) -> bool:

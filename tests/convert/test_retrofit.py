@@ -10,7 +10,7 @@ from hosts import BART_SIZES, make_host
 from hypothesis import given
 from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
-from small_tokenizers import byte_level, unigram, word_level
+from small_tokenizers import byte_level, smiles, unigram, word_level
 from strategies import make_model
 from tokenizers import processors
 from transformers import (
@@ -222,6 +222,7 @@ def rows_of(tokenizer, host, *words):
         (word_level, {"symbols": {"name": 2}, "symbol_tokens": "z x"}, "zx"),
         (byte_level, {}, "xyz"),
         (byte_level, {"symbols": {"name": 4}}, LETTERS),
+        (smiles, {"symbols": {"name": {"rule": "smiles", "count": 2}}}, "123456789"),
     ],
 )
 def test_names_are_words_of_the_host_by_first_occurrence(make, settings, words):

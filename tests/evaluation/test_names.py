@@ -7,16 +7,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_tokenizers import NAMES, SUBWORD, byte_level, unigram, word_level, word_piece
+from small_tokenizers import NAMES, SUBWORD, byte_level, smiles, unigram, word_level, word_piece
 from tokenizers import normalizers
 
 from hf_alpha.evaluation import alpha_covariance
-from hf_alpha.evaluation.names import Ids, Words, names_of, rename
+from hf_alpha.evaluation.names import Ids, RuledNames, Words, by_rules, names_of, rename
 from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.tasks import get_task
 
 SWAP = {"alice": "bob", "bob": "alice"}
 KINDS = [*SUBWORD, lambda end=False: word_level(end, (*NAMES, "&", "sees"))]
@@ -184,6 +185,28 @@ def test_special_tokens_are_no_text_unless_they_are_names(make):
     ids = checked(Words(tokenizer, list(swap)), "<name1> and <name2>", swap)
     first, second = tokenizer.convert_tokens_to_ids(list(swap))
     assert [i for i in ids if i in (first, second)] == [second, first]
+
+
+def test_names_inside_words_and_bindings_are_renamed_by_the_rules_that_find_them():
+    tokenizer = smiles()
+    task = get_task("text").configured(symbols={"ring": {"rule": "smiles"}})
+    text, symbols = "C1CC1C1CC2C1CC2.[Na+]", {"ring": ["1", "2", "3"]}
+    names = by_rules(tokenizer, symbols, task, [text])
+    assert isinstance(names, RuledNames) and names_of(tokenizer, names) is names
+    (ring,) = names.classes
+    ids = checked(names, text, dict(zip(ring, [ring[2], ring[0], ring[1]], strict=True)))
+    assert tokenizer.decode(ids) == "C3CC3C3CC1C3CC1.[Na+]"
+    answers = names.answers([tokenizer(answer)["input_ids"] for answer in ("C1CC1", "C3CC3", "CC")])
+    assert answers[0] == answers[1] and [*map(names.has_name, answers)] == [True, True, False]
+    # by spelling: an answer is in the names of its text
+    spelled = get_task("text").configured(symbols={"ring": {"pattern": "[1-3]", "words": False}})
+    names = by_rules(tokenizer, symbols, spelled, [text])
+    ((first, second, _),) = names.classes
+    assert checked(names, text, {}) == tokenizer(text)["input_ids"]
+    (answer,) = names.answers([tokenizer("C1CC12CC2")["input_ids"]])
+    assert rename(answer, {first: second, second: first})[1::2] == (second, second, first, first)
+    words = get_task("text").configured(symbols={"ring": {"pattern": "[1-3]"}})
+    assert by_rules(tokenizer, symbols, words, [text]) is symbols
 
 
 def test_a_tokenizer_of_ours_is_renamed_by_ids():

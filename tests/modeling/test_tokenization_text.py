@@ -15,7 +15,7 @@ from datasets.fingerprint import Hasher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import byte_level as small_byte_level
-from small_tokenizers import unigram, word_level, word_piece
+from small_tokenizers import smiles, unigram, word_level, word_piece
 from tokenizers import (
     AddedToken,
     Regex,
@@ -269,6 +269,60 @@ def test_names_are_kept_apart_from_letters_only() -> None:
     words = TextTokenizer.from_texts(["ra t2"], rule)
     ids = words.convert_tokens_to_ids(["ra", "<join>", "<name_0>", "<join>", "ra"])
     assert words.decode(ids, names=names) == "ra t2 ra"
+
+
+# Names inside words
+
+PARTS = {"part": {"count": 12, "words": False}}
+INSIDE = {
+    **{name: TextTokenizer.from_tokenizer(host, PARTS) for name, host in HOSTS.items()},
+    **{
+        kind: TextTokenizer.from_texts([*TEXTS, *WORDS, "  ", "\n"], PARTS, kind)
+        for kind in ("characters", "bpe:300")
+    },
+    "smiles": TextTokenizer.from_tokenizer(smiles(), PARTS),
+}
+JOINING = ("t5", "sentencepiece", "bert", "characters", "bpe:300")
+"""Hosts that lose a space beside a symbol, or write one, and those that are made with `<join>`."""
+
+
+@st.composite
+def with_parts(draw: st.DrawFn, kind: str) -> MarkedText:
+    """A text in which any characters are names, also a part of a word or next to one another."""
+    if kind == "smiles":
+        words, blanks = ["C", "[C@H]", "(", ")", "Cl", "=", "c"], [""]
+    elif kind == "bert":  # which writes spaces around signs
+        words, blanks = ["swap", "find", "the", "value", "f"], [" ", ""]
+    else:
+        words, blanks = WORDS, ["", " ", "  ", "\n"] if kind in {*MADE, *KEEPING} else ["", " "]
+    found = draw(st.lists(st.sampled_from(words), min_size=1, max_size=6))
+    text = "".join(word + draw(st.sampled_from(blanks)) for word in found).rstrip()
+    ends = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    spans = [(i, j, "part") for i, j in pairwise(ends) if draw(st.booleans())]
+    return MarkedText(text, [s for s in spans if text[s[0] : s[1]] == text[s[0] : s[1]].strip()])
+
+
+@pytest.mark.quick_cases(10)
+@pytest.mark.parametrize("kind", INSIDE)
+@settings(max_examples=40)
+@given(st.data())
+def test_names_inside_words_come_back_to_the_letter(kind: str, data: st.DataObject) -> None:
+    text, tokenizer = data.draw(with_parts(kind)), INSIDE[kind]
+    assert back(tokenizer, text) == text
+    assert ("<join>" in tokenizer.get_vocab()) == (kind in JOINING)
+
+
+def test_whole_words_and_parts_of_words_in_one_text() -> None:
+    rules = {"digit": {"pattern": "[1-9]", "words": False, "count": 9}, "name": ["bob", "x"]}
+    for kind in ("gpt2", "llama", "t5", "bert"):
+        own = TextTokenizer.from_tokenizer(HOSTS[kind], rules)
+        text = "find a1b2 bob 3x 12 the4 x" if kind == "bert" else "find f(x)1b2 bob 3+x 12 -bob x"
+        assert back(own, text) == text
+    text = "find1the2 bob, 12the value3"
+    assert back(TextTokenizer.from_texts([text], rules), text) == text
+    joins = own.tokenize("find a1b2 bob").count("<join>")
+    assert joins == 3  # BERT would write spaces at both sides of a name, and loses them
+    assert own.decode(own.convert_tokens_to_ids(["find", "<digit_0>"])) == "find <digit_0>"
 
 
 @pytest.mark.parametrize("kind", HOSTS)
