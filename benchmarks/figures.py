@@ -551,11 +551,14 @@ TABLES = {
 DOCUMENTS = (
     "README.md",
     "docs/models.md",
+    "docs/results-models.md",
     "docs/performance.md",
     "docs/results.md",
     "docs/retrofit.md",
-    "docs/folnet.md",
+    "docs/results-retrofit.md",
+    "docs/results-folnet.md",
     "docs/geometric.md",
+    "docs/results-geometric.md",
     "docs/names-benchmark.md",
     "docs/train.md",
 )
@@ -685,7 +688,7 @@ def sentences_of_edges() -> Iterator[tuple[str, str]]:
     told, others, unknown = ((n, f"{100 * statistics.mean(right):.1f} %") for n, right in groups)
     said = f"of {others[0]} other pairs of the same words it has {others[1]} right"
     yield "README.md", said
-    yield "docs/models.md", said
+    yield "docs/results-models.md", said
     card = f"({told[1]} of {told[0]} that have one answer), not kinship: {said}"
     yield "model_cards/kinship-folnet/README.md", card
     yield "model_cards/kinship-folnet/README.md", f"Of {unknown[0]} with a word that is only an"

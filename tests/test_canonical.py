@@ -13,6 +13,7 @@ from commands import hf_alpha, weights_of
 from hosts import make_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lambda_terms import lambda_names
 from small_tokenizers import SUBWORD, byte_level, finish, unigram, word_level
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, ByT5Tokenizer, TextStreamer, pipeline
@@ -27,6 +28,8 @@ from hf_alpha import (
 )
 from hf_alpha.canonical import LETTERS, convert_to_canonical, generating, host_words
 from hf_alpha.demo.choices import page_choices
+from hf_alpha.modeling.name_rules import ReadyRule
+from hf_alpha.modeling.names_in_text import NameFinder
 
 RULE = {"pattern": "[A-Za-z_][A-Za-z_0-9]*", "reserved": ["def", "return", "and", "not"]}
 TOKEN = r"\w+|\W"
@@ -464,3 +467,21 @@ def test_rows_of_a_folders_tokenizer():
     assert bytes_of_text("bob")["input_ids"] == ByT5Tokenizer()("b")["input_ids"]
     with pytest.raises(ValueError, match="no end token"):
         CanonicalTokenizer.from_tokenizer(finish(Tokenizer(models.BPE()), False, unk_token="~"), {})
+
+
+def test_bindings_have_words_of_their_own_and_their_old_names_back():
+    r"""Of `(\x x (\x x))` two names are spelled `x`; an answer writes them so, if it can."""
+    finder = NameFinder({"name": {"function": "lambda_terms:rule"}})
+    finder.functions["name"] = ReadyRule(lambda_names)
+    names = CanonicalNames(finder)
+    problem, renamed = r"(\x y x (\x x))", r"(\u z u (\v v))"
+    spelled, other = names.spell(problem), names.spell(renamed)
+    assert spelled.text == other.text == r"(\b c b (\e e))"
+    assert (spelled.back(spelled.text), other.back(other.text)) == (problem, renamed)
+    assert list(spelled.stream(["(\\b ", "c b ", "(\\e ", "e))"])) == [problem]
+    for answer, back in [(r"(\b (\e b))", r"(\x (\x1 x))"), (r"(\b (\e e))", r"(\x (\x x))")]:
+        assert spelled.back(answer) == back
+    assert spelled.answer(r"(\x y)") == r"(\b c)" and spelled.answer("(y x)") == "(c b)"
+    assert spelled.key(r"(\b c)") == other.key(r"(\b c)") != other.key(r"(\b b)")
+    with pytest.raises(ValueError, match="the names of class 'ring' are no whole words"):
+        CanonicalNames({"ring": {"rule": "smiles"}})

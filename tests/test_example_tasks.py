@@ -15,6 +15,7 @@ import pytest
 
 from hf_alpha.data.pairs import evaluation_rows, read_pairs, renamings
 from hf_alpha.recipe import read_recipe
+from hf_alpha.tasks.text.molecules import canonical
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "tasks"
 
@@ -214,3 +215,21 @@ def test_proofs_are_checked_step_by_step(answer, right, monkeypatch):
     from sequents import check
 
     assert check("f : p → q → r , a : p , b : q , c : p ⊢ r", answer) is right
+
+
+@pytest.mark.parametrize("maps", [[], ["--maps"]])
+def test_reactions_are_the_same_molecules_however_they_are_numbered(run, tmp_path, maps):
+    pytest.importorskip("rdkit")
+    run("reactions.py", SCRIPTS.parents[1] / "tests" / "data_files" / "uspto_mit", tmp_path, *maps)
+    names = ("train", "validation", "test", "permuted", "random")
+    train, validation, *tests = (rows_of(tmp_path / f"{name}.jsonl") for name in names)
+    assert len({row["source"] for row in (*train, *validation, *tests[0])}) > 25
+    unnumbered = re.compile(r":\d+(?=\])")
+    for rows in zip(*tests, strict=True):
+        for side in ("source", "target"):
+            same, permuted, redrawn = (row[side] for row in rows)
+            assert (":" in same) == bool(maps)
+            assert canonical(redrawn) == canonical(same)
+            same, permuted = (unnumbered.sub("", text) for text in (same, permuted))
+            assert canonical(permuted) == canonical(same)
+    assert any(test["source"] != other["source"] for test, other in zip(*tests[::2], strict=True))

@@ -115,8 +115,9 @@ def test_tables_of_benchmarks_are_those_of_the_results():
 def test_the_tables_of_what_is_new_are_rows_of_the_pages_that_it_names():
     docs = ROOT / "docs"
     rows = [line for line in read(docs / "paper.md").splitlines() if line.startswith("| ")]
-    whole = [*read(docs / "results.md").splitlines(), *read(docs / "retrofit.md").splitlines()]
-    assert len(rows) > 15 and set(rows) <= set(whole)
+    pages = ("results.md", "results-retrofit.md")
+    whole = {line for page in pages for line in read(docs / page).splitlines()}
+    assert len(rows) > 15 and set(rows) <= whole
 
 
 def test_sentences_say_what_the_results_say():
@@ -130,7 +131,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
     """What documents say of evaluations outside of tables."""
     one, two, more, _ = witness_rates("ltl-in-distribution", "ltl-streams-small")
     yield (
-        "docs/models.md",
+        "docs/results-models.md",
         (
             f"answers {one} % of those with a one-step witness, {two} % of those that need two "
             f"steps and {more} % of those that need more"
@@ -140,7 +141,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
     samples = rows_of(read(RESULTS / "ltl-hard" / "table.txt"))["witness length:", "samples", ""]
     chance = [f"{float(rate):g}" for rate in witness_rates("ltl-hard", "random step")[:3]]
     yield (
-        "docs/models.md",
+        "docs/results-models.md",
         (
             f"answers {one} % of those with a one-step witness, {two} % of those that need two and "
             f"{more} % of the {samples[2]} that need more; "
@@ -148,10 +149,13 @@ def evaluated() -> Iterator[tuple[str, str]]:
         ),
     )
     one, two, more, _ = witness_rates("ltl-hard", "ltl-relational-small")
-    yield "docs/models.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
+    yield "docs/results-models.md", f"`ltl-relational-small` answers {one}, {two} and {more} %"
     right, of = patterns("dwyer")
-    yield "docs/models.md", f"answers {right} of the {of} specification patterns"
-    yield "docs/models.md", f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} ("
+    yield "docs/results-models.md", f"answers {right} of the {of} specification patterns"
+    yield (
+        "docs/results-models.md",
+        f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} (",
+    )
     for encoding in ("streams", "relational"):
         models = json.loads(read(ROOT / "benchmarks" / "results" / SIDE_BY_SIDE[encoding]))["data"]
         overall = [rates[-1] for rates in models["models"][encoding]["correct"]]
@@ -166,14 +170,17 @@ def evaluated() -> Iterator[tuple[str, str]]:
         ten["symbols:", "top_n", name][-1]
         for name in ("propositional-relational", "random assignment")
     )
-    yield "docs/models.md", f"is right in {ours} %; but one of ten random assignments is right in "
-    yield "docs/models.md", f"is right in {chance} %, so there"
+    yield (
+        "docs/results-models.md",
+        f"is right in {ours} %; but one of ten random assignments is right in ",
+    )
+    yield "docs/results-models.md", f"is right in {chance} %, so there"
     ten = rows_of(read(RESULTS / "ltl-top-10" / "table.txt"))
     ours, chance = (ten["symbols:", "top_n", n][-1] for n in ("ltl-relational", "random step"))
-    yield "docs/models.md", f"has a right one in {ours} %, ten random steps in {chance} %"
+    yield "docs/results-models.md", f"has a right one in {ours} %, ten random steps in {chance} %"
     two = ten["witness length:", "top_n", "ltl-relational"][1]
     assert float(ten["witness length:", "top_n", "random step"][1]) == 0
-    yield "docs/models.md", f"takes two steps, {two} % against none"
+    yield "docs/results-models.md", f"takes two steps, {two} % against none"
     inlined = rows_of(read(RESULTS / "inline-t5" / "table.txt"))
     right = inlined["symbols:", "correct", "inline-t5"]
     yield (
@@ -181,18 +188,21 @@ def evaluated() -> Iterator[tuple[str, str]]:
         f"right in {right[-1]} % with 4 to 9 of them, after training with 4 to 8",
     )
     assert set(right[:-2]) == {"100.0"}
-    yield "docs/retrofit.md", f"answers all of those, and {right[-2]} % with 9."
+    yield "docs/results-retrofit.md", f"answers all of those, and {right[-2]} % with 9."
     copying = rows_of(read(RESULTS / "copying" / "table.txt"))
     streams, learned = (
         copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]
         for name in ("streams", "learned")
     )
     count = int(copying["symbols:", "samples", ""][-1])
-    yield "docs/models.md", f"(mean edit distance {streams} on {count:,} strings;"
-    yield "docs/models.md", f"within its 5 characters, {learned} over all"
+    yield "docs/results-models.md", f"(mean edit distance {streams} on {count:,} strings;"
+    yield "docs/results-models.md", f"within its 5 characters, {learned} over all"
     draws = json.loads(read(RESULTS / "copying-draws" / "copying-dual-part-small" / "draws.json"))
     least, most = (100 * draws["correct"][which] for which in ("minimum", "maximum"))
-    yield "docs/models.md", f"with others it copies {least:.1f} to {most:.0f} % of 400 strings"
+    yield (
+        "docs/results-models.md",
+        f"with others it copies {least:.1f} to {most:.0f} % of 400 strings",
+    )
     said = read(RESULTS / "quickstart" / "output.txt")
     seconds = re.search(r"(\d+) seconds in all", said)[1]
     yield "docs/start.md", f"this run of `hf-alpha quickstart`: {seconds} seconds after the install"

@@ -112,8 +112,8 @@ class Choice:
         after = self.solve(text, answers, names)
         if before.answers and after.answers:
             (old, _), (new, _) = before.answers[0], after.answers[0]
-            old = renamed_text(self.task, before.read, old, others)
-            same = self._unspelled(old).split() == self._unspelled(new).split()
+            texts = renamed_text(self.task, before.read, old, others), new
+            same = len({" ".join(self._unspelled(text).split()) for text in texts}) == 1
             return Renamed(before, after, others, same)
         proved = before.unsatisfiable and after.unsatisfiable
         return Renamed(before, after, others, True if proved else None)

@@ -294,8 +294,8 @@ def by_rules(
     finder: NameFinder | None = getattr(task, "finder", None)
     if finder is None or not isinstance(symbols, Mapping):
         return symbols
-    are_words = all(rule.finds_words for rule in finder.rules.values())
-    if are_words and not any(span.binding for text in problems for span in finder.find(text)):
+    bound = (span.binding for text in problems for span in finder.find(text))
+    if not finder.inside and not any(bound):
         return symbols
     return RuledNames(tokenizer, symbols, finder)
 

@@ -169,7 +169,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         refuse_unknown(kwargs, type(self).__name__)
         assert input_ids is not None  # as `next_tokens` has looked
         prefix_lm = self.config.prefix_lm
-        next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, len(input_ids))
+        next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, input_ids.shape[0])
         learns = next_BT is not None
         past_key_values = self._with_cache(use_cache, past_key_values, learns)
         streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)

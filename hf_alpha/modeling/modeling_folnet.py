@@ -432,7 +432,7 @@ class FolnetForCausalLM(FolnetGenerator):
         next_BT = next_tokens(input_ids, labels, kwargs)
         assert input_ids is not None  # as `next_tokens` has looked
         prefix_lm = self.config.prefix_lm
-        next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, len(input_ids))
+        next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, input_ids.shape[0])
         outputs = self._encode(
             input_ids, attention_mask, past_key_values=past_key_values,
             use_cache=False if next_BT is not None else use_cache, prefix_mask=prefix_mask,

@@ -105,8 +105,8 @@ class Use(NamedTuple):
 def python_names(text: str) -> list[tuple[Any, ...]]:
     """Return start, stop and binding of the names of a program, in order.
 
-    A binding is called by the name, with a number from the second one of that name on. A text that
-    Python cannot parse has the names of `fragment_names`, which have no binding.
+    A binding is called by the name and a number, 0 for the first of that name. A text that Python
+    cannot parse has the names of `fragment_names`, which have no binding.
     """
     program = _program(text)
     return fragment_names(text) if program is None else program[0]
@@ -180,7 +180,7 @@ class _Program:
         for _, binding in places:
             if binding not in kept and binding not in called:
                 number = alike[binding.name]
-                called[binding] = f"{binding.name} {number}" if number else binding.name
+                called[binding] = f"{binding.name} {number}"
                 alike[binding.name] += 1
         return [(i, self._stop(i), called[b]) for i, b in places if b in called]
 

@@ -8,14 +8,15 @@ Names that are spelled alike are one name, unless a rule says which binding each
 `\x. x (\x. x)` two names are spelled `x`.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
-from .name_rules import READY_RULES, ReadyRule, reads_answers
+from .name_rules import READY_RULES, ReadyRule, reads_answers, uncaptured
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function", "rule")
@@ -64,8 +65,18 @@ class BoundName(str):
         self.key = key
         return self
 
+    @classmethod
+    def of(cls, spelling: str, key: str) -> str:
+        """Make one; of a name without a binding, its spelling alone."""
+        return spelling if key == spelling else cls(spelling, key)
+
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return str(self), self.key
+
+
+def key_of(name: str) -> str:
+    """Return the key of a name: its binding's, or its spelling."""
+    return getattr(name, "key", name)
 
 
 class MarkedText(str):
@@ -243,6 +254,7 @@ class NameFinder:
     Attributes:
         rules: class -> rule, in the order of the classes; without one, no text has names.
         functions: class -> the function of its rule; imported by whoever may import it.
+        inside: classes whose names may stand inside words.
 
     Raises:
         ValueError: a rule cannot be used, or two classes have a name in common.
@@ -270,8 +282,10 @@ class NameFinder:
         self._patterns = {
             name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.by_row
         }
-        self._inside = {name for name, rule in self.rules.items() if not rule.finds_words}
-        self._read = {name for name, rule in self.rules.items() if rule.function or rule.rule}
+        self.inside: Collection[str] = {
+            name for name, rule in self.rules.items() if not rule.finds_words
+        }
+        self._read = [name for name, rule in self.rules.items() if rule.function or rule.rule]
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
 
     def find(
@@ -298,6 +312,34 @@ class NameFinder:
         if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
             return tuple(spans)  # of one pattern they are in order, and apart
         return self._apart(text, spans, classes or {}, kept)
+
+    def spell(
+        self,
+        pieces: Sequence[tuple[str, str | None]],
+        classes: Mapping[str, str],
+        names: Mapping[str, str],
+    ) -> list[str]:
+        """Put names in place of symbols, as their rules spell them.
+
+        Args:
+            pieces: of a text: each with the symbol that it is, or None.
+            classes: symbol -> class.
+            names: symbol -> how it was spelled; others are written as they are.
+
+        Returns:
+            What is written for each piece.
+        """
+        written = [piece if token is None else names.get(token, token) for piece, token in pieces]
+        for kind in self._read:
+            of_kind = {token for token, other in classes.items() if other == kind}
+            places = [place for place, (_, token) in enumerate(pieces) if token in of_kind]
+            symbols = [token for _, token in pieces if token in of_kind]
+            if (spell := _spelling(self.reader(kind), symbols, names)) is not None:
+                edges = zip([-1, *places], [*places, len(pieces)], strict=True)
+                between = ["".join(written[start + 1 : stop]) for start, stop in edges]
+                for place, spelling in zip(places, spell(between, symbols, names), strict=True):
+                    written[place] = spelling
+        return written
 
     def take_functions(self, other: "NameFinder") -> None:
         """Take over the functions of another finder, of the rules that name the same ones."""
@@ -362,16 +404,21 @@ class NameFinder:
         self, text: str, spans: list[Span], classes: Mapping[str, str], kept: Kept = ()
     ) -> tuple[Span, ...]:
         """Add given names to those that rules find, and leave out what overlaps."""
-        if classes and any(map(self._knows_all, self.rules)):
-            classes = {n: kind for n, kind in classes.items() if not self._knows_all(kind)}
-        spans = _with_names(text, spans, classes, kept, self._inside) if classes else spans
+        if classes and (self.inside or self._read):
+            found = {span.symbol_class for span in spans}
+            classes = {n: kind for n, kind in classes.items() if not self._knows(kind, found)}
+        spans = _with_names(text, spans, classes, kept, self.inside) if classes else spans
         return _apart(spans, list(self.rules))
 
-    def _knows_all(self, name: str) -> bool:
-        """Whether the names of a class in an answer are those alone that its rule finds there."""
-        if name in self._inside and self._patterns.get(name) is not None:
+    def _knows(self, name: str, found: Container[str]) -> bool:
+        """Whether the names of a class in an answer are those alone that its rule finds there.
+
+        One of whole words that finds none has perhaps not read it.
+        """
+        if name in self.inside and self._patterns.get(name) is not None:
             return True
-        return name in self._read and reads_answers(self.reader(name))
+        reads = name in self._read and reads_answers(self.reader(name))
+        return reads and (name in self.inside or name in found)
 
     def reader(self, name: str) -> Any:
         """What finds the names of a class, a function or ready-made rule; None without one."""
@@ -385,7 +432,9 @@ class NameFinder:
                 self._function(name, rule)
             reader = self.reader(name) if name in self._read else None
             if reader is not None and (functions or reads_answers(reader)):
-                places = [Span.of(*place[:2], name, *place[2:]) for place in reader(str(text))]
+                places = [
+                    Span.of(place[0], place[1], name, *place[2:3]) for place in reader(str(text))
+                ]
                 spans += _outside(text, MarkedText(text, places).spans, kept)
             elif (pattern := self._patterns.get(name)) is not None:
                 limit = TIME_LIMIT if rule.pattern is not None else None  # lists are fast
@@ -424,12 +473,22 @@ class NameFinder:
         return {name: rule.to_dict() for name, rule in self.rules.items()}
 
 
-Known = Mapping[str, tuple[str, str]]  # key of a name -> its spelling and class
+def _spelling(reader: Any, symbols: Sequence[Any], names: Mapping[str, str]) -> Any:
+    """How symbols are spelled again; None if that is what `names` say."""
+    if reader is None or not symbols:
+        return None
+    if (spell := getattr(reader, "spell", None)) is not None:
+        return spell
+    used = Counter(str(names.get(token, token)) for token in set(symbols))
+    return uncaptured(reader) if max(used.values()) > 1 else None
 
 
-def known_names(text: str, spans: Iterable[Span]) -> dict[str, tuple[str, str]]:
+Known = dict[str, tuple[str, str]]  # key of a name -> its spelling and class
+
+
+def known_names(text: str, spans: Iterable[Span]) -> Known:
     """Return the names of a text in order of first occurrence, as an answer to it knows them."""
-    known: dict[str, tuple[str, str]] = {}
+    known: Known = {}
     for span in spans:
         known.setdefault(span.key(text), (str(text)[span.start : span.stop], span.symbol_class))
     return known
@@ -442,15 +501,19 @@ def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> lis
         text: in which they stand.
         spans: where.
         known: of an answer, the names of its problem. A name without a binding is the one of its
-            class that is spelled so there: that without a binding, else the first.
+            class that is spelled so there: that without a binding, else the first. So is one whose
+            binding they lack, if it is called by the spelling and a number, `x 2`.
     """
     plain = str(text)
     keys = [span.key(text) if span.binding else plain[span.start : span.stop] for span in spans]
     bound = {pair: key for key, pair in reversed((known or {}).items()) if key != pair[0]}
     if not known or not bound:
         return keys
-    kinds = (span.symbol_class for span in spans)
-    return [k if k in known else bound.get((k, of), k) for k, of in zip(keys, kinds, strict=True)]
+    for number, (start, stop, kind, binding) in enumerate(spans):
+        name = plain[start:stop]
+        if keys[number] not in known and (not binding or binding.startswith(f"{name} ")):
+            keys[number] = bound.get((name, kind), keys[number])
+    return keys
 
 
 def without_spelling(text: str, spans: Iterable[Span]) -> str:
@@ -607,6 +670,7 @@ __all__ = [
     "NameRule",
     "Span",
     "check_list",
+    "key_of",
     "keys_in",
     "known_names",
     "name_pattern",

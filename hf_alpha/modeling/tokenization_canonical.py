@@ -16,7 +16,8 @@ from zlib import crc32
 import regex  # type: ignore[import-untyped]
 
 from .choices import check_choice
-from .names_in_text import Kept, NameFinder, Span, parts
+from .name_rules import reads_answers
+from .names_in_text import BoundName, Kept, NameFinder, Span, key_of, keys_in, parts
 from .text_pieces import Piece, Place, pieces_of
 from .tokenization_symbols import Names, Row, Table, check_present
 from .tokenization_text import TextTokenizer
@@ -85,6 +86,11 @@ class CanonicalNames:
     ):
         self.finder = symbols if isinstance(symbols, NameFinder) else NameFinder(symbols)
         rules, self.kept = self.finder.rules, frozenset(kept)
+        if parts := [name for name in self.finder.inside if name not in self.kept]:
+            raise ValueError(
+                f"the names of class {parts[0]!r} are no whole words: in an answer, words for them "
+                "could not be told from the rest. Take a model with symbols"
+            )
         if kept and not self.kept < rules.keys():
             raise ValueError(f"kept is {sorted(kept)}: give some of {', '.join(rules)}, not all")
         if words is None:
@@ -129,18 +135,19 @@ class CanonicalNames:
             for before, _ in parts(str(text), names):
                 others |= dict.fromkeys(_WORD.findall(before))
         words = random.Random(draw).sample(self.words, len(self.words)) if draw else self.words
-        unused, table = self._unused(others, words), dict[str, str]()
-        for text, names in zip(map(str, texts), spans, strict=True):
-            for start, stop, *_ in names:
+        unused, table, called = self._unused(others, words), dict[str, str](), dict[str, str]()
+        keys = [keys_in(*pair) for pair in zip(texts, spans, strict=True)]
+        for text, names, of_names in zip(map(str, texts), spans, keys, strict=True):
+            for (start, stop, *_), key in zip(names, of_names, strict=True):
                 name = text[start:stop]
                 if any(_INSIDE_WORD.match(text, place) for place in (start, stop)):
                     raise ValueError(f"the name {name!r} at {start} is a part of a word")
-                if name not in table:
-                    table[name] = next(unused)
-        folded = {word.casefold() for word in self.words}
-        like = (w for w in others if w in table or w.casefold() in folded or _NUMBERED.fullmatch(w))
-        pieces = [_pieces(*pair, table) for pair in zip(texts, spans, strict=True)]
-        stands_for = {word: word for word in like} | {word: name for name, word in table.items()}
+                if key not in table:
+                    table[key], called[key] = next(unused), BoundName.of(name, key)
+        folded, own = {word.casefold() for word in self.words}, {*called.values()}
+        like = (w for w in others if w in own or w.casefold() in folded or _NUMBERED.fullmatch(w))
+        pieces = [_pieces(*row, table) for row in zip(texts, spans, keys, strict=True)]
+        stands_for = {w: w for w in like} | {word: called[key] for key, word in table.items()}
         return Spelled(table, stands_for, pieces, self)
 
     def spell_answer(
@@ -162,13 +169,17 @@ class CanonicalNames:
             Pieces, and the table with the words for new names.
         """
         spans = self.names_in(target, own, [name for word, name in table.items() if word != name])
-        words, unused = {name: word for word, name in table.items()}, self._unused(table)
-        classes = {str(target)[start:stop]: kind for start, stop, kind, _ in spans}
+        words, unused = {key_of(name): word for word, name in table.items()}, self._unused(table)
+        first = {str(name): key_of(name) for name in reversed([*table.values()])}
+        keys = [k if k in words else first.get(k, k) for k in keys_in(target, spans)]
+        pairs = list(zip(keys, spans, strict=True))
+        classes = {key: span.symbol_class for key, span in pairs}
+        called = {k: BoundName.of(str(target)[s.start : s.stop], k) for k, s in pairs}
         if not allow_absent:
-            check_present(target, classes, words)
-        words |= {name: next(unused) for name in classes if name not in words}
-        table = {**table, **{word: name for name, word in words.items()}}
-        return _pieces(target, spans, words), table
+            check_present(target, classes, words, called)
+        new = {key: next(unused) for key in classes if key not in words}
+        table = {**table, **{word: called[key] for key, word in new.items()}}
+        return _pieces(target, spans, keys, words | new), table
 
     def back(self, answer: str, table: Mapping[str, str]) -> str:
         """Write an answer of the model with the names of a text.
@@ -179,10 +190,17 @@ class CanonicalNames:
         return "".join(self.stream([answer], table))
 
     def stream(self, chunks: Iterable[str], table: Mapping[str, str]) -> Iterator[str]:
-        """Write an answer as it comes, word by word; as `back`, for rules that look at one word."""
+        """Write an answer as it comes, word by word; as `back`, for rules that look at one word.
+
+        It comes at once where a rule reads whole answers, or two names are spelled alike.
+        """
         table, held = dict(table), ""
+        names = [name for word, name in table.items() if word != name]
+        readers = map(self.finder.reader, self.finder.rules)
+        # what a name is, or would capture, depends on all of the answer
+        at_once = len({*names}) < len(names) or any(map(reads_answers, readers))
         for chunk in chunks:
-            ready = _WHOLE_WORDS.match(held + chunk)
+            ready = None if at_once else _WHOLE_WORDS.match(held + chunk)
             cut = ready.end() if ready else 0
             if cut:
                 yield self._back((held + chunk)[:cut], table)
@@ -198,7 +216,12 @@ class CanonicalNames:
                 called = {*table.values()}
                 fresh = self._unused({*table, *called}) if name in called else iter([name])
                 table[name] = next(fresh)
-        return written(_pieces(answer, spans, table))
+        classes = {answer[span.start : span.stop]: span.symbol_class for span in spans}
+        pieces: list[tuple[str, str | None]] = []
+        for part, span in parts(answer, spans):
+            word = span and answer[span.start : span.stop]
+            pieces += [(part, None), (word or "", word)]
+        return "".join(self.finder.spell(pieces, classes, table))
 
     def names_in(
         self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
@@ -217,14 +240,7 @@ class CanonicalNames:
             own = () if self._added is None else self._added.find(text)
         kind = next(name for name in self.finder.rules if name not in self.kept)
         spans = self.finder.find(text, None if more is None else dict.fromkeys(more, kind), own)
-        names = tuple(span for span in spans if span.symbol_class not in self.kept)
-        if bound := next((span for span in names if span.binding), None):
-            raise ValueError(
-                f"the name {str(text)[bound.start : bound.stop]!r} at {bound.start} belongs to a "
-                "binding, and canonical spelling follows spellings: take a model with symbols, or "
-                "a rule without bindings"
-            )
-        return names
+        return tuple(span for span in spans if span.symbol_class not in self.kept)
 
     def _unused(self, taken: Iterable[str], words: Iterable[str] | None = None) -> Iterator[str]:
         """Yield words for names but for these and those that differ from them in case only."""
@@ -234,9 +250,12 @@ class CanonicalNames:
         return (word for word in words if word.casefold() not in folded)
 
 
-def _pieces(text: str, spans: Sequence[Span], words: Mapping[str, str]) -> list[Piece]:
+def _pieces(
+    text: str, spans: Sequence[Span], keys: Sequence[str], words: Mapping[str, str]
+) -> list[Piece]:
     """Cut a text into pieces, with words in place of names."""
-    names: list[Place] = [(i, j, words[text[i:j]], False, False) for i, j, *_ in spans]
+    pairs = zip(spans, keys, strict=True)
+    names: list[Place] = [(s.start, s.stop, words[key], False, False) for s, key in pairs]
     return pieces_of("kept", text, names)
 
 
@@ -283,9 +302,10 @@ class Spelled:
         ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
         table = {word: word for word in self.table} | ranks
         spans = self.names.names_in(answer, more=[*self.names.words, *self.table])
-        for start, stop, *_ in spans:
-            table.setdefault(answer[start:stop], f"\0{len(table)}")
-        return written(_pieces(answer, spans, table))
+        keys = [answer[span.start : span.stop] for span in spans]
+        for word in keys:
+            table.setdefault(word, f"\0{len(table)}")
+        return written(_pieces(answer, spans, keys, table))
 
 
 class CanonicalTokenizer(TextTokenizer):

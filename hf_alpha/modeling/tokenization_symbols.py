@@ -22,6 +22,7 @@ from transformers.utils import PaddingStrategy, TensorType, to_py_obj
 from .batches import AlphaEncoding, Names, PadsColumns
 from .choices import refuse
 from .grammar import FormulaError
+from .names_in_text import key_of
 from .saving import SavesCode
 
 MAX_SYMBOLS = 1_000_000
@@ -490,9 +491,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         """Name -> id of its symbol, of the `names` of an encoded row."""
         if unknown := [token for token in names if token not in self._symbol_ids]:
             raise ValueError(f"`names` has {unknown[0]!r}, which is no symbol")
-        return {
-            getattr(name, "key", name): self._symbol_ids[token] for token, name in names.items()
-        }
+        return {key_of(name): self._symbol_ids[token] for token, name in names.items()}
 
     def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
         """The rows that so many answers answer, as far as their `names` say; None without names."""
@@ -503,7 +502,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         asked: list[Row | None] = []
         for place, of_row in enumerate(all_names):
             with in_row(place):
-                symbols = {getattr(name, "key", name): token for token, name in of_row.items()}
+                symbols = {key_of(name): token for token, name in of_row.items()}
                 asked.append(Row([], self._table_of(of_row), symbols, of_row))
         return asked
 

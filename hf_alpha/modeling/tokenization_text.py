@@ -33,7 +33,6 @@ from transformers.utils import PaddingStrategy
 
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
-from .name_rules import uncaptured
 from .names_in_text import (
     BoundName,
     Kept,
@@ -331,33 +330,12 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         self, pieces: Sequence[tuple[str, str | None]], names: Names
     ) -> Iterator[tuple[str, bool]]:
         """Put names in place of the symbols of decoded text; each piece, and if it is a word."""
-        written = [piece if token is None else names.get(token, token) for piece, token in pieces]
-        inside = set[str | None]((None,))
-        for kind, rule in self.finder.rules.items():
-            reader = self.finder.reader(kind)
-            if rule.finds_words and reader is None:
-                continue
-            of_class = [token is not None and self._is_of(token, kind) for _, token in pieces]
-            places = [place for place, is_here in enumerate(of_class) if is_here]
-            symbols = [pieces[place][1] for place in places]
-            inside.update(() if rule.finds_words else symbols)
-            if (spell := self._spelling(reader, symbols, names)) is not None:
-                edges = zip([-1, *places], [*places, len(pieces)], strict=True)
-                between = ["".join(written[start + 1 : stop]) for start, stop in edges]
-                for place, spelling in zip(places, spell(between, symbols, names), strict=True):
-                    written[place] = spelling
-        return zip(written, (token not in inside for _, token in pieces), strict=True)
-
-    def _is_of(self, token: str, kind: str) -> bool:
-        return self.class_of(self._symbol_ids[token]) == kind
-
-    @staticmethod
-    def _spelling(reader: Any, symbols: Sequence[Any], names: Names) -> Any:
-        """How symbols are spelled again; None if that is what `names` say."""
-        if not symbols or (spell := getattr(reader, "spell", None)) is not None:
-            return spell if symbols else None
-        used = Counter(names.get(token, token) for token in set(symbols))
-        return uncaptured(reader) if reader is not None and max(used.values()) > 1 else None
+        classes = {t: self.class_of(self._symbol_ids[t]) for _, t in pieces if t is not None}
+        written = self.finder.spell(pieces, classes, names)
+        if not self.finder.inside:
+            return zip(written, (token is not None for _, token in pieces), strict=True)
+        words = {token for token, kind in classes.items() if self.finder.rules[kind].finds_words}
+        return zip(written, (token in words for _, token in pieces), strict=True)
 
     # Vocabulary
 
@@ -518,12 +496,11 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
     def _spaces_of_parts(self) -> dict[str, tuple[bool, bool]]:
         """Class -> whether spaces before and behind its names are implied."""
         words = {name: (self.spacing == "before", False) for name in self.finder.rules}
-        parts = [name for name, rule in self.finder.rules.items() if not rule.finds_words]
-        if not parts or self.spacing != "before":
+        if not self.finder.inside or self.spacing != "before":
             return words
         keeps = keeps_spaces(self._tokenizer)
         both = (not keeps, not keeps and writes_spaces(self._tokenizer))
-        return {**words, **dict.fromkeys(parts, both)}
+        return {**words, **dict.fromkeys(self.finder.inside, both)}
 
     def _marks(self) -> set[str]:
         """Special tokens, which are no text; unknown tokens are left in."""
@@ -591,8 +568,8 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         data_names = (
             NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
         )
-        if parts := [name for name, rule in finder.rules.items() if not rule.finds_words]:
-            keeps = len(parts) == len(finder.rules) and keeps_spaces(beneath)
+        if finder.inside:
+            keeps = len(finder.inside) == len(finder.rules) and keeps_spaces(beneath)
             spacing = spacing or ("kept" if keeps else "before")
         spacing = spacing or ("before" if data_names is None else data_names.spacing)
         return cls._over(beneath, spacing, finder, data_names, {**special, **kwargs})
@@ -663,8 +640,8 @@ def _classes(
                     f"{kind!r} in one text: a name belongs to one class",
                     start,
                 )
-            if key[0] == "\0":
-                names.setdefault(key, BoundName(text[start:stop], key))
+            if key[0] == "\0" and key not in names:
+                names[key] = BoundName(text[start:stop], key)
     return classes, names
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hf_alpha.imported_code import import_functions
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, key_of
 from hf_alpha.modeling.tokenization_symbols import in_row
 
 from .rows import check_cell
@@ -126,7 +126,7 @@ class Numbering:
             self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()
         }
         symbols = {
-            index: Name(getattr(name, "key", name), self.tokenizer.class_of(index))
+            index: Name(key_of(name), self.tokenizer.class_of(index))
             for index, name in names_by_id.items()
         }
         return [symbols.get(index, index) for index in ids]

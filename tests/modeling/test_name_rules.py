@@ -9,13 +9,14 @@ import pickle
 import random
 import symtable
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lambda_terms import TERMS, indices, lambda_names, spelled
 from small_tokenizers import byte_level, smiles
 from transformers import AutoTokenizer
 
@@ -42,84 +43,7 @@ def back(tokenizer: TextTokenizer, text: str) -> str:
     return tokenizer.batch_decode(batch["input_ids"], names=batch.names)[0]
 
 
-# -- lambda terms: `(\x x y)` binds x; variables without a binder are free ------------------------
-
-
-def lambda_names(text: str) -> Iterator[tuple[Any, ...]]:
-    """Find the variables of a term, each with the place of its binder; every `(` opens a scope."""
-    scopes: list[dict[str, int]] = [{}]
-    for start, stop, token in tokens(text):
-        if token == "(":
-            scopes.append({**scopes[-1]})
-        elif token == ")":
-            scopes.pop()
-        elif token != "\\":
-            if text[start - 1 : start] == "\\":
-                scopes[-1][token] = start
-            binder = [scopes[-1][token]] if token in scopes[-1] else []
-            yield start, stop, *binder
-
-
-def tokens(text: str) -> list[tuple[int, int, str]]:
-    """Split a term: signs, and names of a letter and digits."""
-    starts = [i for i, letter in enumerate(text) if not (letter.isspace() or letter.isdigit())]
-    ends = [*starts[1:], len(text)]
-    words = [text[i:j].strip() for i, j in zip(starts, ends, strict=True)]
-    return [(i, i + len(word), word) for i, word in zip(starts, words, strict=True)]
-
-
-def indices(text: str) -> list[Any]:
-    """Return a term with de Bruijn indices: how many binders lie between a variable and its own.
-
-    Free variables are numbered by first occurrence.
-    """
-    term: list[Any] = []
-    scopes, free = [list[str]()], dict[str, str]()
-    previous = ""
-    for _, _, token in tokens(text):
-        if token == "(":
-            scopes.append([*scopes[-1]])
-        elif token == ")":
-            scopes.pop()
-        if previous == "\\":
-            scopes[-1].insert(0, token)
-        elif token[0].isalpha():
-            bound = token in scopes[-1]
-            term.append(
-                scopes[-1].index(token) if bound else free.setdefault(token, f"f{len(free)}")
-            )
-        else:
-            term.append(token)
-        previous = token
-    return term
-
-
-TERMS = st.recursive(
-    st.integers(0, 4),
-    lambda terms: st.one_of(st.tuples(terms), st.tuples(terms, terms)),
-    max_leaves=8,
-)
-"""De Bruijn terms: a variable, (body of a lambda,), (function, argument)."""
-
-
-def free_in(term: Any, depth: int = 0) -> set[int]:
-    """Return the indices of variables that are bound further out."""
-    if isinstance(term, int):
-        return {term - depth} if term >= depth else set()
-    depth += len(term) == 1
-    return {index for part in term for index in free_in(part, depth)}
-
-
-def spelled(term: Any, rng: random.Random, around: Sequence[str] = ()) -> str:
-    """Write a term with names drawn, one for several binders wherever none is captured."""
-    if isinstance(term, int):
-        return around[term] if term < len(around) else "pqrst"[term - len(around)]
-    if len(term) == 2:
-        return f"({spelled(term[0], rng, around)} {spelled(term[1], rng, around)})"
-    used = {around[i] for i in free_in(term) if i < len(around)}
-    letters = [x for x in "xyz" if x not in used] or [x for x in "abcdefgh" if x not in used]
-    letter = rng.choice(letters)
-    return f"(\\{letter} {spelled(term[0], rng, [letter, *around])})"
+# -- lambda terms ---------------------------------------------------------------------------------
 
 
 LAMBDA, NAIVE = with_rule(ReadyRule(lambda_names)), with_rule(None)
@@ -236,6 +160,17 @@ def test_python_functions_by_scopes(letters: list[str]) -> None:
         assert back(PYTHON, drawn) == drawn and outcome(drawn) == outcome(plain)
 
 
+def test_an_answer_of_whole_words_that_no_rule_reads_has_the_names_of_its_problem() -> None:
+    plain = PROGRAM.format(*"vwxyz")
+    batch = PYTHON([plain], text_target=["v w (+ y"])
+    tokens = PYTHON.convert_ids_to_tokens(batch["labels"][0])
+    assert [token for token in tokens if "name" in token] == [
+        token for token, name in batch.names[0].items() if name in "vwy"
+    ]
+    finder = NameFinder({"ring": {"rule": "smiles"}})  # a digit may be anything
+    assert not finder.find("in 1 step", {"1": "ring"})
+
+
 def outcome(program: str) -> list[int]:
     scope: dict[str, Any] = {}
     exec(program, scope)
@@ -300,6 +235,7 @@ def test_rings_of_many_and_of_none() -> None:
     assert back(SMILES, ladder) == ladder.replace("%0", "")
     for text in ("I saw 12 of 22 at B12", "C1CC", "CO2 [13C] [Na+]", "1C1", "C(1", "B11", "H2O2"):
         assert not NameFinder({"ring": {"rule": "smiles"}}).find(text), text
+    assert len(NameFinder({"ring": {"rule": "smiles"}}).find("C(CC1)1")) == 2
     found = NameFinder({"ring": {"rule": "smiles"}}).find("is C1CC1 (10 g) in C%01CC1?")
     assert [(s.start, s.stop, s.binding) for s in found[:2]] == [(4, 5, "0"), (7, 8, "0")]
 

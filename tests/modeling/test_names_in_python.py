@@ -43,7 +43,7 @@ def renamed(text: str, called: Callable[[str], str]) -> str:
 
 def distinct(binding: str) -> str:
     name, _, number = binding.partition(" ")
-    return f"{name}0{int(number or 0):03}ǃ"
+    return f"{name}0{int(number):03}ǃ"
 
 
 def instructions(code: CodeType) -> list[Any]:
@@ -170,7 +170,7 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("def \\\n f(): pass", "f"),
         ("if f(a=1): sum = 1\ndef f(a): sum = a", "f a f a sum a"),
         ("class A:\n def f(self): __x = self; return __x", "A self self"),
-        ("def f(a): g(a=a)\ng = f or print", "f a g g f"),  # g may be f
+        ("def f(a): g(a=a)\ng = f or print", "f g g f"),  # g may be f
         ("def f(a): g(a=a)", "f a a"),  # g is no function of the text
         ("def f(a): a.f(a=1)", "f a a"),
         ("class A:\n def f(s, a): s.f(a=1)", "A s s"),

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_alpha.data.keys import pair_key
+from hf_alpha.first_look import LACKING, fault, mark
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.tasks import DrawnTask, Verdict, drawn_task, get_task, name_of
 from hf_alpha.tasks.solver_process import SolverCrashError
@@ -143,6 +145,28 @@ def test_what_new_names_are_called_makes_no_difference(answer, verdict, distance
     source, target = "a & b", "let t1 = a & b ; t1"
     assert task.check(source, answer, target) == verdict
     assert task.distance(source, answer, target) == distance
+
+
+def test_how_bindings_are_spelled_makes_no_difference():
+    """A ring is a binding, whatever its number; `C1CCC1` has no other one than `C1CC1`."""
+    task = get_task("text").configured(symbols={"ring": {"rule": "smiles"}})
+    first, second, other = "CC1CC1.C1CCC1", "CC3CC3.C%12CCC%12", "CC1CC1.C1CCC1C"
+    assert task.needed_symbols([first]) == {"ring": 2}
+    assert task.symbols_in(task.parse(first)) == ["1", "1"]
+    forms = [task.canonical_form(task.parse(text)) for text in (first, second, other)]
+    assert forms[0] == forms[1] != forms[2]
+    assert pair_key(first, task.finder) == pair_key(second, task.finder)
+    assert pair_key(first, task.finder) != pair_key(other, task.finder)
+    for answer, verdict, distance in [
+        ("C1CCC1", Verdict.exact, 0), ("C2CCC2", Verdict.exact, 0), ("C2CCC1", Verdict.wrong, 4),
+    ]:  # fmt: skip
+        assert task.check(first, answer, "C4CCC4") is verdict
+        assert task.distance(first, answer, "C4CCC4") == distance
+    pairs = [mark(first, product, task.finder) for product in ("C7CC7", "C1CC1C1CC1C1CC1")]
+    assert [fault(pair, task.finder) for pair in pairs] == [None, (LACKING, "'1'")]
+    assert (
+        pickle.loads(pickle.dumps(task.read(MarkedText(first, pairs[0][0].spans)))).spans[0].binding
+    )
 
 
 def test_own_checks(checks: Path):
