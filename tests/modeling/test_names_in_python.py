@@ -189,10 +189,12 @@ def test_one_program_is_one_text_to_a_tokenizer(tmp_path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     problem = "def f({0}):\n    return {0}.y\ndef g({1}):\n    return f({0}={1})\n"
     one, other = problem.format("x", "x"), problem.format("größe", "β")
-    answer = "lambda {0}: print(lambda {0}: {0})"
+    answer = "lambda {0}: print({0})"
     batch = tokenizer([one, other], text_target=[answer.format("x"), answer.format("größe")])
     assert batch["input_ids"][0] == batch["input_ids"][1]
     assert batch["labels"][0] == batch["labels"][1]
+    nested = tokenizer([other], text_target=["lambda größe: print(lambda größe: größe)"])
+    assert tokenizer.batch_decode(nested["labels"], names=nested.names)[0].count("größe") == 3
     assert list(batch.names[1].values()) == ["f", "größe", "g", "β"]
     assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == [one, other]
     x, y = list(batch.names[0])[1::2]
