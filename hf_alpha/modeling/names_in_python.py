@@ -87,9 +87,16 @@ class Scope:
 
 
 class Function(NamedTuple):
-    """A function of the program: its scope, and whether it is a method of that name."""
+    """A function of the program.
+
+    Attributes:
+        scope: of its parameters.
+        keywords: the parameters that a call can name.
+        method: its name, if it is a method.
+    """
 
     scope: Scope
+    keywords: frozenset[str]
     method: str | None
 
 
@@ -204,10 +211,12 @@ class _Program:
             functions = self._called(call, scope)
             for word in call.keywords:
                 if isinstance(functions, Function):
-                    if word.arg in functions.scope.bound:
+                    if word.arg in functions.keywords:
                         self.uses.append(Use(word.start, word.arg, functions.scope, False))
                 else:
-                    kept |= {Binding(f.scope, word.arg) for f in functions if word.arg}
+                    kept |= {
+                        Binding(f.scope, word.arg) for f in functions if word.arg in f.keywords
+                    }
         return kept
 
     def _called(self, call: ast.Call, scope: Scope) -> Function | list[Function]:
@@ -285,7 +294,11 @@ class _Program:
     def _function(self, node: Any, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         arguments, types = node.args, self._types(node, scope)
         inner = Scope(types, "function")
-        function = Function(inner, getattr(node, "name", "") if scope.kind == "class" else None)
+        keywords = frozenset(
+            parameter.arg for parameter in [*arguments.args, *arguments.kwonlyargs]
+        )
+        is_method = scope.kind == "class"
+        function = Function(inner, keywords, getattr(node, "name", "") if is_method else None)
         self.functions.append(function)
         outside = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
         parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]

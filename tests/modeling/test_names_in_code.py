@@ -45,13 +45,11 @@ def test_every_rule_has_an_example() -> None:
     assert {parse_yaml(rule, "")["rule"] for rule, _ in EXAMPLES} == READY_RULES.keys()
 
 
-CODE = st.lists(
-    st.sampled_from(
-        [*"xyß1 \n\t\"'`#{}[]()=:.,;\\", "def f", "f'", "lambda ", "for ", " in ", "as ", '"""']
-        + ["SELECT ", " FROM ", '"a"', "class ", "    ", "import ", "😀", "\r\n", "e\u0301", "1.5"]
-    ),
-    max_size=30,
-).map("".join)
+PARTS = [
+    *"xyß1 \n\t\"'`#{}[]()=:.,;\\", "def f", "f'", "lambda ", "for ", " in ", "as ", '"""',
+    "class ", "    ", "import ", "SELECT ", " FROM ", '"a"', "😀", "\r\n", "e\u0301", "1.5",
+]  # fmt: skip
+CODE = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 WITH_LANGUAGE = [{"rule": "identifier", "language": "c"}, {"rule": "sql", "language": "mysql"}]
 
 
