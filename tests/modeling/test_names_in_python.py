@@ -27,8 +27,7 @@ FILES = [
     "dataclasses",
     "functools",
     "inspect",
-    "enum",
-    "argparse",
+    "pdb",
     "test/test_patma",
     "test/test_fstring",
 ]
