@@ -311,7 +311,10 @@ class NameFinder:
         spans += self._unbound(text, classes or {}, kept)
         if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
             return tuple(spans)  # of one pattern they are in order, and apart
-        return self._apart(text, spans, classes or {}, kept)
+        if classes and (self.inside or self._read):
+            found = {span.symbol_class for span in spans}
+            classes = {n: kind for n, kind in classes.items() if not self._knows(kind, found)}
+        return self._apart(text, spans, classes, kept)
 
     def spell(
         self,
@@ -401,12 +404,9 @@ class NameFinder:
         return MarkedText(text, self._apart(text, spans, classes))
 
     def _apart(
-        self, text: str, spans: list[Span], classes: Mapping[str, str], kept: Kept = ()
+        self, text: str, spans: list[Span], classes: Mapping[str, str] | None, kept: Kept = ()
     ) -> tuple[Span, ...]:
         """Add given names to those that rules find, and leave out what overlaps."""
-        if classes and (self.inside or self._read):
-            found = {span.symbol_class for span in spans}
-            classes = {n: kind for n, kind in classes.items() if not self._knows(kind, found)}
         spans = _with_names(text, spans, classes, kept, self.inside) if classes else spans
         return _apart(spans, list(self.rules))
 
@@ -428,13 +428,12 @@ class NameFinder:
         """Return what the rules find, class by class; not every function is given an answer."""
         spans: list[Span] = []
         for name, rule in self.rules.items():
-            if rule.function is not None and functions:
-                self._function(name, rule)
             reader = self.reader(name) if name in self._read else None
+            if rule.function is not None and functions:
+                reader = self._function(name, rule)
             if reader is not None and (functions or reads_answers(reader)):
-                places = [
-                    Span.of(place[0], place[1], name, *place[2:3]) for place in reader(str(text))
-                ]
+                found = reader(str(text))
+                places = [Span.of(start, stop, name, *rest) for start, stop, *rest in found]
                 spans += _outside(text, MarkedText(text, places).spans, kept)
             elif (pattern := self._patterns.get(name)) is not None:
                 limit = TIME_LIMIT if rule.pattern is not None else None  # lists are fast

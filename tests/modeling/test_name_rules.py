@@ -7,10 +7,12 @@ running it, molecules against RDKit.
 import ast
 import pickle
 import random
+import re
 import symtable
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +22,12 @@ from lambda_terms import TERMS, indices, lambda_names, spelled
 from small_tokenizers import byte_level, smiles
 from transformers import AutoTokenizer
 
-from hf_alpha import TextTokenizer
+from hf_alpha import MarkedText, TextTokenizer
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.name_rules import READY_RULES, ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder, NameRule
+
+DATA = Path(__file__).parents[1] / "data_files"
 
 
 def with_rule(rule: Any) -> TextTokenizer:
@@ -99,6 +103,20 @@ def test_an_answer_refers_to_the_names_of_its_problem() -> None:
     with pytest.raises(FormulaError, match="has the name 'u', which the input lacks"):
         LAMBDA([problem], text_target=[r"(\u u)"])
     assert pickle.loads(pickle.dumps(batch)).names[0]["<name_1>"].key == batch.names[0][binder].key
+
+
+def test_a_plain_function_and_spans_by_hand_have_bindings_too() -> None:
+    problem = r"(\x x (\x x))"
+    plain = with_rule(lambda_names)
+    batch = plain([problem], text_target=["x"])
+    assert batch["input_ids"] == LAMBDA([problem])["input_ids"]
+    assert batch["labels"][0][0] == plain.convert_tokens_to_ids("<name_0>")  # by spelling
+    ids = plain.convert_tokens_to_ids(["<name_1>", "<join>", "<name_0>"])
+    assert plain.decode(ids, names=batch.names[0]) == "x x1"
+    by_hand = TextTokenizer.from_tokenizer(byte_level(), {"name": {"count": 4}})
+    text = MarkedText(problem, [(i, j, "name", *key) for i, j, *key in lambda_names(problem)])
+    assert ids_of(by_hand, text) == ids_of(LAMBDA, problem)
+    assert back(by_hand, text) == problem and by_hand([text], text_target=[text])["labels"]
 
 
 # -- Python ---------------------------------------------------------------------------------------
@@ -227,6 +245,25 @@ def test_molecules_are_what_they_are_under_other_ring_numbers(molecule: str) -> 
         assert canonical(back(SMILES, text)) == canonical(molecule)
     written = canonical(molecule)
     assert back(SMILES, written) == written  # RDKit's numbers are the lowest ones too
+
+
+def test_reactions_have_the_same_ids_under_other_numbers_of_rings_and_atoms() -> None:
+    chem = pytest.importorskip("rdkit.Chem")
+    rules = {"ring": {"rule": "smiles", "count": 9}, "atom": {"rule": "atom_maps", "count": 60}}
+    tokenizer = TextTokenizer.from_tokenizer(byte_level(), rules)
+    lines = (DATA / "uspto_mit" / "test.txt").read_text().splitlines()
+    rng = random.Random(0)
+    atoms = rng.sample(range(1, 999), 400)
+    for reaction in (line.split(" ")[0] for line in lines):
+        other = re.sub(r":(\d+)(?=])", lambda found: f":{atoms[int(found[1])]}", reaction)
+        other = renumbered(other, rng)
+        source, target = reaction.split(">>")
+        batch = tokenizer([source], text_target=[target])
+        renamed = tokenizer([other.split(">>")[0]], text_target=[other.split(">>")[1]])
+        assert dict(batch) == dict(renamed)
+        product = tokenizer.batch_decode(batch["labels"], names=renamed.names)[0]
+        assert chem.CanonSmiles(product) == chem.CanonSmiles(other.split(">>")[1])
+        assert back(tokenizer, source) == source
 
 
 def test_rings_of_many_and_of_none() -> None:
