@@ -15,6 +15,7 @@ _NUMBER = regex.compile(
     r"(?<!\w\.?)(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|0[oO][0-7]+"
     r"|(?:\d+(?:_\d+)*+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)(?!\.?\w)"
 )
+_scan: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 _COLON = regex.compile(r"\s*:")
 Places = list[tuple[int, int]]
 
@@ -73,7 +74,7 @@ def json_names(text: str) -> Places:
     strings, keys, at = [], set(), 0
     while (at := text.find('"', at)) >= 0:
         try:
-            _, stop = json.decoder.scanstring(text, at + 1)
+            _, stop = _scan(text, at + 1)
         except json.JSONDecodeError:
             at += 1
             continue

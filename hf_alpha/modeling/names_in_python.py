@@ -212,7 +212,7 @@ class _Program:
             for word in call.keywords:
                 if isinstance(functions, Function):
                     if word.arg in functions.keywords:
-                        self.uses.append(Use(word.start, word.arg, functions.scope, False))
+                        self.uses.append(Use(_start(word), word.arg, functions.scope, False))
                 else:
                     kept |= {
                         Binding(f.scope, word.arg) for f in functions if word.arg in f.keywords
@@ -249,11 +249,12 @@ class _Program:
 
     def _read(self, node: Any, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         """Take in a node; return the nodes in it that are still to be read, with their scopes."""
+        start, stop = getattr(node, "start", 0), getattr(node, "stop", 0)
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
-                self.uses.append(Use(node.start, name, scope, True))
+                self.uses.append(Use(start, name, scope, True))
             case ast.Name(id=name):
-                self._bind(name, scope, "variable", node.start)
+                self._bind(name, scope, "variable", start)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 return self._function(node, scope)
             case ast.ClassDef(name=name):
@@ -270,22 +271,22 @@ class _Program:
                     self._bind(alias.asname or alias.name.partition(".")[0], scope, "import")
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 scope.declared |= dict.fromkeys(names, type(node).__name__.lower())
-                words = list(self._words(node.start, node.stop))
-                for name, start in zip(names, words[1:], strict=True):
-                    self.uses.append(Use(start, name, scope, False))
-            case ast.ExceptHandler(name=str(name), type=kind):
-                self._bind(name, scope, "variable", self._word(kind.stop, 1))
+                _, *words = self._words(start, stop)
+                for name, word in zip(names, words, strict=True):
+                    self.uses.append(Use(word, name, scope, False))
+            case ast.ExceptHandler(name=str(name), type=error):
+                self._bind(name, scope, "variable", self._word(getattr(error, "stop", start), 1))
             case (
                 ast.MatchAs(name=str(name))
                 | ast.MatchStar(name=str(name))
                 | ast.MatchMapping(rest=str(name))
             ):
-                *_, last = self._words(node.start, node.stop)
+                *_, last = self._words(start, stop)
                 self._bind(name, scope, "variable", last)
             case ast.Call():
                 self.calls.append((node, scope))
         if type(node).__name__ in ("TypeVar", "ParamSpec", "TypeVarTuple"):
-            self._bind(node.name, scope, "variable", self._word(node.start, 0))
+            self._bind(node.name, scope, "variable", self._word(start, 0))
         if type(node).__name__ == "TypeAlias":
             types = self._types(node, scope)
             return [(node.name, scope), (node.value, types), *_in(types, node.type_params)]
@@ -353,6 +354,10 @@ def _in(scope: Scope, nodes: Any) -> list[tuple[ast.AST, Scope]]:
     return [(node, scope) for node in nodes]
 
 
+def _start(node: Any) -> int:
+    return int(node.start)
+
+
 def _is_async(node: ast.AST) -> bool:
     return isinstance(node, ast.AsyncFunctionDef)
 
@@ -374,10 +379,11 @@ def _located(tree: Any, text: str, offset: int) -> Any:
     nodes = [tree]
     while nodes:
         node = nodes.pop()
+        is_f_string = isinstance(node, ast.JoinedStr)
         if hasattr(node, "lineno"):
             node.start = place(node.lineno, node.col_offset)
             node.stop = place(node.end_lineno, node.end_col_offset)
-        if isinstance(node, ast.JoinedStr) and sys.version_info < (3, 12):
+        if is_f_string and sys.version_info < (3, 12):
             written = text[node.start - offset : node.stop - offset]
             node.values = [
                 _located(ast.parse(f"({field})", mode="eval"), f"({field})", node.start + i - 1)
