@@ -25,6 +25,13 @@ TIME_LIMIT = 2.0
 as `(a|aa)+c`, would take years."""
 
 _WORD = regex.compile(r"\w")
+_WORDS = regex.compile(r"(\w+)")
+_OF_LETTERS = regex.compile(
+    r"(?:\w|\\[dw]|\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|\w|\\[dw])+\]"
+    r"|\((?:\?:)?|\)|\||[*+?]|\{\d*,?\d*\})+"
+)
+"""Patterns that match nothing but letters, digits and `_`, so that a name is a word of a text."""
+_MOST_WORDS = 65_536
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 Kept = Sequence[tuple[int, int, str]]  # start, stop and token of what is no name in a text
@@ -231,6 +238,13 @@ class NameRule:
         return None if self.rule is None else READY_RULES[self.rule].of(self.language)
 
     @property
+    def has_words_alone(self) -> bool:
+        """Whether all its names are words of letters, digits and `_`, whatever stands beside."""
+        pattern = self.pattern is None or _OF_LETTERS.fullmatch(self.pattern)
+        read = self.rule or self.function
+        return bool(self.words and pattern and not read and all(map(_is_one_word, self.tokens)))
+
+    @property
     def finds_words(self) -> bool:
         """Whether names are whole words."""
         return self.words and (self.ready is None or self.ready.words)
@@ -287,6 +301,8 @@ class NameFinder:
         }
         self._read = [name for name, rule in self.rules.items() if rule.function or rule.rule]
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
+        self.by_words = all(rule.has_words_alone for rule in self.rules.values())
+        self._class_of: dict[str, str | None] = {}
 
     def find(
         self, text: str, classes: Mapping[str, str] | None = None, kept: Kept = ()
@@ -307,6 +323,8 @@ class NameFinder:
         """
         if isinstance(text, MarkedText):
             return tuple(_outside(text, text.spans, kept)) if kept else text.spans
+        if self.by_words and not kept and all(map(_is_one_word, classes or ())):
+            return self._by_words(str(text), classes or {})
         spans = self._by_rules(text, classes is None, kept)
         spans += self._unbound(text, classes or {}, kept)
         if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
@@ -423,6 +441,23 @@ class NameFinder:
     def reader(self, name: str) -> Any:
         """What finds the names of a class, a function or ready-made rule; None without one."""
         return self.rules[name].ready or self.functions.get(name)
+
+    def _by_words(self, text: str, classes: Mapping[str, str]) -> tuple[Span, ...]:
+        """Return what `find` does if a name is nothing but a word: each word is looked up once."""
+        class_of, spans, stop = self._class_of, [], 0
+        between_and_words = _WORDS.split(text)
+        for between, word in zip(between_and_words[::2], between_and_words[1::2], strict=False):
+            start = stop + len(between)
+            stop = start + len(word)
+            kind = classes.get(word)
+            if kind is None and (kind := class_of.get(word, "")) == "":
+                if len(class_of) >= _MOST_WORDS:
+                    class_of.clear()
+                found = self._by_rules(word, functions=True)
+                kind = class_of[word] = found[0].symbol_class if found else None
+            if kind is not None:
+                spans.append(Span(start, stop, kind))
+        return tuple(spans)
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; not every function is given an answer."""
@@ -635,7 +670,12 @@ def _inside_word(text: str, place: int) -> bool:
     return 0 < place < len(text) and _is_word(text[place - 1]) and _is_word(text[place])
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=_MOST_WORDS)
+def _is_one_word(name: str) -> bool:
+    return _WORDS.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=_MOST_WORDS)
 def _is_word(character: str) -> bool:
     return _WORD.match(character) is not None
 
