@@ -17,9 +17,7 @@ An answer is right if it is the same molecule. Reactions whose product has a dig
 reactants lack are left out: `relational` and `streams` of an encoder-decoder write none.
 """
 
-import pickletools
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -29,15 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import AutoTokenizer, MarianConfig, MarianMTModel, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, MarianMTModel
 
 import hf_alpha
 import measure
-from real_models import DEVICE, DRAWS, Pair, finish, minutes_of, options, results_of, tune, wheel
+from annalog import annalog, tokens
+from real_models import DEVICE, DRAWS, Pair, finish, minutes_of, options, results_of, tune
 
-TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
 DIGITS = "123456789"
 ROWS, LONGEST = 32, 96  # reactions of a step; tokens of a side
 TRAINING, TESTS = 9_000, 300
@@ -47,96 +43,6 @@ SPELLINGS = {
     "random": {"random": "right", "averaged": "vote"},
 }
 """Models that are asked in more than one way: rows of the table -> what is in them."""
-
-
-# -- the checkpoint -------------------------------------------------------------------------------
-
-
-def vocabulary(folder: Path) -> list[str]:
-    """Return the tokens of ANNalog, read from its pickle without running it."""
-    file = folder / "ckpt_and_vocab" / "stereo_experiment_vocab_ttf.pkl"
-    words = [
-        arg for op, arg, _ in pickletools.genops(file.read_bytes()) if op.name == "SHORT_BINUNICODE"
-    ]
-    return words[words.index("itos") + 1 : words.index("stoi")]
-
-
-def tokenizer_of(words: Sequence[str]) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of SMILES, with or without spaces between tokens."""
-    table = {word: number for number, word in enumerate(words)}
-    base = Tokenizer(models.WordLevel(table, unk_token="<unk>"))
-    split = pre_tokenizers.Split(Regex(TOKEN.pattern), "isolated")
-    base.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
-    base.decoder = decoders.Fuse()
-    ends = [(word, table[word]) for word in ("<sos>", "<eos>")]
-    base.post_processor = processors.TemplateProcessing(
-        single="<sos> $A <eos>", special_tokens=ends
-    )
-    names = {"unk": "<unk>", "pad": "<pad>", "bos": "<sos>", "eos": "<eos>"}
-    special = {f"{name}_token": word for name, word in names.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=base, **special)
-
-
-def annalog(folder: Path) -> Path:
-    """Return the checkpoint of ANNalog as one of Marian, made once."""
-    out = folder / "annalog-hf"
-    if (out / "tokenizer.json").exists():
-        return out
-    source = wheel(folder, "annalog")
-    state = torch.load(
-        source / "ckpt_and_vocab" / "Lev_extended.pt", map_location="cpu", weights_only=True
-    )
-    words = vocabulary(source)
-    old_names = (
-        (r"tok_embedding", "embed_tokens"),
-        (r"pos_embedding", "embed_positions"),
-        (r"self_attention\.", "self_attn."),
-        (r"encoder_attention\.", "encoder_attn."),
-        (r"enc_attn_layer_norm", "encoder_attn_layer_norm"),
-        (r"ff_layer_norm", "final_layer_norm"),
-        (r"positionwise_feedforward\.fc_", "fc"),
-        (r"attn\.fc_([qkv])\.", r"attn.\1_proj."),
-        (r"attn\.fc_o\.", "attn.out_proj."),
-    )
-    new = {}
-    for name, value in state.items():
-        if name.startswith("decoder.fc_out"):
-            continue
-        for old, to in old_names:
-            name = re.sub(old, to, name)
-        new[f"model.{name}"] = value
-    new["lm_head.weight"] = state["decoder.fc_out.weight"]
-    new["final_logits_bias"] = state["decoder.fc_out.bias"][None]
-    positions, width = state["encoder.pos_embedding.weight"].shape
-    config = MarianConfig(
-        vocab_size=len(words),
-        share_encoder_decoder_embeddings=False,
-        tie_word_embeddings=False,
-        d_model=width,
-        **{f"{side}_layers": 3 for side in ("encoder", "decoder")},
-        **{f"{side}_attention_heads": 8 for side in ("encoder", "decoder")},
-        **{f"{side}_ffn_dim": len(new["model.encoder.layers.0.fc1.bias"])
-           for side in ("encoder", "decoder")},
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=positions,
-        pad_token_id=1,
-        bos_token_id=2,
-        eos_token_id=3,
-        decoder_start_token_id=2,
-        forced_eos_token_id=None,
-    )  # fmt: skip
-    model = MarianMTModel(config)
-    known = {name: value for name, value in new.items() if name in model.state_dict()}
-    missing = model.state_dict().keys() - known.keys()
-    assert not missing, f"{folder}: weights of another version of ANNalog, without {missing}"
-    model.load_state_dict(known)
-    model.save_pretrained(out)
-    # Marian leaves positions out, since its own are sinusoids; these were trained.
-    whole = {name: value.contiguous().clone() for name, value in model.state_dict().items()}
-    save_file(whole, out / "model.safetensors", metadata={"format": "pt"})
-    tokenizer_of(words).save_pretrained(out)
-    return out
 
 
 # -- reactions ------------------------------------------------------------------------------------
@@ -156,11 +62,6 @@ def cleaned(side: str) -> str | None:
             atom.SetAtomMapNum(0)
         written.append(Chem.MolToSmiles(molecule))
     return ".".join(sorted(written))
-
-
-def tokens(smiles: str) -> list[str]:
-    """Split a text of molecules."""
-    return TOKEN.findall(smiles)
 
 
 def reactions(file: Path, words: frozenset[str], count: int, seed: int) -> list[Pair]:

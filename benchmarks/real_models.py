@@ -293,7 +293,7 @@ def misses(remedy: Remedy, pairs: Sequence[Pair]) -> list[list[tuple[int, int]]]
     known = remedy.known
     unknown = [pair for pair in dict.fromkeys(pairs) if pair not in known]
     # Logits of the longest texts, of thousands of letters, take gigabytes.
-    size = min(12, 12_000 // max((len("".join(pair)) for pair in unknown), default=1))
+    size = max(1, min(12, 12_000 // max((len("".join(pair)) for pair in unknown), default=1)))
     for start in range(0, len(unknown), size):
         rows = batch(remedy.tokenizer, unknown[start : start + size])
         labels_BT = rows.pop("labels")[:, 1:]

@@ -2,10 +2,10 @@
 
     python benchmarks/retrofit_families.py
 
-prints the table of docs/results-retrofit.md: a small model with random weights of every family behind
-`AutoModelForSeq2SeqLM` that goes from text to text, and of many behind `AutoModelForCausalLM`, is
-converted into each encoding. `yes` means
-that the conversion's proof holds; a number leads to the words of the refusal below the table.
+prints the table of docs/results-retrofit.md: a small model with random weights of every family
+behind `AutoModelForSeq2SeqLM` that goes from text to text, and of many behind
+`AutoModelForCausalLM`, is converted into each encoding. `yes` means that the conversion's proof
+holds; a number leads to the words of the refusal below the table.
 `tests/test_benchmarks.py` compares them with the document.
 """
 

@@ -144,8 +144,8 @@ class CanonicalNames:
                     raise ValueError(f"the name {name!r} at {start} is a part of a word")
                 if key not in table:
                     table[key], called[key] = next(unused), BoundName.of(name, key)
-        folded, own = {word.casefold() for word in self.words}, {*called.values()}
-        like = (w for w in others if w in own or w.casefold() in folded or _NUMBERED.fullmatch(w))
+        folded, those = {word.casefold() for word in self.words}, {*called.values()}
+        like = (w for w in others if w in those or w.casefold() in folded or _NUMBERED.fullmatch(w))
         pieces = [_pieces(*row, table) for row in zip(texts, spans, keys, strict=True)]
         stands_for = {w: w for w in like} | {word: called[key] for key, word in table.items()}
         return Spelled(table, stands_for, pieces, self)

@@ -490,7 +490,7 @@ class TextTokenizer(SymbolTokenizer, PreTrainedTokenizerFast):
         if not any(closed for _, closed in self._spaces.values()):
             return f"{before}({symbol})|{space}{JOIN}"
         closing = _symbol_pattern(kind for kind, (_, closed) in self._spaces.items() if closed)
-        behind = f"(?:(?<={closing}){space}{JOIN}(?!{space}{symbol}){space})?"
+        behind = f"(?:(?<={closing}){space}{JOIN}{space})?"
         return f"{before}({symbol}){behind}|{space}{JOIN}"
 
     def _spaces_of_parts(self) -> dict[str, tuple[bool, bool]]:

@@ -202,6 +202,7 @@ MOLECULES = [
     "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",  # caffeine
     "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",  # penicillin G
     "C1CCC2(CC1)OCCO2",  # a spiro compound: one atom of two rings
+    "C1CC12CC2",  # an atom closes a ring and opens another one
     "c1ccc2c(c1)ccc1c2ccc2ccccc21",
     "C12C3C4C1C5C2C3C45",  # cubane
     "[13CH3]C1CC[NH+]2CC1CC2.[Cl-]",
