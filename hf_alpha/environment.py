@@ -23,6 +23,7 @@ EXTRAS = {
     "pytorch_optimizer": "optimizers",
     "pyahocorasick": "transduction",
     "pynini": "transduction",
+    "sqlglot": "sql",
     **{name: name for name in ("tensorboard", "wandb", "trackio")},
 }
 """Optional package -> the extra that brings it."""

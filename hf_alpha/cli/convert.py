@@ -77,9 +77,9 @@ class HostSymbols:
     names: Annotated[
         list[str] | None,
         typer.Option(
-            help="A regular expression that says which words are names, '\\[a-z]+', or a "
-            "ready-made rule, rule:tools; variable='\\[a-z]+', once for each class, if there are "
-            "several. Left out, the recipe says it."
+            help="A regular expression that says which words are names, '\\[a-z]+', or "
+            "variable='\\[a-z]+', once for each class; or a rule as in a recipe, '{rule: python}'. "
+            "Left out, the recipe says it."
         ),
     ] = None
     symbol_tokens: Annotated[
@@ -368,21 +368,23 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
             f"--names is for {with_patterns}, --symbols for {', '.join(counts)}: name the same "
             "classes, such as --symbols x=32,f=16 --names x='[a-z]' --names f='[A-Z]'"
         )
-    rules = {name: _rule(pattern) for name, pattern in patterns.items()}
+    rules = {name: _rule(text) for name, text in patterns.items()}
     return {name: {"count": int(count), **rules.get(name, {})} for name, count in counts.items()}
 
 
-def _rules_by_class(names: list[str]) -> dict[str, dict[str, str]]:
+def _rules_by_class(names: list[str]) -> dict[str, dict[str, Any]]:
     """Return class -> rule of its names; where none is named, the class has the usual name."""
     from hf_alpha.convert.retrofit import CLASS
 
-    return {name or CLASS: _rule(pattern) for name, pattern in _patterns(names).items()}
+    return {name or CLASS: _rule(text) for name, text in _patterns(names).items()}
 
 
-def _rule(text: str) -> dict[str, str]:
-    """Return the rule of `rule:tools`, or of a regular expression."""
-    ready = text.removeprefix("rule:")
-    return {"pattern": text} if ready == text else {"rule": ready}
+def _rule(text: str) -> dict[str, Any]:
+    """Read a rule for names: a regular expression, or `{rule: python}` as in a recipe."""
+    from hf_alpha.plain_yaml import parse_yaml
+
+    is_mapping = text.startswith("{") and text.endswith("}")
+    return dict(parse_yaml(text, "--names")) if is_mapping else {"pattern": text}
 
 
 def _patterns(names: list[str]) -> dict[str, str]:

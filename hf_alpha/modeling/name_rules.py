@@ -7,11 +7,15 @@ one. A function of the user's own (`function: package.module:name`) can be a `Re
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
+
+from .names_in_code import identifiers, json_names, numbers, sql_names, sql_words
+from .names_in_python import python_names, unbound_names
 
 Found = Iterable[Sequence[Any]]  # (start, stop) or (start, stop, binding) of each name
 Spell = Callable[[Sequence[str], Sequence[str], Mapping[str, str]], Sequence[str]]
@@ -33,19 +37,31 @@ class ReadyRule:
         answers: `find` reads answers too. A name of an answer whose binding its problem has is that
             name; one without a binding is the problem's that is spelled so. Else the names of an
             answer are those of its problem, wherever they stand.
+        unbound: finds words of an answer that `find` takes for none of its names, but that are
+            names if its problem has one that is spelled so.
+        languages: whose languages `find` takes as `language`; None if there is one language.
         examples: names as they are often written, such as digits. The symbols of a converted model
             start from what it knows of these; from letters, if none is given.
     """
 
-    find: Callable[[str], Found]
+    find: Callable[..., Found]
     words: bool = True
     spell: Spell | None = None
     answers: bool = True
+    unbound: Callable[..., Found] | None = None
+    languages: str | None = None
     examples: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> Found:
         """Find the names of a text."""
         return self.find(text)
+
+    def of(self, language: str | None) -> "ReadyRule":
+        """Return the rule for a language."""
+        if language is None:
+            return self
+        unbound = self.unbound and partial(self.unbound, language=language)
+        return replace(self, find=partial(self.find, language=language), unbound=unbound)
 
 
 def reads_answers(reader: Any) -> bool:
@@ -237,6 +253,11 @@ def atom_maps(text: str) -> list[tuple[int, int]]:
 
 _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
+    "python": ReadyRule(python_names, unbound=unbound_names),
+    "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
+    "json": ReadyRule(json_names, answers=False),
+    "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
+    "number": ReadyRule(numbers),
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
     "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
     "tools": ReadyRule(lambda text: (), answers=False),  # a chat's schemas say them: `chats`

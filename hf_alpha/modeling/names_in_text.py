@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
-from .name_rules import READY_RULES, reads_answers, uncaptured
+from .name_rules import READY_RULES, ReadyRule, reads_answers, uncaptured
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function", "rule")
@@ -25,6 +25,13 @@ TIME_LIMIT = 2.0
 as `(a|aa)+c`, would take years."""
 
 _WORD = regex.compile(r"\w")
+_WORDS = regex.compile(r"(\w+)")
+_OF_LETTERS = regex.compile(
+    r"(?:\w|\\[dw]|\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|\w|\\[dw])+\]"
+    r"|\((?:\?:)?|\)|\||[*+?]|\{\d*,?\d*\})+"
+)
+"""Patterns that match nothing but letters, digits and `_`, so that a name is a word of a text."""
+_MOST_WORDS = 65_536
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 Kept = Sequence[tuple[int, int, str]]  # start, stop and token of what is no name in a text
@@ -152,6 +159,7 @@ class NameRule:
             [start, stop, binding]; see `ReadyRule` for what else it may say. In Python also the
             function itself.
         rule: one of `READY_RULES`.
+        language: of a ready-made rule for several languages.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
             of the data has names, and 10 at least.
@@ -164,6 +172,7 @@ class NameRule:
     column: str | None = None
     function: str | None = None
     rule: str | None = None
+    language: str | None = None
     reserved: frozenset[str] = frozenset()
     count: int | None = None
     words: bool = True
@@ -205,7 +214,7 @@ class NameRule:
         return name_rule
 
     def _check(self, place: str) -> None:
-        for key in ("pattern", "column", "function", "rule"):
+        for key in ("pattern", "column", "function", "rule", "language"):
             if not isinstance(value := getattr(self, key), str | None) or value == "":
                 raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
@@ -215,6 +224,13 @@ class NameRule:
         if self.rule is not None and self.rule not in READY_RULES:
             known = ", ".join(READY_RULES)
             raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
+        if self.language is not None and getattr(self.ready, "languages", None) is None:
+            taking = ", ".join(
+                f"{key} ({r.languages})" for key, r in READY_RULES.items() if r.languages
+            )
+            raise ValueError(
+                f"{place}: 'language' is for the ready-made rules {taking}: leave it out"
+            )
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
@@ -243,9 +259,21 @@ class NameRule:
         return any(getattr(self, way) for way in WAYS)
 
     @property
+    def ready(self) -> ReadyRule | None:
+        """The ready-made rule; None without one."""
+        return None if self.rule is None else READY_RULES[self.rule].of(self.language)
+
+    @property
+    def has_words_alone(self) -> bool:
+        """Whether all its names are words of letters, digits and `_`, whatever stands beside."""
+        pattern = self.pattern is None or _OF_LETTERS.fullmatch(self.pattern)
+        read = self.rule or self.function
+        return bool(self.words and pattern and not read and all(map(_is_one_word, self.tokens)))
+
+    @property
     def finds_words(self) -> bool:
         """Whether names are whole words."""
-        return self.words and (self.rule is None or READY_RULES[self.rule].words)
+        return self.words and (self.ready is None or self.ready.words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `of` reads, as JSON has it."""
@@ -302,6 +330,8 @@ class NameFinder:
         }
         self._read = [name for name, rule in self.rules.items() if rule.function or rule.rule]
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
+        self.by_words = all(rule.has_words_alone for rule in self.rules.values())
+        self._class_of: dict[str, str | None] = {}
 
     def find(
         self, text: str, classes: Mapping[str, str] | None = None, kept: Kept = ()
@@ -322,7 +352,10 @@ class NameFinder:
         """
         if isinstance(text, MarkedText):
             return tuple(_outside(text, text.spans, kept)) if kept else text.spans
+        if self.by_words and not kept and all(map(_is_one_word, classes or ())):
+            return self._by_words(str(text), classes or {})
         spans = self._by_rules(text, classes is None, kept)
+        spans += self._unbound(text, classes or {}, kept)
         if len(self._patterns) == len(self.rules) == 1 and not (classes or self.functions):
             return tuple(spans)  # of one pattern they are in order, and apart
         if classes and (self.inside or self._read):
@@ -454,8 +487,24 @@ class NameFinder:
 
     def reader(self, name: str) -> Any:
         """What finds the names of a class, a function or ready-made rule; None without one."""
-        ready = self.rules[name].rule
-        return self.functions.get(name) if ready is None else READY_RULES[ready]
+        return self.rules[name].ready or self.functions.get(name)
+
+    def _by_words(self, text: str, classes: Mapping[str, str]) -> tuple[Span, ...]:
+        """Return what `find` does if a name is nothing but a word: each word is looked up once."""
+        class_of, spans, stop = self._class_of, [], 0
+        between_and_words = _WORDS.split(text)
+        for between, word in zip(between_and_words[::2], between_and_words[1::2], strict=False):
+            start = stop + len(between)
+            stop = start + len(word)
+            kind = classes.get(word)
+            if kind is None and (kind := class_of.get(word, "")) == "":
+                if len(class_of) >= _MOST_WORDS:
+                    class_of.clear()
+                found = self._by_rules(word, functions=True)
+                kind = class_of[word] = found[0].symbol_class if found else None
+            if kind is not None:
+                spans.append(Span(start, stop, kind))
+        return tuple(spans)
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; not every function is given an answer."""
@@ -478,6 +527,16 @@ class NameFinder:
         if self._no_names:
             none: frozenset[str] = frozenset()
             return [s for s in spans if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
+        return spans
+
+    def _unbound(self, text: str, classes: Mapping[str, str], kept: Kept) -> list[Span]:
+        """Return what an answer does not bind itself and its problem has, by rules that say so."""
+        spans: list[Span] = []
+        for kind in set(classes.values()) & self.rules.keys():
+            if (find := getattr(self.reader(kind), "unbound", None)) is not None:
+                places = (Span(start, stop, kind) for start, stop, *_ in find(str(text)))
+                names = [s for s in places if classes.get(text[s.start : s.stop]) == kind]
+                spans += _outside(text, names, kept)
         return spans
 
     def _function(self, name: str, rule: NameRule) -> Find:
@@ -523,15 +582,19 @@ def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> lis
         text: in which they stand.
         spans: where.
         known: of an answer, the names of its problem. A name without a binding is the one of its
-            class that is spelled so there: that without a binding, else the first.
+            class that is spelled so there: that without a binding, else the first. So is one whose
+            binding they lack, if it is called by the spelling and a number, `x 2`.
     """
     plain = str(text)
     keys = [span.key(text) if span.binding else plain[span.start : span.stop] for span in spans]
     bound = {pair: key for key, pair in reversed((known or {}).items()) if key != pair[0]}
     if not known or not bound:
         return keys
-    kinds = (span.symbol_class for span in spans)
-    return [k if k in known else bound.get((k, of), k) for k, of in zip(keys, kinds, strict=True)]
+    for number, (start, stop, kind, binding) in enumerate(spans):
+        name = plain[start:stop]
+        if keys[number] not in known and (not binding or binding.startswith(f"{name} ")):
+            keys[number] = bound.get((name, kind), keys[number])
+    return keys
 
 
 def without_spelling(text: str, spans: Iterable[Span]) -> str:
@@ -665,7 +728,12 @@ def _inside_word(text: str, place: int) -> bool:
     return 0 < place < len(text) and _is_word(text[place - 1]) and _is_word(text[place])
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=_MOST_WORDS)
+def _is_one_word(name: str) -> bool:
+    return _WORDS.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=_MOST_WORDS)
 def _is_word(character: str) -> bool:
     return _WORD.match(character) is not None
 

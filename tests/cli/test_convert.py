@@ -111,11 +111,11 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
     assert learned["symbol_renaming"] == "first_occurrence"
     tokens = config_of("tokens", "--symbol-tokens", "x y z", "--actual", "x", "--placeholder", "y")
     assert tokens["class_rows"] == {"name": [10, 11]} and tokens["symbol_classes"] == {"name": 3}
-    two = ["--names", "v=rule:tools", "--names", "f=[A-Z]=?"]
+    two = ["--names", "v={rule: sql, language: mysql}", "--names", "f=[A-Z]=?"]
     assert config_of("two", *two)["symbol_classes"] == {"v": 32, "f": 32}
     rules = json.loads((tmp_path / "two" / "tokenizer_config.json").read_text())["symbols"]
     assert rules["f"] == {"pattern": "[A-Z]=?", "count": 32}
-    assert rules["v"] == {"rule": "tools", "count": 32}
+    assert rules["v"] == {"rule": "sql", "language": "mysql", "count": 32}
     assert "variable='[a-z]+'" in hf_alpha("convert", "--help").out  # brackets are no markup
     assert config_of("one", "--names", "[a-z]{1,3}")["symbol_classes"] == {"name": 32}
     # What a name has learned goes on, where each has a vector.

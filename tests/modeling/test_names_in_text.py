@@ -3,7 +3,7 @@ import unicodedata
 from copy import deepcopy
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_alpha.modeling import names_in_text
@@ -50,6 +50,37 @@ def test_names_are_whole_words_in_order_and_apart(rules, text, known):
         assert known.get(name, kind) == kind
     again = NameFinder(finder.to_dict())
     assert again.rules == finder.rules and again.find(text, known) == finder.find(text, known)
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        [r"\w+", "[a-z][0-9]*", "x|x1", r"(?:f|x\d?)+", "[xyf_]{2,}", "(?=x)x", "x.", "é"]
+    ),
+    st.sampled_from([{"pattern": r"[a-z]\d*", "reserved": ["x", "f"]}, ["x"], ["y1", "é"], 3]),
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), WORDS, min_size=1),
+    st.lists(texts),
+    st.dictionaries(names, st.just("a"), max_size=2),
+)
+def test_words_that_are_looked_up_once_are_what_patterns_find(rules, several, known):
+    try:
+        fast, slow = NameFinder(rules), NameFinder(rules)
+    except ValueError:  # a token of two classes
+        assume(False)
+    slow.by_words = False
+    for text in several:
+        for classes in (None, {name: kind for name, kind in known.items() if kind in rules}):
+            assert fast.find(text, classes) == slow.find(text, classes)
+
+
+def test_which_patterns_match_words_alone():
+    for pattern in ("[a-z][0-9]*", r"\w+", r"(?:x|y\d?){2,3}", "[A-Za-z_]+"):
+        assert NameFinder({"name": pattern}).by_words, pattern
+    for pattern in ("x.", "[^x]", "[+-z]", "[A-z]", r"\S", "(?=x)x", r"\bx", "x y", r"(x)\1"):
+        assert not NameFinder({"name": pattern}).by_words, pattern
 
 
 @given(st.lists(st.tuples(names, st.sampled_from(["(", " ", ", ", "max", "2x"])), max_size=8))

@@ -1,0 +1,171 @@
+"""Names of code and data, as the library of each field reads them."""
+
+import json
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any
+
+import regex  # type: ignore[import-untyped]
+
+from .names_in_python import NAME
+
+_IDENTIFIER = regex.compile(NAME)
+_NUMBER = regex.compile(
+    r"(?<!\w\.?)(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|0[oO][0-7]+"
+    r"|(?:\d+(?:_\d+)*+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)(?!\.?\w)"
+)
+_scan: Any = json.decoder.scanstring  # type: ignore[attr-defined]
+_COLON = regex.compile(r"\s*:")
+Places = list[tuple[int, int]]
+
+
+def numbers(text: str) -> Places:
+    """Return start and stop of literal numbers, `3`, `0.5`, `1e-9`, `0xFF`, without their sign.
+
+    Digits of words (`x1`, `3rd`) and of versions and addresses (`1.2.3`) are none.
+    """
+    return [match.span() for match in _NUMBER.finditer(text)]
+
+
+def identifiers(text: str, language: str | None = None) -> Places:
+    """Return start and stop of Unicode identifiers: letters of any script, digits and `_`.
+
+    Args:
+        text: the text.
+        language: one of Pygments, such as "javascript": what it takes for keywords and builtins of
+            the language, strings, or comments, is no name.
+
+    Raises:
+        ImportError: Pygments is not installed.
+        ValueError: it does not know the language.
+    """
+    if language is None:
+        return [match.span() for match in _IDENTIFIER.finditer(text)]
+    lexer, is_name = _lexer(language)
+    return [
+        match.span()
+        for start, kind, token in lexer.get_tokens_unprocessed(text)
+        if is_name(kind)
+        for match in _IDENTIFIER.finditer(text, start, start + len(token))
+    ]
+
+
+@cache
+def _lexer(language: str) -> tuple[Any, Any]:
+    lexers = _library("pygments.lexers", "pygments", "identifiers of a language")
+    kinds = import_module("pygments.token").Name
+    try:
+        lexer = lexers.get_lexer_by_name(language)
+    except import_module("pygments.util").ClassNotFound:
+        raise ValueError(
+            f"the language {language!r} of a rule is none that Pygments has: "
+            "https://pygments.org/languages lists them"
+        ) from None
+    return lexer, lambda kind: kind in kinds and kind not in kinds.Builtin
+
+
+def json_names(text: str) -> Places:
+    """Return start and stop of the keys of objects, and of strings that are one of them.
+
+    In a schema the latter are references: `"required": ["city"]`. The text may have JSON in it,
+    whole or in part.
+    """
+    strings, keys, at = [], set(), 0
+    while (at := text.find('"', at)) >= 0:
+        try:
+            _, stop = _scan(text, at + 1)
+        except json.JSONDecodeError:
+            at += 1
+            continue
+        if stop > at + 2:
+            strings.append((at + 1, stop - 1))
+            keys |= {text[at + 1 : stop - 1]} if _COLON.match(text, stop) else set()
+        at = stop
+    return [(start, stop) for start, stop in strings if text[start:stop] in keys]
+
+
+def sql_names(text: str, language: str | None = None) -> Places:
+    """Return start and stop of tables, columns and aliases, and of databases and schemas.
+
+    Quotes are no part of a name. Functions, types, parameters and strings are no names.
+
+    Args:
+        text: statements. If they cannot be parsed, what begins with one has the identifiers that
+            its tokens are, and other texts have no names.
+        language: the dialect, such as "mysql", as sqlglot calls it.
+
+    Raises:
+        ImportError: sqlglot is not installed.
+        ValueError: it does not know the dialect.
+    """
+    trees = _statements(text, language)
+    if trees is None:
+        tokens = _tokens(text, language)
+        return sql_words(text, language) if tokens and _begins(tokens[0]) else []
+    kind = _sqlglot().exp.Identifier
+    nodes = [node.meta for tree in trees if tree for node in tree.find_all(kind) if node.meta]
+    return _without_quotes(text, {(node["start"], node["end"] + 1) for node in nodes})
+
+
+def sql_words(text: str, language: str | None = None) -> Places:
+    """Return what may be names in a text that is no whole statement, as `sql_names` does."""
+    if _statements(text, language) is not None:
+        return []
+    tokens = _tokens(text, language)
+    kinds = _sqlglot().tokens.TokenType
+    places = []
+    for before, token, behind in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        is_call = behind is not None and behind.token_type is kinds.L_PAREN
+        is_table = before is not None and before.token_type in (kinds.TABLE, kinds.INTO)
+        if token.token_type in (kinds.VAR, kinds.IDENTIFIER) and (is_table or not is_call):
+            places.append((token.start, token.end + 1))
+    return _without_quotes(text, places)
+
+
+def _without_quotes(text: str, places: Iterable[tuple[int, int]]) -> Places:
+    """Return identifiers without their quotes, in order; parameters (`$1`) are none."""
+    names = []
+    for start, stop in sorted(places):
+        if _IDENTIFIER.match(text, start):
+            names.append((start, stop))
+        elif text[start] in '"`[' and stop > start + 2:
+            names.append((start + 1, stop - 1))
+    return names
+
+
+def _sqlglot() -> Any:
+    return _library("sqlglot", "'hf_alpha[sql]'", "names of SQL")
+
+
+@lru_cache(maxsize=64)
+def _statements(text: str, dialect: str | None) -> list[Any] | None:
+    """Parse a text; None if that cannot be done."""
+    sqlglot = _sqlglot()
+    try:
+        trees = sqlglot.parse(text, read=dialect, error_level=sqlglot.ErrorLevel.RAISE)
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
+    return None if any(isinstance(tree, sqlglot.exp.Command) for tree in trees) else list(trees)
+
+
+def _tokens(text: str, dialect: str | None) -> list[Any]:
+    sqlglot = _sqlglot()
+    try:
+        return list(sqlglot.tokenize(text, read=dialect))
+    except sqlglot.errors.SqlglotError:
+        return []
+
+
+def _begins(token: Any) -> bool:
+    return token.token_type.name in ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
+
+
+def _library(module: str, package: str, what: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{what} need {module}: pip install {package} ({error})") from None
+
+
+__all__ = ["identifiers", "json_names", "numbers", "sql_names", "sql_words"]

@@ -1,0 +1,101 @@
+"""Ready-made rules: what the page of them says that they take and leave, and where they work."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_tokenizers import byte_level
+from transformers import AutoTokenizer
+
+from hf_alpha import TextTokenizer
+from hf_alpha.modeling.name_rules import READY_RULES
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.plain_yaml import parse_yaml
+
+PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```text\n(\{rule: .*?\})\n(.*?)\n?^```$", PAGE, re.DOTALL | re.MULTILINE)
+DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def marked(text: str, rule: dict) -> str:
+    """Mark names as the page does, the second binding of a spelling by ₂."""
+    written, end = "", 0
+    bindings: dict[str, list[str]] = {}
+    for start, stop, _, binding in NameFinder({"name": rule}).find(text):
+        name = text[start:stop]
+        alike = bindings.setdefault(name, [])
+        alike += [] if binding in alike else [binding]
+        number = alike.index(binding) + 1
+        sign = str(number).translate(DIGITS) if number > 1 else ""
+        written, end = f"{written}{text[end:start]}«{name}»{sign}", stop
+    return written + text[end:]
+
+
+@pytest.mark.parametrize("rule, example", EXAMPLES)
+def test_a_rule_takes_and_leaves_what_its_page_says(rule, example) -> None:
+    plain = re.sub(r"«(.*?)»[₀-₉]*", r"\1", example)
+    assert marked(plain, parse_yaml(rule, "rules.md")) == example
+
+
+def test_every_rule_has_an_example() -> None:
+    assert {parse_yaml(rule, "")["rule"] for rule, _ in EXAMPLES} == READY_RULES.keys()
+
+
+PARTS = [
+    *"xyß1 \n\t\"'`#{}[]()=:.,;\\", "def f", "f'", "lambda ", "for ", " in ", "as ", '"""',
+    "class ", "    ", "import ", "SELECT ", " FROM ", '"a"', "😀", "\r\n", "e\u0301", "1.5",
+]  # fmt: skip
+CODE = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
+WITH_LANGUAGE = [{"rule": "identifier", "language": "c"}, {"rule": "sql", "language": "mysql"}]
+
+
+@given(CODE, st.sampled_from([*({"rule": rule} for rule in READY_RULES), *WITH_LANGUAGE]))
+def test_every_text_has_names_in_order_and_apart(text: str, rule: dict) -> None:
+    finder, end = NameFinder({"name": rule}), 0
+    spans = finder.find(text)
+    for start, stop, *_ in spans:
+        assert end <= start < stop <= len(text) and text[start:stop].strip()
+        end = stop
+    known = {text[span.start : span.stop]: "name" for span in spans}
+    for span in finder.find(text, known):
+        assert text[span.start : span.stop].strip()
+
+
+def test_names_of_a_problem_in_its_answer() -> None:
+    def found(rule: dict, problem: str, answer: str) -> list[str]:
+        finder = NameFinder({"name": rule})
+        known = {problem[s.start : s.stop]: "name" for s in finder.find(problem)}
+        return [answer[s.start : s.stop] for s in finder.find(answer, known)]
+
+    python = {"rule": "python"}
+    program = "def f(größe):\n    return größe.size"
+    assert found(python, program, "f(größe).f + print(size, größe=1)") == ["f", "größe"]
+    assert found(python, program, "return größe + f(") == ["größe", "f"]
+    assert found(python, program, "g = lambda y: y(größe)") == ["g", "y", "y", "größe"]
+    table = "CREATE TABLE t (a INT, b INT)"
+    assert found({"rule": "sql"}, table, "SELECT a FROM t AS c WHERE b = 'a'") == [*"atcb"]
+    assert found({"rule": "sql"}, table, "WHERE b = 'a' AND") == ["b"]
+    assert found({"rule": "json"}, '{"city": 1}', "f(city='city', y=1)") == ["city", "city"]
+
+
+def test_a_tokenizer_loads_without_the_library_of_its_rule(tmp_path, monkeypatch) -> None:
+    """What is missing is said when a text is read; so is a language that nobody knows."""
+    rules = {"column": {"rule": "sql", "language": "mysql", "count": 3}}
+    TextTokenizer.from_tokenizer(byte_level(), rules).save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["symbols"] == rules
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    with pytest.raises(ImportError, match=r"SQL need sqlglot: pip install 'hf_alpha\[sql\]'"):
+        tokenizer("SELECT a")
+    monkeypatch.undo()
+    assert tokenizer(["SELECT `a`"]).names[0] == {"<column_0>": "a"}
+    nowhere = NameFinder({"name": {"rule": "identifier", "language": "parseltongue"}})
+    with pytest.raises(ValueError, match="'parseltongue' of a rule is none that Pygments has"):
+        nowhere.find("x")
+    message = r"'language' is for the ready-made rules sql \(dialects of sqlglot\), identifier"
+    with pytest.raises(ValueError, match=message):
+        NameFinder({"name": {"rule": "python", "language": "3"}})

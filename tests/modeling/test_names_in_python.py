@@ -1,0 +1,214 @@
+"""Names of Python programs, checked by Python: by its symbol tables, and by running them."""
+
+import ast
+import builtins
+import keyword
+import random
+import re
+import symtable
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_tokenizers import byte_level
+from transformers import AutoTokenizer
+
+from hf_alpha import TextTokenizer
+from hf_alpha.modeling.names_in_python import python_names
+
+LIBRARY = Path(ast.__file__).parent
+FILES = [
+    "ast",
+    "dataclasses",
+    "functools",
+    "inspect",
+    "pdb",
+    "test/test_patma",
+    "test/test_fstring",
+]
+
+
+def renamed(text: str, called: Callable[[str], str]) -> str:
+    """Give each binding another name."""
+    for start, stop, binding in reversed(python_names(text)):
+        text = text[:start] + called(binding) + text[stop:]
+    return text
+
+
+def distinct(binding: str) -> str:
+    name, _, number = binding.partition(" ")
+    return f"{name}0{int(number):03}\u01c3"
+
+
+def blocks(table: symtable.SymbolTable) -> list[Any]:
+    """Return the names of each block, as they were before `distinct`, and what they are there."""
+    asked = ("is_parameter", "is_global", "is_local", "is_free", "is_assigned", "is_referenced")
+    names = {  # Python 3.12 has those of comprehensions in the block around
+        (
+            re.sub("0[0-9]{3}\u01c3", "", symbol.get_name()),
+            *(getattr(symbol, key)() for key in asked),
+        )
+        for symbol in table.get_symbols()
+    }
+    return [table.get_type(), sorted(names), *map(blocks, table.get_children())]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_library_under_other_names_has_the_same_symbol_tables(name: str) -> None:
+    text = (LIBRARY / f"{name}.py").read_text()
+    other = renamed(text, distinct)
+    assert other.count("\u01c3") > 100
+    before, behind = (blocks(symtable.symtable(t, name, "exec")) for t in (text, other))
+    assert before == behind
+
+
+PROGRAMS = {
+    "keywords": """
+        from functools import partial
+        def f(a, *, b=2): return [a, b]
+        def g(f, b): return f(1, b=b)
+        class C:
+            def __init__(self, a, d=0): self.a = a + d
+            def m(self, b): return f(b=b, a=self.a)
+        def h(c, **more): return c, more
+        result = f(b=1, a=3), g(f, b=4), C(a=1, d=2).m(b=5), h(c=6, k=7), partial(f, a=8)(b=9)
+    """,
+    "f-strings": r"""
+        def f(x, width, *more):
+            y = {"x": x}
+            z = f"{x!r:>{width}}|{y['x']}|{{x}}|\N{LATIN SMALL LETTER X}" rf"\{x}" '''{
+                [x for x in more]}'''
+            return z, f'{(lambda x: f"{x:{width}}")(x)}', f"{x != width} {x:x<5}"
+        result = f(3, 7, "é", "😀")
+    """,
+    "scopes": """
+        x, n, t, total = 1, 0, (), []
+        class A:
+            x = x + 1
+            y = [n + i for i in range(x)]
+            def m(self, n=x): return x, n, self.x
+        def count():
+            global n
+            n += 1
+            def inner():
+                nonlocal t
+                t += (n,)
+                return lambda t=t: (t, n)
+            t = (0,)
+            return inner()(), t
+        if any((last := i) > 2 for i in range(5)): total += [last, *(x for x in t)]
+        try: raise ValueError(x)
+        except ValueError as error: total.append(str(error))
+        q = 1; del q
+        result = A().m(), A.y, count(), n, total, [x for x in range(3) for x in range(x)]
+    """,
+    "patterns": """
+        def f(value):
+            match value:
+                case {"a": x, **rest}: return x, rest
+                case [x, [*y], (1 | 2) as z]: return x, y, z
+                case str(real=x) | int(real=x): return x
+                case other: return other
+        result = f({"a": 1, "b": 2}), f([1, [2, 3], 1]), f(5), f(None)
+    """,
+}
+
+
+def outcome(program: str) -> str:
+    scope: dict[str, Any] = {}
+    exec(program, scope)
+    return repr(list(scope.values())[-1])  # of its last statement
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+@settings(max_examples=20)
+@given(st.randoms(use_true_random=False))
+def test_programs_compute_the_same_under_other_names(program: str, rng: random.Random) -> None:
+    program = textwrap.dedent(program).strip()
+    bindings = sorted({binding for *_, binding in python_names(program)})
+    taken = {*re.findall(r"\w+", program), *keyword.kwlist, *dir(builtins)}
+    letters = [f"{a}{b}" for a in "xyzßλ变" for b in ["", *"0éb"] if f"{a}{b}" not in taken]
+    table = dict(zip(bindings, rng.sample(letters, len(bindings)), strict=True))
+    other = renamed(program, table.__getitem__)
+    assert outcome(other) == outcome(program)
+    again = [(place, table[binding]) for *place, binding in python_names(program)]
+    assert [other[i:j] for i, j, _ in python_names(other)] == [name for _, name in again]
+
+
+@pytest.mark.parametrize("name", ["f-strings", "patterns"])
+def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
+    """Where no scope and no call says that it has fewer."""
+    program = textwrap.dedent(PROGRAMS[name]).strip()
+    whole = {program[i:j] for i, j, *_ in python_names(program)}
+    for end in range(len(program)):
+        start = program[:end]
+        words = {start[i:j] for i, j, *_ in python_names(start) if j < end}
+        assert words <= whole
+
+
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("\U0001d431 = 1; x; ﬁ = x; fi", "\U0001d431 x ﬁ x fi"),  # Python takes them for one
+        ("\ufeffx = 1", ""),
+        ("x = '\u2028'; z = x\ry = z\r\nx\x0c", "x z x y z x"),
+        ("def \\\n f(): pass", "f"),
+        ("if f(a=1): sum = 1\ndef f(a): sum = a", "f a f a sum a"),
+        ("class A:\n def f(self): __x = self; return __x", "A self self"),
+        ("def f(a): g(a=a)\ng = f or print", "f g g f"),  # g may be f
+        ("def f(a): g(a=a)", "f a a"),  # g is no function of the text
+        ("def f(a): a.f(a=1)", "f a a"),
+        ("def f(a): a\nclass A:\n def __init__(s, b): b\nA(a=1, b=2)", "f a a A s A"),
+        ("x = 1\nclass A:\n x = 2\n def f(s): return x", "x A s x"),
+        ("x = [x for x in x for y in x]", "x x1 x1 x y x1"),
+        ("def f(a, /, **b): c = 1; f(a=1, c=2)", "f a b c f"),
+        ("class A:\n def f(s, a): s.f(a=1)", "A s s"),
+        ("(" * 300 + "x" + ")" * 300, ""),
+        ("+".join("x" * 5000) + "\nx = 1", "x " * 5001),
+    ],
+)
+def test_edges(text: str, names: str) -> None:
+    """A number says that a name is another one than the first of that spelling."""
+    found = [f"{text[i:j]}{''.join(b)[-2:].strip(' 0')}" for i, j, *b in python_names(text)]
+    assert found == names.split()
+
+
+def test_one_program_is_one_text_to_a_tokenizer(tmp_path) -> None:
+    """Under other names too; an answer has the names of its problem, spelled without capture."""
+    made = TextTokenizer.from_tokenizer(byte_level(), {"name": {"rule": "python", "count": 9}})
+    made.save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    problem = "def f({0}):\n    return {0}.y\ndef g({1}):\n    return f({0}={1})\n"
+    one, other = problem.format("x", "x"), problem.format("größe", "β")
+    answer = "lambda {0}: print({0})"
+    batch = tokenizer([one, other], text_target=[answer.format("x"), answer.format("größe")])
+    assert batch["input_ids"][0] == batch["input_ids"][1]
+    assert batch["labels"][0] == batch["labels"][1]
+    nested = tokenizer([other], text_target=["lambda größe: print(lambda größe: größe)"])
+    assert tokenizer.batch_decode(nested["labels"], names=nested.names)[0].count("größe") == 3
+    assert list(batch.names[1].values()) == ["f", "größe", "g", "β"]
+    assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == [one, other]
+    x, y = list(batch.names[0])[1::2]
+    assert batch.names[0][x] == batch.names[0][y] == "x"
+    ids = tokenizer(f"lambda {x}: lambda {y}: {x} + {y}")["input_ids"]
+    written = [tokenizer.decode(ids, names=names) for names in batch.names]
+    assert written == ["lambda x: lambda x1: x + x1", "lambda größe: lambda β: größe + β"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in Python 3.12")
+def test_type_parameters_have_a_scope_of_their_own() -> None:
+    text = (
+        "type P[T, *Ts, **Q] = T | Ts | Q\n"
+        "def f[T: int](x: T, y: list[T] = []) -> T: return x\n"
+        "class A[T](list[T]):\n  U = T\n  def m[V](self, x: U, y: V) -> T: return T\n"
+        'T = f"{T:{T["x"]}}"\n'
+    )
+    found = " ".join(binding for *_, binding in python_names(text))
+    assert found.replace(" 0", "") == (
+        "P T Ts Q T Ts Q f T 1 x T 1 y T 1 T 1 x A T 2 T 2 T 2 V self x 1 y 1 V T 2 T 2 T 3 T 3 T 3"
+    )
