@@ -695,16 +695,35 @@ def test_pairs_for_real_models_differ_in_names_alone():
 
 
 def test_reactions_are_the_same_but_for_digits():
+    import annalog
+
     reactions = load("reactions")
     pair = "CN1CCC[C@H]1c1cccnc1.Clc1ccc2ccccc2c1", "c1ccc2c(c1)[nH]c%10c2CCCC%10"
     assert reactions.in_order(pair) == pair
     renamed = {reactions.permuted(pair, seed) for seed in range(20)}
     assert len(renamed) > 10 and {reactions.in_order(each) for each in renamed} == {pair}
-    assert "".join(reactions.tokens(pair[1])) == pair[1] and "%10" in reactions.tokens(pair[1])
-    tokenizer = reactions.tokenizer_of(["<unk>", "<pad>", "<sos>", "<eos>", *"Ccn()123", "[nH]"])
+    assert "".join(annalog.tokens(pair[1])) == pair[1] and "%10" in annalog.tokens(pair[1])
+    tokenizer = annalog.tokenizer_of(["<unk>", "<pad>", "<sos>", "<eos>", *"Ccn()123", "[nH]"])
     ids = tokenizer(reactions.spaced("c1c[nH]c2"))["input_ids"]
     assert ids == tokenizer("c1c[nH]c2")["input_ids"]
     assert tokenizer.decode(ids, skip_special_tokens=True) == "c1c[nH]c2"
+
+
+def test_tokens_that_a_model_lacks_get_the_mean_of_atoms_in_brackets(tmp_path):
+    import torch
+
+    import annalog
+
+    words = ["<unk>", "C", "[nH]", "[O-]"]
+    table, bias = torch.arange(8.0).view(4, 2), torch.arange(4.0)[None]
+    grown = annalog.with_rows(table, words, 2)
+    assert grown.tolist() == [*table.tolist(), [5.0, 6.0], [5.0, 6.0]]
+    assert annalog.with_rows(bias, words, 1).tolist() == [[0.0, 1.0, 2.0, 3.0, 2.5]]
+    other = torch.ones(3, 3)
+    assert annalog.with_rows(other, words, 2) is other
+    data = tmp_path / "pairs.jsonl"
+    data.write_text('{"source": "C[Na+].[Na+]", "target": "[Cl]C"}\n')
+    assert annalog.other_tokens(words, data) == ["[Na+]"]
 
 
 def test_pairs_of_relations_have_one_answer_in_every_family():

@@ -732,7 +732,9 @@ class RelationalEncoding(SymbolEncoding):
         """
         count = self.vocabulary.num_base_tokens
         if streams.kept is not None:  # of few tokens, one operation for all columns is faster
-            place_B1V = streams.once(("places", len(streams.ids)), lambda: self._places(streams))
+            place_B1V = streams.once(
+                ("places", streams.ids.shape[0]), lambda: self._places(streams)
+            )
             scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
             return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
         base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]

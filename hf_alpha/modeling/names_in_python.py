@@ -47,11 +47,11 @@ _FIELDS = {
 class Binding(NamedTuple):
     """A name that a scope binds."""
 
-    scope: "Scope"
+    scope: "PythonScope"
     name: str
 
 
-class Scope:
+class PythonScope:
     """A block of a program with names of its own.
 
     Attributes:
@@ -61,11 +61,11 @@ class Scope:
         declared: name -> "global" or "nonlocal", of the names that are another block's.
     """
 
-    def __init__(self, outer: "Scope | None", kind: str):
+    def __init__(self, outer: "PythonScope | None", kind: str):
         self.outer, self.kind = outer, kind
         self.bound: set[str] = set()
         self.declared: dict[str, str] = {}
-        self.module: Scope = self if outer is None else outer.module
+        self.module: PythonScope = self if outer is None else outer.module
 
     def home(self, name: str, within: bool = True) -> Binding | None:
         """Return what a name means here; None if the program does not bind it.
@@ -74,7 +74,7 @@ class Scope:
             name: the name.
             within: whether it stands in the block itself: only there are names of a class seen.
         """
-        scope: Scope | None = self
+        scope: PythonScope | None = self
         while scope is not None:
             declared = scope.declared.get(name)
             if declared == "global":
@@ -95,7 +95,7 @@ class Function(NamedTuple):
         method: its name, if it is a method.
     """
 
-    scope: Scope
+    scope: PythonScope
     keywords: frozenset[str]
     method: str | None
 
@@ -105,7 +105,7 @@ class Use(NamedTuple):
 
     start: int
     name: str
-    scope: Scope
+    scope: PythonScope
     is_read: bool
 
 
@@ -144,12 +144,12 @@ class _Program:
     def __init__(self, text: str, tree: ast.AST):
         self.text = text
         self.uses: list[Use] = []
-        self.calls: list[tuple[ast.Call, Scope]] = []
+        self.calls: list[tuple[ast.Call, PythonScope]] = []
         self.functions: list[Function] = []
-        self._binds: list[tuple[str, Scope, Any]] = []
+        self._binds: list[tuple[str, PythonScope, Any]] = []
         self.what: dict[Binding, list[Any]] = defaultdict(list)
         """What binds a name each time: a Function, "class", "import" or "variable"."""
-        blocks = [(tree, Scope(None, "module"))]
+        blocks = [(tree, PythonScope(None, "module"))]
         while blocks:  # no recursion: programs nest deeply
             node, scope = blocks.pop()
             blocks += self._read(node, scope)
@@ -219,7 +219,7 @@ class _Program:
                     }
         return kept
 
-    def _called(self, call: ast.Call, scope: Scope) -> Function | list[Function]:
+    def _called(self, call: ast.Call, scope: PythonScope) -> Function | list[Function]:
         """Return the function that a call calls, or all that it may be calling."""
         root = call.func
         while isinstance(root, ast.Attribute):
@@ -236,18 +236,18 @@ class _Program:
             return [f for f in self.functions if f.method in ("__init__", "__new__")]
         return self.functions
 
-    def _what(self, node: ast.AST, scope: Scope) -> list[Any]:
+    def _what(self, node: ast.AST, scope: PythonScope) -> list[Any]:
         binding = scope.home(node.id) if isinstance(node, ast.Name) else None
         return self.what[binding] if binding else []
 
     # What a node binds and uses
 
-    def _bind(self, name: str, scope: Scope, what: Any, start: int | None = None) -> None:
+    def _bind(self, name: str, scope: PythonScope, what: Any, start: int | None = None) -> None:
         self._binds.append((name, scope, what))
         if start is not None:
             self.uses.append(Use(start, name, scope, False))
 
-    def _read(self, node: Any, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    def _read(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         """Take in a node; return the nodes in it that are still to be read, with their scopes."""
         start, stop = getattr(node, "start", 0), getattr(node, "stop", 0)
         match node:
@@ -292,9 +292,9 @@ class _Program:
             return [(node.name, scope), (node.value, types), *_in(types, node.type_params)]
         return _in(scope, ast.iter_child_nodes(node))
 
-    def _function(self, node: Any, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    def _function(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         arguments, types = node.args, self._types(node, scope)
-        inner = Scope(types, "function")
+        inner = PythonScope(types, "function")
         keywords = frozenset(
             parameter.arg for parameter in [*arguments.args, *arguments.kwonlyargs]
         )
@@ -316,23 +316,23 @@ class _Program:
             *_in(inner, node.body),
         ]
 
-    def _class(self, node: Any, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    def _class(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         types = self._types(node, scope)
         self._bind(node.name, scope, "class", self._word(node.start, 1))
         return [
             *_in(scope, node.decorator_list),
             *_in(types, [*node.bases, *node.keywords, *getattr(node, "type_params", ())]),
-            *_in(Scope(types, "class"), node.body),
+            *_in(PythonScope(types, "class"), node.body),
         ]
 
-    def _comprehension(self, node: Any, scope: Scope) -> list[tuple[ast.AST, Scope]]:
+    def _comprehension(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         """The first iterable is the only part that is read outside."""
-        inner, first = Scope(scope, "comprehension"), node.generators[0]
+        inner, first = PythonScope(scope, "comprehension"), node.generators[0]
         parts = [child for child in ast.iter_child_nodes(node) if child is not first]
         return [(first.iter, scope), *_in(inner, [*parts, first.target, *first.ifs])]
 
-    def _types(self, node: Any, scope: Scope) -> Scope:
-        return Scope(scope, "types") if getattr(node, "type_params", None) else scope
+    def _types(self, node: Any, scope: PythonScope) -> PythonScope:
+        return PythonScope(scope, "types") if getattr(node, "type_params", None) else scope
 
     def _words(self, start: int, stop: int | None = None) -> Iterator[int]:
         """Yield where words stand that are no part of strings and comments."""
@@ -350,7 +350,7 @@ class _Program:
 _WORD_OR_NONE = regex.compile(rf"{_STRING_OR_COMMENT.pattern}|(?P<name>{NAME})")
 
 
-def _in(scope: Scope, nodes: Any) -> list[tuple[ast.AST, Scope]]:
+def _in(scope: PythonScope, nodes: Any) -> list[tuple[ast.AST, PythonScope]]:
     return [(node, scope) for node in nodes]
 
 

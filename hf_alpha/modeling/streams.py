@@ -80,7 +80,7 @@ class Streams:
             written=written,
             kept=getattr(outputs, "kept", None) if keeps else None,
         )
-        weights = streams.once(("weights", len(ids)), lambda: stream_weights(ids, dtype))
+        weights = streams.once(("weights", ids.shape[0]), lambda: stream_weights(ids, dtype))
         return replace(streams, weights=weights)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:

@@ -71,7 +71,7 @@ class Ask:
 
 
 @dataclass(eq=False)
-class Row:
+class AnswerRow:
     """An answer that is being written; `draw` gives a token by scores (V,), if it is drawn."""
 
     ask: Ask
@@ -98,8 +98,8 @@ class Engine:
         self._is_decoder = not model.config.is_encoder_decoder
         self._end, _ = generation.end_and_pad(model, tokenizer, {})
         self._usual = min(generation.configured_limit(model), limits.max_tokens)
-        self._waiting, self._rows = deque[Ask](), deque[Row]()
-        self._batch: list[Row] = []
+        self._waiting, self._rows = deque[Ask](), deque[AnswerRow]()
+        self._batch: list[AnswerRow] = []
         self._changed, self.closing = threading.Condition(), False
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self.start, self.join = self._thread.start, self._thread.join
@@ -153,7 +153,7 @@ class Engine:
             ask.give(Refusal(504, f"{told}: ask for less, or serve with a longer --timeout"))
         return ask.gone
 
-    def _fits(self, row: Row) -> bool:
+    def _fits(self, row: AnswerRow) -> bool:
         """Whether a batch has room for one more row; all of them get the length of the longest."""
         rows = [*self._batch, row]
         longest = max(len(one.encoding["input_ids"]) for one in rows)
@@ -194,7 +194,7 @@ class Engine:
                 self._add(row, token)
         return torch.tensor([row.done for row in self._batch], device=input_ids.device)
 
-    def _add(self, row: Row, token: int) -> None:
+    def _add(self, row: AnswerRow, token: int) -> None:
         """Add a token to an answer, and send what is sure by now."""
         finish, request = "stop" if token in self._end else None, row.ask.request
         if finish is None:
@@ -215,7 +215,7 @@ class Engine:
             row.ask.give(Part(row.index, sure[len(row.sent) :], finish, len(row.ids)))
             row.sent = sure
 
-    def _text(self, row: Row) -> str:
+    def _text(self, row: AnswerRow) -> str:
         """Return an answer so far, in the names of its text."""
         beside = [*row.encoding["input_ids"][-BESIDE:]] if self._is_decoder else []
         names = {"names": row.encoding.names, "new_names": generation.NEW_NAME}
@@ -250,7 +250,7 @@ class Engine:
             return
         ask.give(None)
         for index in range(request.n):
-            self._rows.append(Row(ask, index, encoding, limit, self._sampler(request, index)))
+            self._rows.append(AnswerRow(ask, index, encoding, limit, self._sampler(request, index)))
 
     def _encoding(self, request: Any) -> Any:
         """Return a text or a chat as the model reads it, with its names."""

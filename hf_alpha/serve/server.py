@@ -88,7 +88,7 @@ class MessageReader:
             yield from items
 
 
-class Answers:
+class Completions:
     """The answers to a request that has been read, as OpenAI writes them."""
 
     def __init__(self, ask: Ask, template: Any):
@@ -217,7 +217,7 @@ class Api:
         self._watchers.add(watcher)  # or it is forgotten before its end
         watcher.add_done_callback(self._watchers.discard)
         await ask.next()
-        answers = Answers(ask, template)
+        answers = Completions(ask, template)
         if request.stream:
             return StreamingResponse(answers.stream(), media_type="text/event-stream")
         return JSONResponse(await answers.whole())

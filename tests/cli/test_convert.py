@@ -136,7 +136,7 @@ def test_ways_to_convert_a_model_of_transformers(tmp_path, t5):
         (["--symbols", "a=1,b=1", "--actual", "x"], "say which class tokens are for"),
         (["--renaming", "wild"], "symbol_renaming must be one of none, random"),
         (["--names", "[a"], "the pattern '[a'"),
-        (["--names", "rule:tols"], "no ready-made rule 'tols': there are smiles"),
+        (["--names", "{rule: tols}"], "no ready-made rule 'tols': there are "),
         (["--add-aggregated-attention", "middle"], "encoder or decoder, not 'middle'"),
         (["--to", "relational", "--placeholder", "x"], "--placeholder has no effect with --to rel"),
         (["--to", "learned", "--actual", "x"], "--actual has no effect with --to learned"),

@@ -42,7 +42,8 @@ def test_a_rule_takes_and_leaves_what_its_page_says(rule, example) -> None:
 
 
 def test_every_rule_has_an_example() -> None:
-    assert {parse_yaml(rule, "")["rule"] for rule, _ in EXAMPLES} == READY_RULES.keys()
+    rules = {parse_yaml(rule, "")["rule"] for rule, _ in EXAMPLES}
+    assert rules == READY_RULES.keys() - {"tools"}  # no text alone has tools
 
 
 PARTS = [
