@@ -1,6 +1,6 @@
 """Does a small decoder call tools that it has never heard of? Plain and converted, at equal steps.
 
-    python benchmarks/chats.py --seeds 0 --out chats
+    python benchmarks/chats.py --seeds 0 --steps 1200 --out chats
 
 A Llama of random weights learns to answer a question by a call of one of 2 or 3 tools, whose names
 and parameters are drawn for each chat: what a tool is for is said by its description. Names are
