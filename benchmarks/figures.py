@@ -16,7 +16,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import all_streams
 import beyond
 import clutrr
 import gpu
@@ -24,6 +23,7 @@ import ltl
 import measure
 import propositional
 import retrofit
+from archive import all_streams
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 
 COPIED = (
