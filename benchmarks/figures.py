@@ -569,7 +569,6 @@ DOCUMENTS = (
     "docs/geometric.md",
     "docs/results-geometric.md",
     "docs/names-benchmark.md",
-    "docs/train.md",
 )
 
 
