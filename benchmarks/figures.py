@@ -567,7 +567,6 @@ DOCUMENTS = (
     "docs/results-retrofit.md",
     "docs/results-folnet.md",
     "docs/results-geometric.md",
-    "docs/names-benchmark.md",
 )
 
 
