@@ -163,7 +163,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
         yield "docs/choosing.md", f"{mean} %"
         held_out = read(ROOT / "docs" / "results.md").split(BY_NAMES)[1]
         row = re.search(rf"^\| normal \| {encoding} \|.*$", held_out, re.MULTILINE)[0]
-        for name in ("docs/choosing.md", "docs/results-models.md"):
+        for name in ("docs/choosing.md", "docs/models.md"):
             yield name, f"{row.split(' | ')[-4]} %"
     ten = rows_of(read(RESULTS / "top-10" / "table.txt"))
     ours, chance = (
