@@ -566,10 +566,7 @@ DOCUMENTS = (
     "docs/chats.md",
     "docs/results-retrofit.md",
     "docs/results-folnet.md",
-    "docs/geometric.md",
     "docs/results-geometric.md",
-    "docs/names-benchmark.md",
-    "docs/train.md",
 )
 
 
