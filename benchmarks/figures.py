@@ -177,9 +177,12 @@ def time_of(data: dict[str, Any], seconds: Sequence[float]) -> str:
 
 def streams_price() -> str:
     """Times of `streams` by those of a BART, by number of names."""
-    works = {"training step": costs("training step", "BART"), "3 beams": costs("generation", "BART")}
-    lines = [[work, *(f"{value:.1f}" for value in times.values())] for work, times in works.items()]
-    return measure.table(["names:", *map(str, works["3 beams"])], lines)
+    names = (1, 2, 3, 5, 10)
+    lines = []
+    for work, label in (("training step", "training step"), ("generation", "3 beams")):
+        times = costs(work, "BART")
+        lines.append([label, *(f"{times[count]:.1f}" for count in names)])
+    return measure.table(["names:", *map(str, names)], lines)
 
 
 def memory() -> str:
