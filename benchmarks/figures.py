@@ -633,20 +633,6 @@ def sentences() -> Iterator[tuple[str, str]]:
             f"and {greedy} in greedy search"
         ),
     )
-    yield (
-        "docs/choosing.md",
-        f"{training} a BART of its size in training, {beams} in beam search, {greedy} in greedy",
-    )
-    held = [
-        [
-            row["megabytes"]["relational"] / row["megabytes"]["BART"]
-            for row in stored("relational-price-memory")["data"]["memory"]
-            if row["work"] == work
-        ]
-        for work in ("training", "greedy")
-    ]
-    training, greedy = (f"{min(x):.2f} to {max(x):.2f} times" for x in held)
-    yield "docs/choosing.md", f"{training} in training, {greedy} in greedy search."
     shares = [
         median_ratio(
             # Results of earlier versions say how many processes checked.
