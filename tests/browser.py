@@ -1,6 +1,6 @@
 """A real browser on the page: Debian's Chromium, driven by Playwright.
 
-`python tests/browser.py docs` writes the pictures of docs/solving.md again.
+`python tests/browser.py docs` writes the picture of docs/solving.md again.
 """
 
 import shutil
@@ -67,19 +67,15 @@ def visit(address: str, width: int = 1000, height: int = 900) -> Iterator[Visit]
 
 
 def main(folder: Path) -> None:
-    """Write the pictures of the documents."""
+    """Write the picture of the page."""
     from hf_alpha.demo.choices import page_choices
     from hf_alpha.demo.server import serve
 
     page = serve(page_choices(device="cpu"))
-    for name, button, width, height in (
-        ("demo.png", "Solve", 760, 860),
-        ("demo-renamed.png", "Rename", 1000, 940),
-    ):
-        with visit(page.local_url, width, height) as opened:
-            opened.ask(PROBLEM, button)
-            opened.page.wait_for_timeout(1_000)  # until it is faded in
-            opened.page.screenshot(path=folder / name)
+    with visit(page.local_url, 1000, 940) as opened:
+        opened.ask(PROBLEM, "Rename")
+        opened.page.wait_for_timeout(1_000)  # until it is faded in
+        opened.page.screenshot(path=folder / "demo-renamed.png")
     page.close()
 
 

@@ -8,7 +8,7 @@
 
 All other weights keep names and values. New parts do nothing until they are trained, but for random
 parts, with which a model has to be trained on. What the two models have in common is checked on
-every conversion (promise 5 of docs/promises.md).
+every conversion (docs/promises.md).
 """  # noqa: E501
 
 from collections.abc import Callable, Sequence

@@ -692,9 +692,12 @@ class _BackboneRows:
             "class_rows": self.class_rows,
         }
         encoding = encoding_class(self.config.encoding)
-        if encoding.rows_per_class == 1:
-            settings["random_scale"] = row_length(self.host, self.base)
         decodes = not self.host.config.is_encoder_decoder
+        # What is added to the words of a trained encoder-decoder stays at 1: at the rates that suit
+        # its weights, something of their length would move too far (docs/LOG.md).
+        words = any(len(rows) > 1 for rows in self.class_rows.values())
+        if encoding.rows_per_class == 1 and (decodes or not words):
+            settings["random_scale"] = row_length(self.host, self.base)
         if decodes and encoding.memories is not None:
             settings["relation_scale"] = RELATION_SCALE
         return settings

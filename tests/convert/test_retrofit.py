@@ -122,6 +122,15 @@ def test_relations_of_a_decoder_begin_with_what_helps_before_training(tmp_path):
     assert 0.05 < moved.max() < 0.2
 
 
+def test_what_is_added_to_words_of_an_encoder_decoder_moves_no_faster_than_they():
+    """Its scale is 1, not the length of rows: a trained host would lose answers in a few steps."""
+    _, _, model, _ = converted("bart", make=byte_level, encoding="relational")
+    assert model.config.random_scale == [1.0, 1.0]
+    one = {"symbols": {"name": 2}, "actual": "x"}
+    _, _, model, _ = converted("bart", make=byte_level, encoding="relational", **one)
+    assert 1.0 not in model.config.random_scale  # a row that no host has read
+
+
 @pytest.mark.parametrize(("make", "spacing"), [(byte_level, "kept"), (unigram, "before")])
 def test_spaces_beside_names_are_the_hosts_own_where_it_has_one_alone(make, spacing):
     """Elsewhere `<join>` says that there is none."""
