@@ -45,7 +45,6 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "beyond": ("random answers", "About an hour"),
         "clutrr": ("a BERT of the same size; what training says by heart", "Hours"),
         "kinship_pairs": ("pairs of relations that training tells", "About 1 minute"),
-        "glue": ("a BERT that was trained for the same time", "About 2 hours"),
         "geometric_study": ("a BERT of the same size; the lexicon alone", "About an hour"),
         "geometric_pretrained": (
             "conditional random fields; the lexicon alone",

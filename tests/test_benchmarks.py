@@ -412,11 +412,6 @@ def test_a_family_takes_the_encodings_that_the_document_says(family):
     assert [without_numbers(why) for why in FAMILIES.refusals(family)] == said
 
 
-WORDNET = """  1 This line is of the licence.
-00001740 03 n 02 fire_hose 0 hose 0 001 ~ 00001930 n 0000 | a large hose; "they brought fire hoses"
-"""
-
-
 def test_a_crf_is_told_what_a_lexicon_says():
     """Where only the lexicon tells a phrase, it is found with its marks and not without."""
     pytest.importorskip("sklearn_crfsuite", reason="sklearn-crfsuite is not installed")
@@ -426,46 +421,6 @@ def test_a_crf_is_told_what_a_lexicon_says():
     parts = {"train": marks[:150], "test": marks[150:]}
     assert crf.train_and_tag(words[:150], marks[:150], words[150:], parts) == marks[150:]
     assert crf.train_and_tag(words[:150], marks[:150], words[150:], {}) != marks[150:]
-
-
-@pytest.mark.slow
-def test_glue_has_a_row_for_each_model_and_minute(capsys, tmp_path):
-    glue = load("glue")
-    sentences = [f"{a} {b} hoses of the {c} ." for a in "xyz" for b in "uvw" for c in "pqrs"]
-    rows = list(enumerate(sentences))
-    lines = {
-        "sst2/train.tsv": [f"{x}\t{i % 2}" for i, x in rows],
-        "cola/in_domain_train.tsv": [f"o\t{i % 2}\t\t{x}" for i, x in rows],
-        "mrpc/msr_paraphrase_train.txt": ["Quality\t1\t2\ta\tb"]
-        + [f"{i % 2}\t1\t2\t{x}\t{x}" for i, x in rows],
-        "rte/train.jsonl": [
-            json.dumps({"premise": x, "hypothesis": x, "label": "ab"[i % 2]}) for i, x in rows
-        ],
-        "dimsum/dimsum16.train": ["\t".join(["1", "x", "x", "X", "O", "0", "", "", "1"]), ""],
-        "wnut17/train.conll": ["x\tO", ""],
-        "uner_ewt/dev.iob2": ["x\tO", ""],
-        "wordnet/data.noun": [WORDNET], "wordnet/data.verb": [], "wordnet/data.adj": [],
-        "wordnet/data.adv": [],
-    }  # fmt: skip
-    for name, some in lines.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("\n".join(some) + "\n")
-    for task in glue.TASKS.values():
-        (tmp_path / task.test).write_text((tmp_path / task.train).read_text())
-    glue.MEASURED_STEPS = 4
-    small = [
-        "tokenizer=wordpiece:300",
-        "data.validation=0.2",
-        "training.logging_steps=1",
-        "training.disable_tqdm=true",
-    ]
-    glue.main(
-        [f"--data={tmp_path}", f"--wordnet={tmp_path / 'wordnet'}", f"--runs={tmp_path / 'runs'}",
-         "--minutes=0", "--seeds=0", "--epochs=1", *(f"--change={change}" for change in small)]
-    )  # fmt: skip
-    table = capsys.readouterr().out
-    assert all(f"| {name} | 0 min, 0 steps |" in table for name in ("FOLNet", "BERT"))
-    assert "| most frequent |" in table and "cola, matthews" in table
 
 
 @pytest.mark.slow  # 20,000 functions are drawn
