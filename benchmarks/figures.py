@@ -429,7 +429,7 @@ def compared() -> str:
 
 FRONT = {
     "propositional-relational": "values that make a formula true",
-    "ltl-relational": "a run that an LTL formula allows",
+    "ltl-relational": "a run that a temporal-logic formula allows",
     "anf-relational": "A-normal form of a term: steps get new names",
     "proofs-relational": "rules that lead from a fact to a goal",
     "inline-t5": "a Python function without one variable",
@@ -443,7 +443,7 @@ SIZES = {
 """What is said of the size of training problems where it is not tokens that count."""
 RELEASED = FRONT | {
     "propositional-converted": "values that make a formula true; one stream for each name",
-    "ltl-converted": "a run that an LTL formula allows; one stream for each name",
+    "ltl-converted": "a run that a temporal-logic formula allows; one stream for each name",
 }
 """All but those to compare with."""
 
