@@ -16,7 +16,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import all_streams
 import beyond
 import clutrr
 import gpu
@@ -24,6 +23,7 @@ import ltl
 import measure
 import propositional
 import retrofit
+from archive import all_streams
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 
 COPIED = (
@@ -429,7 +429,7 @@ def compared() -> str:
 
 FRONT = {
     "propositional-relational": "values that make a formula true",
-    "ltl-relational": "a run that an LTL formula allows",
+    "ltl-relational": "a run that a temporal-logic formula allows",
     "anf-relational": "A-normal form of a term: steps get new names",
     "proofs-relational": "rules that lead from a fact to a goal",
     "inline-t5": "a Python function without one variable",
@@ -443,37 +443,55 @@ SIZES = {
 """What is said of the size of training problems where it is not tokens that count."""
 RELEASED = FRONT | {
     "propositional-converted": "values that make a formula true; one stream for each name",
-    "ltl-converted": "a run that an LTL formula allows; one stream for each name",
+    "ltl-converted": "a run that a temporal-logic formula allows; one stream for each name",
 }
 """All but those to compare with."""
 
 
 def released() -> str:
-    """The list of models in docs/models.md."""
-    return front(RELEASED, "../")
-
-
-def front(models: Mapping[str, str] = FRONT, root: str = "") -> str:
     """What models answer right, with as much as training had and with more."""
     points = stored("beyond")["data"]
     lines = []
-    for name, answer in models.items():
+    for name, answer in RELEASED.items():
         size, seen, more = front_row(CARDS / name)
         further = further_out(points[name]) if name in points else f"names or tokens {more}"
-        link = f"[{name}]({root}model_cards/{name}/README.md)"
+        link = f"[{name}](../model_cards/{name}/README.md)"
         lines.append([link, answer, size, seen, further])
     columns = ["model", "its answer", "trained on", "right in that range, %", "with more, %"]
     return measure.table(columns, lines, words=[*columns[1:3], columns[-1]])
 
 
-def further_out(points: Sequence[Mapping[str, Any]]) -> str:
-    """What there is more of: right answers at the nearest point, and at the first where at most
-    half are right or chance is as good, or else at the furthest."""
-    parts = []
+def front() -> str:
+    """The same in short: right answers as in training, and where each model's reach ends."""
+    lines = []
+    for name, answer in FRONT.items():
+        size, seen, _ = front_row(CARDS / name)
+        trained = {axis: number for number, axis in re.findall(r"(\d+) (\w+)", size)}
+        ends = [
+            f"{trained[axis]} → {end['value']} {axis}: {100 * end['right']:.0f}"
+            for axis, (_, *_, end) in reach(stored("beyond")["data"][name]).items()
+        ]
+        link = f"[{name}](model_cards/{name}/README.md)"
+        lines.append([link, answer, seen, ", ".join(ends)])
+    columns = ["model", "its answer", "right, %", "with more than in training, %"]
+    return measure.table(columns, lines, words=[columns[1], columns[-1]])
+
+
+def reach(points: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """By what there is more of: the nearest point, and the first where at most half are right or
+    chance is as good, or else the furthest."""
+    found = {}
     for axis in dict.fromkeys(point["axis"] for point in points):
         near, *others = (point for point in points if point["axis"] == axis)
         failed = [p for p in (near, *others) if p["right"] <= max(0.5, p.get("random", 0))]
-        shown = [near, *(failed or others[-1:])[:1]]
+        found[axis] = [near, *(failed or others[-1:])[:1]]
+    return found
+
+
+def further_out(points: Sequence[Mapping[str, Any]]) -> str:
+    """Right answers at the points of `reach`."""
+    parts = []
+    for axis, shown in reach(points).items():
         cells = {point["value"]: beyond.cell(point) for point in shown}
         (first, rate), *rest = cells.items()
         further = "".join(f", {value}: {cell}" for value, cell in rest)
@@ -539,6 +557,60 @@ def share(cells: Cells, chosen: set[tuple[int, int]]) -> str:
     """Right answers of all problems of some cells, in %."""
     counts, right = zip(*(cells[cell] for cell in chosen), strict=True)
     return f"{100 * sum(right) / sum(counts):.1f}"
+
+
+REAL = {
+    "plain": ("trained as it is", "#8b949e"),
+    "canonical": ("canonical spelling", "#2f81f7"),
+    "relational": ("converted", "#d9822b"),
+}
+"""Remedies of README.md's picture, their names and colours."""
+REAL_KINDS = {
+    "names of training": "names of\ntraining",
+    "unseen words": "unseen\nwords",
+    "nonsense": "nonsense\nnames",
+    "misleading": "misleading\nnames",
+}
+REAL_STEPS = 300
+REAL_PICTURE = measure.ROOT / "docs" / "results" / "real-model.png"
+
+
+def real_rates() -> dict[str, list[float]]:
+    """Right answers of SmolLM2 by remedy, for each kind of names, in %: means over the seeds."""
+    data = stored("real-models")["data"]
+    return {
+        remedy: [
+            100
+            * statistics.mean(
+                run["tests"][kind]["right"] / run["tests"][kind]["of"]
+                for run in data[f"{remedy} {REAL_STEPS}"]
+            )
+            for kind in REAL_KINDS
+        ]
+        for remedy in REAL
+    }
+
+
+def draw_real_model(path: Path) -> None:
+    """README.md's picture: a real model before and after. Its ink suits a light and a dark page."""
+    from matplotlib.figure import Figure
+
+    ink = "#7d8590"
+    figure = Figure(figsize=(6, 3), layout="constrained")
+    axes = figure.subplots()
+    width = 0.27
+    for number, (remedy, rates) in enumerate(real_rates().items()):
+        label, colour = REAL[remedy]
+        places = [kind + (number - 1) * (width + 0.02) for kind in range(len(rates))]
+        bars = axes.bar(places, rates, width, color=colour, label=label)
+        axes.bar_label(bars, fmt="%.0f", color=colour, fontsize=11, padding=1)
+    axes.set_xticks(range(len(REAL_KINDS)), REAL_KINDS.values(), fontsize=12)
+    axes.set(ylim=(0, 105), yticks=[])
+    axes.tick_params(colors=ink, length=0)
+    axes.spines[["top", "left", "right"]].set_visible(False)
+    axes.spines["bottom"].set_color(ink)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=12, labelcolor=ink)
+    figure.savefig(path, dpi=170, transparent=True)
 
 
 TABLES = {
@@ -666,22 +738,31 @@ def sentences() -> Iterator[tuple[str, str]]:
         yield name, f"{min(walks):.1f} to {max(walks):.1f} times as many hard pairs per second"
     place = measure.ROOT / "docs" / "results" / "kinship-folnet" / "metrics.json"
     kinship_rate = json.loads(place.read_text(encoding="utf-8"))["metrics"]["all"]["accuracy"]
-    yield "README.md", f"`kinship-folnet`, which reads them as words, {100 * kinship_rate:.1f} %"
+    yield "docs/models.md", f"right in {100 * kinship_rate:.1f} % over stories of 2 to 10 facts"
     yield from sentences_of_edges()
+    yield from sentences_of_readme()
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/results.md", f"a training step takes {three(dual)} times that of `learned`"
 
 
+def sentences_of_readme() -> Iterator[tuple[str, str]]:
+    """What README says of its picture."""
+    plain, *remedies = real_rates().values()
+    seen, _, nonsense, _ = plain
+    yield "README.md", f"right in {seen:.0f} % with names of training, and in {nonsense:.0f} %"
+    least = min(map(min, remedies))
+    yield "README.md", f"at least {int(least)} % right, whatever the names are"
+
+
 def sentences_of_edges() -> Iterator[tuple[str, str]]:
-    """What README and cards say of where models fail."""
+    """What documents and cards say of where models fail."""
     groups = [
         (len(rows), [said == row["answer"] for row in rows for said in row["said"]])
         for rows in stored("kinship-pairs")["data"].values()
     ]
     told, others, unknown = ((n, f"{100 * statistics.mean(right):.1f} %") for n, right in groups)
     said = f"of {others[0]} other pairs of the same words it has {others[1]} right"
-    yield "README.md", said
     yield "docs/results-models.md", said
     card = f"({told[1]} of {told[0]} that have one answer), not kinship: {said}"
     yield "model_cards/kinship-folnet/README.md", card
@@ -702,6 +783,7 @@ def main() -> None:
     for name in DOCUMENTS:
         path = measure.ROOT / name
         path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
+    draw_real_model(REAL_PICTURE)
     for name, sentence in sentences():
         if sentence not in (measure.ROOT / name).read_text(encoding="utf-8"):
             print(f"{name} should say: {sentence}")

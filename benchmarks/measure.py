@@ -255,10 +255,8 @@ def keep(
     if out is None:
         return
     machine = conditions(device)
-    script = Path(sys.argv[0]).name
-    command = shlex.join(
-        ["python", f"benchmarks/{script}", *(sys.argv[1:] if argv is None else argv)]
-    )
+    script = os.path.relpath(Path(sys.argv[0]).resolve(), ROOT)
+    command = shlex.join(["python", script, *(sys.argv[1:] if argv is None else argv)])
     head = f"`{command}`\n\n{describe(machine)}\n\n"
     path = RESULTS / out
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,8 @@
     python benchmarks/relational.py --size large --threads 1      # up to 200 names in 400 tokens
 
 For several numbers of names in the input. `small` has the sizes of the recipes
-training/propositional/*-small.yaml, `paper` those of benchmarks/dual_part.py, `large` one sample
-for the model of `small`. A source has so many tokens (`--length`), or 10 more than it has names
+training/propositional/*-small.yaml, `paper` those of benchmarks/archive/dual_part.py, `large` one
+sample for the model of `small`. A source has so many tokens (`--length`), or 10 more than names
 where that is more; all samples hold all names of the vocabulary. What they say is drawn at random,
 and weights are random: neither changes the time. The sides:
 

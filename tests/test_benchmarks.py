@@ -1,7 +1,5 @@
 import ast
 import gzip
-import importlib
-import importlib.util
 import json
 import random
 import re
@@ -9,29 +7,16 @@ import runpy
 import sys
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripts import FOLDER, load, prints_and_stores
 
 from hf_alpha import CanonicalNames
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional.notation import write_assignment
-from hf_alpha.train import train
-
-FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
-sys.path.append(str(FOLDER))  # as for a script that is started there
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 SMALL = "--d-model=16 --layers=1 --heads=2 --ffn=16"
 RELATIONAL = (
@@ -46,29 +31,19 @@ QUICK = {
     "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
     "pairs": "--rows=2000 --names=10",
     "geometric": f"{STACKS} --tokens=16 --lengths=8,16 --shares=0,50",
-    "folnet": f"{STACKS} --binary=4 --lengths=3,6 --tokens=6 --sets j.a jmc.atp --no-memory",
     "evaluation": "--tasks=ltl --formulas=6 --symbols=4 --rounds=1 --batch=4 --sizes 3 8",
 }
 SLOW = {
-    "dual_part": f"{SMALL} --rounds=2 --batch=3 --size=9 --used-symbols=3 --symbols=5 --renamed "
-    "--random-dim=8 --methods normal neighboring_points",
     "streams": f"{SMALL} --symbols=1,3 --repeats=2 --batch=3 --size=6 --new-tokens=2 "
     "--reference-size=5 --reference-new-tokens=2 --reference-repeats=2",
-    "all_streams": f"{SMALL} --batch=4 --batches=1 --pool=2 --rounds=1 --new-tokens=2 --symbols=3 "
-    "--work generation",
     "relational": f"{RELATIONAL} --streams-limit=4",
     "relational_price": "--lengths=16,48 --widths=8 --names=10 --threads=1 --tokens=48 --rounds=1",
     "memory": f"{SMALL} --work generation --symbols 2 --batch=1 --length=4 --new-tokens=2",
     "ltl": "--rounds=1 --formulas=12 --spot-formulas=2 --checks=12 --strings=200 --limit=0.2",
     "propositional": "--rounds=1 --formulas=4 --aiger-formulas=1",
-    "figure5": "--lengths=5,8 --symbols=1,2 --formulas=2 --limit=1",
     "startup": "--rounds=1",
     "solving": "--count 1 --limit 0.2 --formulas 8",
     "answer_grammar": "--count 4 --rounds 1",
-    "extrapolation": "--task=propositional --encodings=relational --variants=recipe --seeds=0 "
-    "--steps=4 --every=2 --samples=2 --sizes=1-5 --symbols=1-2 --change "
-    "data.generate.num_samples=500 --change data.path=data --change training.warmup_steps=1 "
-    "--change model.d_model=16 --change training.logging_steps=2",
     "encodings": "--only=learned,dual_part,converted,relational-converted --seeds=0,1 --steps=2 "
     "--tuning-steps=1 --symbols=1-4 --sizes=1-7 --samples=3 --covariance=1 --draws=2 --change "
     "data.generate.num_samples=300 --change data.path=data --change training.eval_strategy=no "
@@ -77,9 +52,6 @@ SLOW = {
     "names_benchmark": "--hosts=gpt2,t5 --suites=people --pairs=40 --tokens=300 --width=16 "
     "--batch=4 --steps=2 --tuning-steps=1 --questions=2 --namings=1 --runs=runs",
     "chats": "--steps=2 --tests=4 --runs=runs",
-    "new_names": "--task=anf --host=llama --seeds=0 --steps=2 --rows=40 --tests=1 --runs=runs "
-    "--ways=learned,renamed,canonical --change=training.per_device_train_batch_size=2 "
-    "--change=model.backbone_config.hidden_size=16",
 }
 
 
@@ -89,30 +61,7 @@ SLOW = {
 def test_a_benchmark_prints_and_stores_what_it_measures(name, capsys, tmp_path, monkeypatch):
     """At its smallest size; ours and its peers disagree nowhere."""
     monkeypatch.chdir(tmp_path)
-    load(name).main([*(QUICK | SLOW)[name].split(), f"--out={tmp_path / 'out'}"])
-    printed = capsys.readouterr().out
-    lines = [line for line in printed.splitlines() if line.startswith("| ")]
-    text = Path("out.md").read_text(encoding="utf-8")
-    assert len(lines) >= 3 and all(line in text for line in lines)
-    assert json.loads(Path("out.json").read_text(encoding="utf-8"))["data"]
-    assert not re.search(r"\bnan\b|[1-9]\d* disagreement", printed)
-
-
-@pytest.mark.slow
-def test_adacos_is_measured_by_the_mean_and_the_sum(capsys, tmp_path, monkeypatch):
-    from tiny_studies import TINY as TINY_STUDY
-
-    monkeypatch.chdir(tmp_path)
-    adacos = load("adacos")
-    asked = ["--only", "copying-dual_part-*", "--seeds=0", "--steps=3", "--out", f"{tmp_path}/out"]
-    for change in ([], ["--change", "model.symbol_renaming=random", "--runs", "runs/renamed"]):
-        adacos.main([*asked, *change], TINY_STUDY)
-    assert capsys.readouterr().out.count("| dual-part | sum |") == 2
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
-    scales = {row.rpartition("-")[2]: found[0]["scale"] for row, found in rows.items()}
-    assert scales["fixed"] == 10.0 and len(set(scales.values())) == 3
-    recipe = read_recipe(tmp_path / "runs/renamed/tiny/models/copying-dual_part-sum-0/recipe.yaml")
-    assert recipe.model["adacos"] == "sum" and recipe.model["symbol_renaming"] == "random"
+    prints_and_stores(name, (QUICK | SLOW)[name], capsys)
 
 
 def test_streams_draws_exactly_what_it_says():
@@ -148,72 +97,6 @@ def test_the_guide_shows_the_results_of_encodings(name):
     lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
     assert len(lines) >= 5
     assert not [line for line in lines if line not in guide]
-
-
-@pytest.fixture
-def clutrr(tmp_path) -> Path:
-    """Stories of three people, in CLUTRR's form."""
-    for part in ("train", "test"):
-        with gzip.open(tmp_path / f"k23_{part}.jsonl.gz", "wt") as file:
-            for number in range(8):
-                women, man = [f"Ann{part}{number}", f"Cleo{part}{number}"], f"Bob{part}{number}"
-                row = {
-                    "story": "",
-                    "query": women,
-                    "target": "daughter",
-                    "genders": f"{women[0]}:female,{man}:male,{women[1]}:female",
-                    "story_edges": [[0, 1], [1, 2]],
-                    "edge_types": ["son", "sister"],
-                }
-                file.write(json.dumps(row) + "\n")
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_retrofit_texts_trains_and_tests_with_known_and_new_names(clutrr, capsys, monkeypatch):
-    texts = load("retrofit_texts")
-    monkeypatch.chdir(clutrr)
-    tiny = ["--tasks=kinship", "--hosts=bart", f"--clutrr={clutrr}", "--runs=runs", "--batch=4"]
-    tiny += ["--steps=2", "--tuning-steps=1", "--samples=2", "--covariance=1", "--renamings=3"]
-    tiny += ["--d-model=16", "--only=untouched;first_occurrence;streams", f"--out={clutrr}/out"]
-    texts.main(tiny)
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| bart: ")]
-    assert [line.split(" | ")[0] for line in lines] == [
-        f"| bart: {name}" for name in ("untouched", "first_occurrence", "streams")
-    ] * len(texts.SETS)
-    found = json.loads((clutrr / "out.json").read_text())["data"]["kinship"]
-    known, new = (found["sets"][name] for name in texts.SETS)
-    for name in ("bart: first_occurrence", "bart: streams"):
-        assert known[name] == new[name] and new[name]["covariance"] == 1
-        assert new[name]["samples"] == {"3": 2}
-    splits = [found["names"][name]["subwords of a name"] for name in texts.SETS]
-    assert splits[1] > splits[0] >= 1
-    before = (clutrr / "runs" / "kinship-bart" / "model.safetensors").stat()
-    texts.main(tiny)  # all is there
-    assert (clutrr / "runs" / "kinship-bart" / "model.safetensors").stat() == before
-
-
-def test_retrofit_texts_gives_the_same_problems_other_names(clutrr, monkeypatch):
-    from hf_alpha.data.keys import canonical_text
-
-    texts = load("retrofit_texts")
-    monkeypatch.chdir(clutrr)
-    args = texts.parse(["--tasks=kinship", f"--clutrr={clutrr}", "--runs=runs"])
-    data = texts.make_data("kinship", args)
-    names = {
-        part: {name for row in data.rows(part) for name in texts.names_in(row["problem"])}
-        for part in ("train", *texts.SETS)
-    }
-    pools = [{name for of in data.pools[s].values() for name in of} for s in texts.SETS]
-    assert names["train"] | names["known"] <= pools[0] and names["new"] <= pools[1]
-    assert not pools[0] & pools[1]
-    for known, new in zip(data.rows("known"), data.rows("new"), strict=True):
-        finder = data.task.finder
-        assert canonical_text(known["problem"], finder) == canonical_text(new["problem"], finder)
-        one, _, two = new["answer"].partition(" is the daughter of ")
-        assert new["problem"].endswith(f"who is {one} to {two} ?")
-    inline = texts.pools_of("inline", [])
-    assert not {*inline["known"]["identifier"]} & {*inline["new"]["identifier"]}
 
 
 def test_clutrr_with_other_names_cannot_be_answered_by_heart(tmp_path):
@@ -316,19 +199,6 @@ def test_clutrr_rules_compose_facts_in_every_order_and_guess_between_two_answers
     told = {facts: {relation} for facts, relation in rules.items()}
     assert study.composed(chain, told) == {"mother", "mother-in-law"}
     assert study.composed(("son", "husband"), told) == set()
-
-
-@pytest.mark.slow
-def test_checkpoints_has_a_line_for_each_and_what_rules_choose(capsys, tmp_path):
-    run, places = tmp_path / "run", [f"data.path={tmp_path}/data", "training.disable_tqdm=true"]
-    places += ["data.generate.num_samples=200", "training.max_steps=4", "training.save_steps=2"]
-    places += ["training.eval_steps=2", f"training.output_dir={tmp_path}/run"]
-    train(read_recipe("propositional/debug", places))
-    tiny = ["--symbols=1-2", "--sizes=1-5", "--samples=4", "--others=3", f"--work={tmp_path}/work"]
-    load("checkpoints").main([str(run), *tiny, f"--exclude={tmp_path}/data"])
-    printed = capsys.readouterr().out
-    assert printed.count("| step 2 |") == printed.count("| step 4 |") == 1
-    assert "| the last | 4 |" in printed and "smallest validation loss" in printed
 
 
 def test_ltl_checks_start_cold_and_translate_once():
@@ -452,7 +322,7 @@ def test_multiply_adds_are_those_of_the_model(encoding):
 
 
 def test_results_say_where_they_were_measured(capsys, tmp_path):
-    linear = load("linear")
+    linear = load("archive/linear")
     linear.main(["--rounds=1", f"--out={tmp_path}/linear"])
     printed = capsys.readouterr().out
     assert len([line for line in printed.splitlines() if "sum().backward()" in line]) == 4
@@ -471,35 +341,6 @@ def test_results_say_where_they_were_measured(capsys, tmp_path):
         assert f"oneDNN {speed['oneDNN']:g} / F.linear {speed['F.linear']:g}" in text
 
 
-def test_peer_of_all_streams_computes_the_same():
-    import torch
-    from strategies import make_model, random_batch
-
-    from hf_alpha.modeling.cpu import BlockLinear
-    from peers.all_streams import AllStreams
-
-    model = make_model(dropout=0.0)
-    peer = AllStreams(model.config).eval()
-    peer.load_state_dict(model.state_dict())
-    assert not any(isinstance(module, BlockLinear) for module in peer.modules())
-    batch = random_batch(1, model.config, [(6, 3), (4, 0), (3, 2), (9, 5)])
-    with torch.no_grad():
-        found, expected = peer(**batch).logits, model(**batch).logits
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    batch["labels"] = batch.pop("decoder_input_ids")
-    for side in (model, peer):
-        side.train()(**batch).loss.backward()
-    for one, two in zip(peer.parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, two.grad, atol=1e-5, rtol=1e-4)
-    del batch["labels"]
-    kept = {"num_beams": 3, "max_new_tokens": 5, "return_dict_in_generate": True}
-    scores = [
-        side.eval().generate(**batch, **kept, output_scores=True).sequences_scores
-        for side in (model, peer)
-    ]
-    torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-5)
-
-
 def test_growth_counts_what_the_model_multiplies():
     """Against PyTorch's own counter, which sees its own products (so few rows that all are)."""
     import torch
@@ -516,19 +357,6 @@ def test_growth_counts_what_the_model_multiplies():
         model.get_encoder()(**batch)
     mean = 2 * config.encoder_layers * 4 * 9 * 32  # of the streams, a product too
     assert counter.get_total_flops() - mean == growth.encoder_cost(config, 4, 9).flops
-
-
-@pytest.mark.slow
-def test_folnet_counts_the_parameters_of_the_paper(capsys, tmp_path):
-    """The code's form of the operators and BERT's vocabulary: all but the line of RPE*."""
-    load("folnet").main(["--count", "--vocabularies=30522", "--out", str(tmp_path / "out")])
-    *lines, last = capsys.readouterr().out.strip().splitlines()
-    assert last.split(" | ")[-2:] == ["12", "10 |"]
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
-    other = [
-        row["line"] for row in rows if round(row["counts"]["code, 30,522"] / 1e6) != row["paper"]
-    ]
-    assert other == ["Table 3, 5"] and len(rows) == len(lines) - 4 == 13
 
 
 @pytest.mark.slow
@@ -552,42 +380,6 @@ def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
     ours = transduction.Transducer.compile(transduction.Lexicon.from_entries(entries))
     text = "The E.U. sent fire  hose and fire"
     assert transduction.TokenTrie(entries).spans(text) == ours.spans(text) != []
-
-
-NEW_NAMES = load("new_names")
-
-
-@pytest.mark.slow
-def test_new_names_finds_answers_right(tmp_path):
-    """Those of a model that knows its few problems by heart, to their end."""
-    args = NEW_NAMES.parse(["--task=anf", "--host=llama", "--steps=80", f"--runs={tmp_path}"])
-    args.change = ["training.disable_tqdm=true", "training.learning_rate=0.004"]
-    args.rows, args.tests = 12, 1
-    NEW_NAMES.make_data("anf", args)
-    recipe = NEW_NAMES.recipe_of("anf", "ordered", 0, args)
-    recipe.training["warmup_steps"] = 5
-    train(recipe)
-    rows = NEW_NAMES.rows_of(tmp_path / "data-anf-ordered" / "train.jsonl")
-    right = NEW_NAMES.judged("anf", rows, Path(recipe.training["output_dir"]))
-    assert len(right) == 12 and sum(right) >= 10
-
-
-@pytest.mark.parametrize("task", NEW_NAMES.TASKS)
-def test_new_names_renames_source_and_target_alike(task):
-    drawn = importlib.import_module(task)  # of examples/tasks
-    module, _, name = read_recipe(f"text/{task}").check.partition(":")
-    check = getattr(importlib.import_module(module), name)
-    row = drawn.draw(random.Random(0), drawn.UNSEEN, *drawn.FILES.test[-1])
-    pairs = {name: change(row, drawn) for name, change in NEW_NAMES.NAMES.items()}
-    for pair in pairs.values():
-        assert check(pair["source"], pair["target"]) is True
-    words = re.findall(r"\w+", "{source} {target}".format(**pairs["numbered"]))
-    names = list(dict.fromkeys(word for word in words if word in drawn.SEEN))
-    assert names == drawn.SEEN[: len(names)] and not {*words} & {*drawn.UNSEEN}
-    assert pairs["ordered"]["source"] == row["source"]
-    words = re.findall(r"\w+", pairs["ordered"]["target"])
-    new = list(dict.fromkeys(word for word in words if word in drawn.SEEN))
-    assert new == drawn.SEEN[: len(new)] and bool(new) is (task != "proofs")
 
 
 FAMILIES = load("retrofit_families")
@@ -620,11 +412,6 @@ def test_a_family_takes_the_encodings_that_the_document_says(family):
     assert [without_numbers(why) for why in FAMILIES.refusals(family)] == said
 
 
-WORDNET = """  1 This line is of the licence.
-00001740 03 n 02 fire_hose 0 hose 0 001 ~ 00001930 n 0000 | a large hose; "they brought fire hoses"
-"""
-
-
 def test_a_crf_is_told_what_a_lexicon_says():
     """Where only the lexicon tells a phrase, it is found with its marks and not without."""
     pytest.importorskip("sklearn_crfsuite", reason="sklearn-crfsuite is not installed")
@@ -634,46 +421,6 @@ def test_a_crf_is_told_what_a_lexicon_says():
     parts = {"train": marks[:150], "test": marks[150:]}
     assert crf.train_and_tag(words[:150], marks[:150], words[150:], parts) == marks[150:]
     assert crf.train_and_tag(words[:150], marks[:150], words[150:], {}) != marks[150:]
-
-
-@pytest.mark.slow
-def test_glue_has_a_row_for_each_model_and_minute(capsys, tmp_path):
-    glue = load("glue")
-    sentences = [f"{a} {b} hoses of the {c} ." for a in "xyz" for b in "uvw" for c in "pqrs"]
-    rows = list(enumerate(sentences))
-    lines = {
-        "sst2/train.tsv": [f"{x}\t{i % 2}" for i, x in rows],
-        "cola/in_domain_train.tsv": [f"o\t{i % 2}\t\t{x}" for i, x in rows],
-        "mrpc/msr_paraphrase_train.txt": ["Quality\t1\t2\ta\tb"]
-        + [f"{i % 2}\t1\t2\t{x}\t{x}" for i, x in rows],
-        "rte/train.jsonl": [
-            json.dumps({"premise": x, "hypothesis": x, "label": "ab"[i % 2]}) for i, x in rows
-        ],
-        "dimsum/dimsum16.train": ["\t".join(["1", "x", "x", "X", "O", "0", "", "", "1"]), ""],
-        "wnut17/train.conll": ["x\tO", ""],
-        "uner_ewt/dev.iob2": ["x\tO", ""],
-        "wordnet/data.noun": [WORDNET], "wordnet/data.verb": [], "wordnet/data.adj": [],
-        "wordnet/data.adv": [],
-    }  # fmt: skip
-    for name, some in lines.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("\n".join(some) + "\n")
-    for task in glue.TASKS.values():
-        (tmp_path / task.test).write_text((tmp_path / task.train).read_text())
-    glue.MEASURED_STEPS = 4
-    small = [
-        "tokenizer=wordpiece:300",
-        "data.validation=0.2",
-        "training.logging_steps=1",
-        "training.disable_tqdm=true",
-    ]
-    glue.main(
-        [f"--data={tmp_path}", f"--wordnet={tmp_path / 'wordnet'}", f"--runs={tmp_path / 'runs'}",
-         "--minutes=0", "--seeds=0", "--epochs=1", *(f"--change={change}" for change in small)]
-    )  # fmt: skip
-    table = capsys.readouterr().out
-    assert all(f"| {name} | 0 min, 0 steps |" in table for name in ("FOLNet", "BERT"))
-    assert "| most frequent |" in table and "cola, matthews" in table
 
 
 @pytest.mark.slow  # 20,000 functions are drawn

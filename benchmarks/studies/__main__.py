@@ -1,4 +1,4 @@
-"""`python -m benchmarks.studies`: the tables of the papers, measured again."""
+"""The tables of the papers, measured again: `python -m benchmarks.studies`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,7 @@
 """What becomes of a T5 and a BART of 3 names: converted in several ways, and trained on.
 
-    python benchmarks/retrofit_study.py --out retrofit-study         # train what is missing, test
-    python benchmarks/retrofit_study.py --hosts t5 --only streams    # a part of it
+    python benchmarks/archive/retrofit_study.py --out retrofit-study         # train what is missing, test
+    python benchmarks/archive/retrofit_study.py --hosts t5 --only streams    # a part of it
 
 A host is trained from scratch as Transformers made it, with one vector for each of 3 symbols
 (recipe propositional/HOST-small, `--steps` steps). It is converted, and every conversion is trained
@@ -15,16 +15,19 @@ Cells are means over the seeds; +- is half the distance between the largest and 
 import argparse
 import importlib.util
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import measure
 from hf_alpha.cli.options import integers
 from hf_alpha.convert import SymbolConfig, get_symbol_model
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
 from runs import train_once
 
 TASK = "propositional"
@@ -43,7 +46,7 @@ VARIANTS = {
 
 def encodings() -> Any:
     """The script that compares encodings; its name is that of a module of Python."""
-    file = Path(__file__).with_name("encodings.py")
+    file = measure.ROOT / "benchmarks" / "encodings.py"
     spec = importlib.util.spec_from_file_location("benchmark_encodings", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

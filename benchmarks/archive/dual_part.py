@@ -1,8 +1,8 @@
 """Training step and embedding preparation of `dual_part`, against `learned` in the same run.
 
-    python benchmarks/dual_part.py --threads 1 --out dual-part  # d 128, 8 layers, FFN 1024 (LTL's)
-    python benchmarks/dual_part.py --small --threads 1
-    python benchmarks/dual_part.py --device cuda
+    python benchmarks/archive/dual_part.py --threads 1 --out dual-part  # d 128, 8 layers, FFN 1024 (LTL's)
+    python benchmarks/archive/dual_part.py --small --threads 1
+    python benchmarks/archive/dual_part.py --device cuda
 
 On satisfiable propositional formulas of one size and their real answers, with the same weights'
 sizes on all sides; they are random and do not change the time. The sides:
@@ -20,14 +20,18 @@ ratios are printed as minimum / median / maximum.
 
 import argparse
 import itertools
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel
 
-import measure
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
 from streams import Sizes, alpha_model, draw_batch, training_step
 
 TRAINING, PREPARATION = "training step", "preparation"

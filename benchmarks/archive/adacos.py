@@ -1,8 +1,8 @@
 """Right answers of short runs by what AdaCos takes over a step's positions: the mean or the sum.
 
-    python benchmarks/adacos.py --only '*-mean,*-sum' --threads 1 --out adacos
-    python benchmarks/adacos.py --list
-    python benchmarks/adacos.py --only 'ltl-dual_part-fixed' --data renamed --runs runs/renamed
+    python benchmarks/archive/adacos.py --only '*-mean,*-sum' --threads 1 --out adacos
+    python benchmarks/archive/adacos.py --list
+    python benchmarks/archive/adacos.py --only 'ltl-dual_part-fixed' --data renamed --runs runs/renamed
         --change model.symbol_renaming=random
 
 2410.17161 (Section 4.3) does not say which one. Runs of a few hundred steps on 60,000 problems of
@@ -12,6 +12,7 @@ again; the file of results is written after each row.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, ClassVar
 
 import torch
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
 import measure
 from studies import encodings
 from studies.copying import TASK as COPYING

@@ -1,6 +1,6 @@
 """Right answers of every checkpoint of training runs: does extrapolation to more names pass a peak?
 
-    python benchmarks/checkpoints.py runs/ltl-relational-small --task ltl --out checkpoints-ltl
+    python benchmarks/archive/checkpoints.py runs/ltl-relational-small --task ltl --out checkpoints-ltl
 
 All checkpoints answer the same new problems, and every answer is checked. Beside them stand the
 validation loss of the run and, by each measure, which checkpoint it would choose: the last one, the
@@ -10,11 +10,11 @@ numbers of names, or with those of training only.
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import measure
 from hf_alpha.answer.base import Search
 from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
@@ -23,6 +23,9 @@ from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.tasks import get_task
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
 
 
 def checkpoints(run: Path) -> dict[int, Path]:

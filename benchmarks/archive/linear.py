@@ -1,6 +1,6 @@
 """The package's linear layer against PyTorch's: `BlockLinear` and `nn.Linear`.
 
-    python benchmarks/linear.py --threads 1 --out linear
+    python benchmarks/archive/linear.py --threads 1 --out linear
 
 For layers of the sizes that models with d 64 have: forward without gradients, forward and backward
 with a gradient as another layer gives it, and `layer(x).sum().backward()`, whose gradient is
@@ -10,7 +10,9 @@ on x86 MKL.
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +21,8 @@ from torch import nn
 
 from hf_alpha.modeling import cpu
 from hf_alpha.modeling.cpu import BlockLinear
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
 from measure import PRODUCTS, add_out, finish, in_turns, ratios, table, three
 
 OURS, PEER = "BlockLinear", "nn.Linear"

@@ -1,6 +1,6 @@
 """Operators, width of the binary branch and position scheme of FOLNet, on kinship (2023, Table 3).
 
-    python benchmarks/operators.py --data data/clutrr --seeds 0,1,2 --steps 1000 --out operators
+    python benchmarks/archive/operators.py --data data/clutrr --seeds 0,1,2 --steps 1000 --out operators
 
 The rows of Table 3 that say something about the network itself, each trained from scratch on
 CLUTRR's facts (see benchmarks/clutrr.py, `--facts`) in place of GLUE, for the same number of steps.
@@ -13,13 +13,16 @@ the smallest. Stories with more facts than training has are in the column `longe
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hf_alpha.recipe import read_recipe
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
 import measure
 from clutrr import file_name, redraw_names, test
-from hf_alpha.recipe import read_recipe
 from runs import train_once
 
 HEADS, PAPER_HEADS = 4, 12

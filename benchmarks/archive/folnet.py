@@ -1,8 +1,8 @@
 """FOLNet: against its original code, against BERT, and its parameters beside the paper's.
 
-    python benchmarks/folnet.py --threads 1 --out folnet              # sets of operators and BERT
-    python benchmarks/folnet.py --original FOLNet --threads 1 --out folnet-original
-    python benchmarks/folnet.py --count --out folnet-count
+    python benchmarks/archive/folnet.py --threads 1 --out folnet              # sets of operators and BERT
+    python benchmarks/archive/folnet.py --original FOLNet --threads 1 --out folnet-original
+    python benchmarks/archive/folnet.py --count --out folnet-count
 
 - Without an option: FOLNet with each set of operators, as the paper writes them (`jmc.atp` is join,
   mu, cjoin and assoc, trans, prod), against a BERT of Transformers with as many layers, heads and
@@ -30,11 +30,13 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel, PreTrainedModel
 
-import memory
 from hf_alpha.cli.options import integers
 from hf_alpha.convert.folnet import convert_state
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.modeling_folnet import FolnetForMaskedLM, FolnetModel
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import memory
 from measure import add_out, clocked_in_turns, finish, in_turns, ratios, table, three
 
 Step = Callable[[], object]

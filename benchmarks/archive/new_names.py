@@ -1,8 +1,8 @@
 """Answers that need new names, by decoders alone that are given names in several ways.
 
-    python benchmarks/new_names.py --task anf --out new-names-anf    # or tseitin, extract, proofs
-    python benchmarks/new_names.py --task proofs --ways relational,learned --seeds 0
-    python benchmarks/new_names.py --task anf --ways learned,renamed --host llama
+    python benchmarks/archive/new_names.py --task anf --out new-names-anf    # or tseitin, extract, proofs
+    python benchmarks/archive/new_names.py --task proofs --ways relational,learned --seeds 0
+    python benchmarks/archive/new_names.py --task anf --ways learned,renamed --host llama
 
 Models are trained by the recipe text/TASK, with `--steps` steps and the learning rate schedule cut
 to them, on pairs with few names, and answer problems with as many and with more, greedily: once
@@ -34,7 +34,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import measure
 from hf_alpha.answer.models import answer_limit
 from hf_alpha.cli.options import integers
 from hf_alpha.folders import write_text
@@ -42,9 +41,12 @@ from hf_alpha.generation import generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.tasks import Verdict
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
 from runs import check_names, train_once
 
-sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))
+sys.path.append(str(measure.ROOT / "examples" / "tasks"))
 from pair_files import Row, shape
 
 

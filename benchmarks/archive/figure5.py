@@ -1,7 +1,7 @@
 """Time to make an LTL pair and to check a trace, by length and number of symbols: Spot and ours.
 
-    python benchmarks/figure5.py --out figure5
-    python benchmarks/figure5.py --lengths 10,20 --symbols 1,5 --formulas 2 --limit 0.5
+    python benchmarks/archive/figure5.py --out figure5
+    python benchmarks/archive/figure5.py --lengths 10,20 --symbols 1,5 --formulas 2 --limit 0.5
 
 Figure 5 of the first paper (2410.17161) with absolute times: there, checking slows down by orders
 of magnitude as formulas get longer and have more symbols. For each cell a few satisfiable formulas
@@ -21,11 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import measure
 from hf_alpha.tasks.base import _read
 from hf_alpha.tasks.ltl import LTLTask, spot_worker
 from hf_alpha.tasks.ltl.trace import read_trace
 from hf_alpha.tasks.solver_process import SolverProcess
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

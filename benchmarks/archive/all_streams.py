@@ -1,8 +1,8 @@
 """Streams of a sample's own symbols against all streams of the vocabulary: training, generation.
 
-    python benchmarks/all_streams.py --work training --out streams-training
-    python benchmarks/all_streams.py --work generation --out streams-generation-5
-    python benchmarks/all_streams.py --work generation --symbols 10 --out streams-generation-10
+    python benchmarks/archive/all_streams.py --work training --out streams-training
+    python benchmarks/archive/all_streams.py --work generation --out streams-generation-5
+    python benchmarks/archive/all_streams.py --work generation --symbols 10 --out streams-generation-10
 
 The peer (benchmarks/peers/all_streams.py) is the same model with the same weights as the papers'
 public code runs it: each sample has a stream for every symbol of the vocabulary, folded into the
@@ -21,8 +21,10 @@ new tokens.
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -35,6 +37,8 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
 from hf_alpha.data.generate import generate
 from hf_alpha.data.rows import load
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
 from measure import add_model, add_out, clocked_in_turns, finish, ratios, table, three
 from peers.all_streams import AllStreams, without_onednn
 

@@ -1,16 +1,18 @@
 """What keeps the right answers with more names than training had, while training goes on?
 
-    python benchmarks/extrapolation.py --task ltl --encodings relational,streams --out extrapolation
+    python benchmarks/archive/extrapolation.py --task ltl --encodings relational,streams --out extrapolation
 
 One recipe, TASK/ENCODING-small, at most 3 names in training, and changes of it: dropout, no and
 much weight decay, 1 % more training formulas that have 4 to 8 names. Every checkpoint answers the
 same new formulas with 1 to 8 names, and every answer is checked. As neighbouring checkpoints
 differ, rows have means over the checkpoints of the second half of training, and what the last one
-and the mean of their weights reach. Runs that are finished are not trained again.
+and the mean of their weights reach. Runs that are finished are not trained again. The result
+`extrapolation-gates` was measured with `START = 0.5` in hf_alpha/modeling/relations.py.
 """
 
 import argparse
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,6 @@ import torch
 from safetensors.torch import load_file
 from transformers.utils import SAFE_WEIGHTS_NAME
 
-import measure
-from checkpoints import checkpoints, rates
 from hf_alpha.answer.models import Model
 from hf_alpha.cli.options import integers
 from hf_alpha.data.keys import SPLITS
@@ -28,6 +28,10 @@ from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
+from checkpoints import checkpoints, rates
 from runs import check_names, train_once
 
 TRAINED, TESTED = 3, 8  # names at most

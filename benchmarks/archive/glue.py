@@ -1,6 +1,6 @@
 """What minutes of pretraining on a CPU are worth on GLUE: a FOLNet beside a BERT of its size.
 
-    python benchmarks/glue.py --data data --minutes 0,2,8 --seeds 0,1,2 \\
+    python benchmarks/archive/glue.py --data data --minutes 0,2,8 --seeds 0,1,2 \\
         --change training.disable_tqdm=true --out glue
 
 Both have half a million parameters, and read masked tokens of the same texts (those of
@@ -19,20 +19,23 @@ everything with the most frequent class of training.
 import argparse
 import json
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import measure
-from geometric_pretrained import PRETRAINING, add_texts, write_texts
-from geometric_study import test
 from hf_alpha.cli.options import integers
 from hf_alpha.data.formats import read_format
 from hf_alpha.evaluation.curves import COLORS, MARKERS
 from hf_alpha.folders import read_json, write_text
 from hf_alpha.recipe import read_recipe
 from hf_alpha.train import TRAINER_STATE
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
+from geometric_pretrained import PRETRAINING, add_texts, write_texts
+from geometric_study import test
 from runs import check_names, train_once
 from studies.formats import FORMATS
 

@@ -1,7 +1,7 @@
 """Names among words: what a T5 and a BART make of names that they never saw, converted or not.
 
-    python benchmarks/retrofit_texts.py --clutrr FOLDER_OF_CLUTRR --out retrofit-texts
-    python benchmarks/retrofit_texts.py --tasks inline --hosts t5    # a part of it
+    python benchmarks/archive/retrofit_texts.py --clutrr FOLDER_OF_CLUTRR --out retrofit-texts
+    python benchmarks/archive/retrofit_texts.py --tasks inline --hosts t5    # a part of it
 
 Two tasks of texts: a variable of a Python function is inlined (`examples/tasks/inline.py`), and who
 is whose aunt (`kinship.py` there, data of CLUTRR). A host is trained from scratch as Transformers
@@ -31,7 +31,6 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
-import measure
 from hf_alpha.convert import get_symbol_model
 from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation import alpha_covariance
@@ -41,6 +40,9 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.tasks import Task
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
+import measure
 from retrofit_study import VARIANTS
 from runs import train_once
 

@@ -1,0 +1,156 @@
+"""The benchmarks: what there is, and the commands that wrote each result.
+
+    python benchmarks                    # all that are kept, by what they are about
+    python benchmarks archive            # what was measured once and is settled
+    python benchmarks clutrr             # the commands of a benchmark
+    python benchmarks clutrr-facts       # ... or of one result
+    python benchmarks clutrr-facts | sh  # runs it again
+
+Commands are those that the result files hold. What a benchmark measures is the first line of its
+script.
+"""
+
+import argparse
+import ast
+import json
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+ARCHIVE = "archive"
+NO_BENCHMARKS = ("__main__", "figures")
+SIZE = "a BART and `learned` of the same size"
+KEPT: dict[str, dict[str, tuple[str, str]]] = {
+    "Speed and memory": {
+        "relational_price": (f"{SIZE}; `relational` by matrices of scores", "About 20 minutes"),
+        "relational": (f"{SIZE}; `streams`", "About 10 minutes"),
+        "streams": (f"{SIZE}; the papers' algorithms written out", "About 5 minutes"),
+        "growth": ("none", "About 2 minutes"),
+        "memory": ("one stream", "About 5 minutes"),
+        "retrofit": ("the bare backbone: a T5, GPT-2 or Llama", "About 20 minutes"),
+        "geometric": ("a BERT of the same size", "About 2 minutes"),
+        "gpu": ("the Llama that is the decoders' host", "About 6 minutes of a GPU"),
+        "evaluation": ("generation alone", "About 5 minutes"),
+        "pairs": ("finding the names, and nothing else", "About 5 minutes"),
+        "text_tokenizer": ("the fast tokenizer beneath", "About 1 minute"),
+        "transduction": ("a trie of dictionaries; flashtext2", "About 5 minutes"),
+        "startup": ("`import transformers`", "About 1 minute"),
+    },
+    "Accuracy": {
+        "encodings": ("each other; a random assignment", "Hours"),
+        "beyond": ("random answers", "About an hour"),
+        "clutrr": ("a BERT of the same size; what training says by heart", "Hours"),
+        "kinship_pairs": ("pairs of relations that training tells", "About 1 minute"),
+        "geometric_study": ("a BERT of the same size; the lexicon alone", "About an hour"),
+        "geometric_pretrained": (
+            "conditional random fields; the lexicon alone",
+            "1 to 3 hours",
+        ),
+        "studies": ("the papers' tables", "Hours"),
+    },
+    "Real models": {
+        "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
+        "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),
+        "annalog": ("none: it makes the checkpoint", "About 1 minute"),
+        "chats": ("the same Llama, trained as it is", "About 4 minutes a model"),
+        "names_benchmark": ("the same GPT-2, trained as it is", "Hours"),
+        "retrofit_families": ("none: it tells which models are taken", "About 5 minutes"),
+    },
+    "Data and solvers": {
+        "ltl": ("Spot", "About 10 minutes"),
+        "propositional": ("python-sat; py-aiger-sat", "About 10 minutes"),
+        "walks": ("drawing formula after formula", "About 5 minutes"),
+        "solving": ("bounded search; Spot; generation in batches", "About 10 minutes"),
+        "answer_grammar": ("the same beam search without it", "About 10 minutes"),
+    },
+}
+"""By group and name: the peer, and what all commands take on one thread of a CPU, estimated."""
+
+
+def described(script: Path) -> str:
+    """What a benchmark measures."""
+    text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def scripts(folder: Path) -> dict[str, Path]:
+    """The benchmarks in a folder, by name."""
+    return {
+        path.stem: path
+        for path in sorted(folder.glob("*.py"))
+        if path.stem not in NO_BENCHMARKS and '__name__ == "__main__"' in path.read_text("utf-8")
+    }
+
+
+@cache
+def recorded() -> dict[str, str]:
+    """The command that wrote each result."""
+    return {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))["command"]
+        for path in sorted((FOLDER / "results").glob("*.json"), key=lambda path: path.stem)
+    }
+
+
+def commands(name: str) -> dict[str, str]:
+    """The commands of a benchmark, or of one result, by result."""
+    stored = recorded()
+    if name == "studies":
+        return {"docs/results.md": "python -m benchmarks.studies --write-document"}
+    script = (scripts(FOLDER / ARCHIVE) | scripts(FOLDER)).get(name)
+    if script is None and name in stored:
+        return {name: stored[name]}
+    if script is None:
+        raise SystemExit(f"{name} is neither a benchmark nor a result: python benchmarks lists all")
+    place = script.relative_to(FOLDER.parent).as_posix()
+    written = {result: line for result, line in stored.items() if shlex.split(line)[1] == place}
+    return written or {"no file": f"python {place}"}
+
+
+def entry(name: str, text: str, peer: str = "", minutes: str = "") -> str:
+    """A benchmark in the list."""
+    facts = [f"Peer: {peer}."] * bool(peer) + [f"{minutes}."] * bool(minutes)
+    facts.append(f"Writes {', '.join(commands(name))}.")
+    lines = (textwrap.wrap(part, 76, break_on_hyphens=False) for part in (text, " ".join(facts)))
+    head, *rest = chain(*lines)
+    return f"  {name:<20}  {head}\n" + textwrap.indent("\n".join(rest), " " * 24)
+
+
+def listed() -> Iterator[str]:
+    """The list of the benchmarks that are kept."""
+    found = {name: described(path) for name, path in scripts(FOLDER).items()}
+    found["studies"] = described(FOLDER / "studies" / "__main__.py")
+    for group, names in KEPT.items():
+        yield f"\n{group}"
+        for name, facts in names.items():
+            yield entry(name, found.pop(name), *facts)
+    if found:
+        yield "\nNot sorted yet"
+        yield from (entry(name, text) for name, text in found.items())
+    yield "\npython benchmarks NAME prints the commands; python benchmarks archive what is settled."
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """List benchmarks, or print commands."""
+    parser = argparse.ArgumentParser(
+        "python benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", help="a benchmark, a result, or `archive`")
+    name = parser.parse_args(argv).name
+    if name is None:
+        print("\n".join(listed()).lstrip())
+    elif name == ARCHIVE:
+        for settled, path in scripts(FOLDER / ARCHIVE).items():
+            print(entry(settled, described(path)))
+    else:
+        for result, command in commands(name).items():
+            print(f"# {result}\n{command}")
+
+
+if __name__ == "__main__":
+    main()

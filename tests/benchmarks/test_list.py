@@ -1,0 +1,48 @@
+"""`python benchmarks`: all benchmarks, and the commands of their results."""
+
+import re
+
+import pytest
+from scripts import FOLDER, load
+
+DOOR = load("__main__")
+RESULTS = DOOR.recorded()
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    DOOR.main(arguments)
+    return capsys.readouterr().out
+
+
+def test_every_benchmark_and_every_result_is_listed_once(capsys):
+    kept, settled = printed(capsys), printed(capsys, "archive")
+    scripts, archived = DOOR.scripts(FOLDER), DOOR.scripts(FOLDER / "archive")
+    assert not scripts.keys() & archived.keys()
+    for names, text in ((scripts, kept), (archived, settled)):
+        for name in names:
+            assert len(re.findall(rf"^  {name} ", text, re.MULTILINE)) == 1
+    text = " ".join(f"{kept} {settled}".split())
+    written = [name for names in re.findall(r"Writes ([^.]+)", text) for name in names.split(", ")]
+    assert sorted(set(written) & RESULTS.keys()) == sorted(RESULTS)
+    assert max(map(written.count, RESULTS)) == 1
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_result_is_headed_by_the_command_that_wrote_it(result, capsys):
+    """A script that moves takes its commands along."""
+    command = RESULTS[result]
+    assert (FOLDER.parent / command.split()[1]).is_file()
+    head = (FOLDER / "results" / f"{result}.md").read_text(encoding="utf-8").splitlines()[0]
+    assert head == f"`{command}`"
+    assert f"# {result}\n{command}\n" in printed(capsys, result)
+
+
+def test_a_new_script_is_listed_before_it_is_sorted(capsys, monkeypatch):
+    monkeypatch.delitem(DOOR.KEPT["Accuracy"], "beyond")
+    sorted_ones, _, new = printed(capsys).partition("Not sorted yet")
+    assert "  beyond " in new and "  beyond " not in sorted_ones
+
+
+def test_what_is_neither_a_benchmark_nor_a_result_is_refused():
+    with pytest.raises(SystemExit, match="clutr is neither"):
+        DOOR.main(["clutr"])

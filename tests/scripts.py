@@ -1,0 +1,31 @@
+"""The scripts of benchmarks/, imported and run as from there."""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path += [str(FOLDER), str(FOLDER / "archive")]  # as for a script that is started there
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def prints_and_stores(name: str, arguments: str, capsys: Any) -> None:
+    """Whether a script prints a table and stores it, in the current folder."""
+    load(name).main([*arguments.split(), f"--out={Path.cwd() / 'out'}"])
+    printed = capsys.readouterr().out
+    lines = [line for line in printed.splitlines() if line.startswith("| ")]
+    text = Path("out.md").read_text(encoding="utf-8")
+    assert len(lines) >= 3 and all(line in text for line in lines)
+    assert json.loads(Path("out.json").read_text(encoding="utf-8"))["data"]
+    assert not re.search(r"\bnan\b|[1-9]\d* disagreement", printed)
