@@ -564,6 +564,7 @@ DOCUMENTS = (
     "docs/results.md",
     "docs/retrofit.md",
     "docs/chats.md",
+    "docs/chemistry.md",
     "docs/results-retrofit.md",
     "docs/results-folnet.md",
     "docs/geometric.md",
