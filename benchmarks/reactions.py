@@ -157,6 +157,7 @@ class Learner:
     def __init__(self, name: str, host: Path):
         self.model: Any = MarianMTModel.from_pretrained(host)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(host)
+        self.reading: dict[str, Any] = {"return_tensors": "pt", "padding": True}
         self.decoding: dict[str, Any] = {"skip_special_tokens": True}
         self.converted = name not in AS_IT_IS
         if self.converted:
@@ -165,12 +166,13 @@ class Learner:
             self.model, self.tokenizer = hf_alpha.get_symbol_model(
                 self.model, self.tokenizer, config
             )
-            self.decoding["new_names"] = "t" if settings else None
+            if settings:  # new symbols
+                self.reading["allow_absent_symbols"], self.decoding["new_names"] = True, "t"
 
     def batch(self, pairs: Sequence[Pair]) -> Any:
         """Return a batch of reactions with labels."""
         sources, targets = ([spaced(text) for text in side] for side in zip(*pairs, strict=True))
-        rows = self.tokenizer(sources, text_target=targets, return_tensors="pt", padding=True)
+        rows = self.tokenizer(sources, text_target=targets, **self.reading)
         labels = rows["labels"][:, 1:]  # behind <sos>, with which the decoder begins by itself
         rows["labels"] = labels.masked_fill(labels == self.model.config.pad_token_id, -100)
         return rows.to(DEVICE)
@@ -294,7 +296,7 @@ def _share(runs: Sequence[Mapping[str, Any]], kind: str, key: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is asked for, and print the table of all that is there."""
-    parser = options(__doc__.split("\n")[0], "plain,random,relational", "300")
+    parser = options(__doc__.split("\n")[0], "plain,random,randomised,relational,binding", "300")
     parser.add_argument(
         "--data", type=Path, required=True, help="the folder of valid.txt and test.txt"
     )

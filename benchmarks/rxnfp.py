@@ -20,6 +20,7 @@ import gzip
 import json
 import random
 import re
+import runpy
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +32,12 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 import measure
-from reactions import TESTED, in_order, permuted, written
 from real_models import DEVICE, finish, minutes_of, options, results_of, tune, wheel
 
+# By its path: a task of examples/ has the same name.
+REACTIONS = runpy.run_path(str(Path(__file__).with_name("reactions.py")))
+TESTED, written = REACTIONS["TESTED"], REACTIONS["written"]
+in_order, permuted = REACTIONS["in_order"], REACTIONS["permuted"]
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|>>|.")
 ROWS, LONGEST, MASKED = 16, 150, 0.15  # reactions of a step; tokens of one; share in training
 TRAINING, TESTS, OTHERS = 4_000, 100, 6  # OTHERS: tokens of each test that are no digit
