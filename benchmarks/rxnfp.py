@@ -45,7 +45,6 @@ MODEL = Path("models") / "transformers" / "bert_pretrained"
 SETTINGS = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "hidden_act"),
     *("intermediate_size", "max_position_embeddings", "type_vocab_size", "layer_norm_eps"),
-    "pad_token_id",
 )
 MEASURES = "closing digits", "other tokens"
 
@@ -147,7 +146,7 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
             yield learner.batch(rows, [rng.sample(range(n), int(MASKED * n) + 1) for n in lengths])
 
     start = time.process_time()
-    loss = tune(learner.model, batches(), steps, rate=1e-4, warmup=20, floor=0.05)
+    loss = steps and tune(learner.model, batches(), steps, rate=1e-4, warmup=20, floor=0.05)
     minutes = (time.process_time() - start) / 60
     draw = random.Random(1)
     no_digits = [
