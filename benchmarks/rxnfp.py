@@ -1,7 +1,7 @@
 """Does an encoder of reactions need a remedy? To rxnfp, ring digits of SMILES are tokens as others.
 
     pip download --no-deps -d FOLDER rxnfp==0.1.0 && pip install rdkit
-    python benchmarks/rxnfp.py FOLDER --data data/uspto50k --steps 0,200 --out rxnfp
+    python benchmarks/rxnfp.py FOLDER --data data/uspto50k --steps 0,60 --out rxnfp
 
 rxnfp (BERT of 12 layers and width 256, MIT) was trained to fill in masked tokens of reactions. Here
 the digit that closes a ring is masked, which the one that opened it says, or another token.
@@ -182,7 +182,7 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is asked for, and print the table of all that is there."""
-    parser = options(__doc__.split("\n")[0], "plain,random", "0,200")
+    parser = options(__doc__.split("\n")[0], "plain,random", "0,60")
     parser.add_argument(
         "--data", type=Path, required=True, help="the folder of valid.csv.gz and test.csv.gz"
     )
