@@ -20,14 +20,15 @@ def check(source: str, answer: str, target: str | None = None) -> tuple[bool, st
         ImportError: RDKit is not installed.
         ValueError: the target is no molecule.
     """
-    expected, written = canonical(target or ""), canonical(answer)
+    target = target or ""
+    expected, written = canonical(target), canonical(answer)
     if expected is None:
         raise ValueError(f"the target {target!r} is no molecule that RDKit can read")
     if written is None:
         return False, "no molecule: RDKit cannot read it"
     if written == expected:
         return True, ""
-    if canonical(_NUMBER.sub("", answer)) != canonical(_NUMBER.sub("", target or "")):
+    if canonical(_NUMBER.sub("", answer)) != canonical(_NUMBER.sub("", target)):
         return False, "another molecule"
     same = _tied(source, answer) == _tied(source, target)
     return same, "" if same else "the same molecule, with other numbers of atoms"
