@@ -55,6 +55,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
     "Real models": {
         "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
         "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),
+        "rxnfp": ("rxnfp as it is, and trained on", "About 5 minutes a model"),
         "annalog": ("none: it makes the checkpoint", "About 1 minute"),
         "chats": ("the same Llama, trained as it is", "About 4 minutes a model"),
         "names_benchmark": ("the same GPT-2, trained as it is", "Hours"),

@@ -5,23 +5,27 @@
 
 ANNalog (4M weights, MIT), an encoder-decoder, learns to write the product of a reaction of
 USPTO-MIT, which has valid.txt (training) and test.txt. Tests have ring digits as RDKit writes them,
-or the same molecules with permuted digits. The remedies are those of `real_models.py`:
+or the same molecules with permuted digits, or with atoms in another order ("random SMILES"); others
+have 8 rings and more, as 59 reactions of training have. The remedies are those of `real_models.py`:
 
 - plain: reactions as RDKit writes them. random: digits permuted, row by row.
+- randomised: reactants with atoms in a random order, row by row, as the field does.
 - canonical: the model of plain; digits are written by first occurrence, and back in the answer.
   (What RDKit writes has its digits in this order, so training is the same.)
 - averaged: the model of random, asked with three permutations; the answer that most give.
-- relational, streams, dual_part: converted by `hf_alpha.get_symbol_model`.
+- relational, streams, dual_part: converted by `hf_alpha.get_symbol_model`; digits are names.
+- binding: relational, and each ring is a name (`{rule: smiles}`), with new symbols.
 
 An answer is right if it is the same molecule. Reactions whose product has a digit that the
 reactants lack are left out: `relational` and `streams` of an encoder-decoder write none.
 """
 
 import random
+import runpy
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -32,51 +36,67 @@ from transformers import AutoTokenizer, MarianMTModel
 import hf_alpha
 import measure
 from annalog import annalog, tokens
+from hf_alpha.modeling.name_rules import ring_numbers
 from real_models import DEVICE, DRAWS, Pair, finish, minutes_of, options, results_of, tune
 
 DIGITS = "123456789"
 ROWS, LONGEST = 32, 96  # reactions of a step; tokens of a side
-TRAINING, TESTS = 9_000, 300
+TRAINING, TESTS, MANY_TESTS = 9_000, 300, 50
+RINGS, BEAMS = 8, 5  # of reactants with many rings; of top 5
 TESTED = "digits of RDKit", "permuted"
+ORDER, MANY = "random SMILES", f"{RINGS} rings and more"
 SPELLINGS = {
     "plain": {"plain": "right", "canonical": "spelled"},
     "random": {"random": "right", "averaged": "vote"},
+    "binding": {"relational by binding": "right"},
 }
-"""Models that are asked in more than one way: rows of the table -> what is in them."""
+"""Models that are asked in more than one way, or have a longer name: rows of the table -> what is
+in them."""
+AS_IT_IS = "plain", "random", "randomised"
+RULE = {"pattern": "[1-9]", "count": 12}
+CONVERSIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "binding": ("relational", {"rule": "smiles", "count": 32}, {"new_symbols": True}),
+}
+"""Remedy -> encoding, rule and settings, where they are not `RULE` and none."""
+MEASURES = {
+    f"top {BEAMS}": (TESTED[0], f"top {BEAMS}"),
+    f"top {BEAMS}, permuted": (TESTED[1], f"top {BEAMS}"),
+    "valid": (TESTED[0], "valid"),
+    "valid, permuted": (TESTED[1], "valid"),
+    "changed, permuted": (TESTED[1], "changed"),
+    ORDER: (ORDER, "right"),
+    f"changed, {ORDER}": (ORDER, "changed"),
+    MANY: (MANY, "right"),
+}
+"""Column of the second table -> test, and what is counted there."""
+written = runpy.run_path(str(measure.ROOT / "examples" / "tasks" / "reactions.py"))["written"]
 
 
 # -- reactions ------------------------------------------------------------------------------------
 
 
-def cleaned(side: str) -> str | None:
-    """Return molecules without atom maps, as RDKit writes them; None if it cannot read them."""
-    from rdkit import Chem, RDLogger
-
-    RDLogger.DisableLog("rdApp.*")
-    written = []
-    for text in side.split("."):
-        molecule = Chem.MolFromSmiles(text)
-        if molecule is None:
-            return None
-        for atom in molecule.GetAtoms():
-            atom.SetAtomMapNum(0)
-        written.append(Chem.MolToSmiles(molecule))
-    return ".".join(sorted(written))
+def fits(source: str, target: str, words: frozenset[str]) -> bool:
+    """Whether a model with these words, and without new names, can read and write a reaction."""
+    read, answer = tokens(source), tokens(target)
+    short = max(len(read), len(answer)) <= LONGEST
+    return short and {*read, *answer} <= words and {*answer} & {*DIGITS} <= {*read}
 
 
-def reactions(file: Path, words: frozenset[str], count: int, seed: int) -> list[Pair]:
-    """Return so many reactions, in an order drawn by the seed."""
+def reactions(
+    file: Path, words: frozenset[str], count: int, seed: int, rings: int = 0
+) -> list[Pair]:
+    """Return so many reactions, in an order drawn by the seed, of at least so many rings."""
     lines = file.read_text(encoding="utf-8").split("\n")
     random.Random(seed).shuffle(lines)
     found: list[Pair] = []
     for line in lines:
         left, _, right = line.split(" ")[0].partition(">>")
-        source, target = cleaned(left), cleaned(right)
+        if len(ring_numbers(left)) < 2 * rings:
+            continue
+        source, target = written(left, False), written(right, False)
         if not source or not target or target in source.split("."):
             continue
-        read, written = tokens(source), tokens(target)
-        fits = max(len(read), len(written)) <= LONGEST and {*read, *written} <= words
-        if fits and {*written} & {*DIGITS} <= {*read}:
+        if fits(source, target, words):
             found.append((source, target))
         if len(found) == count:
             return found
@@ -84,12 +104,16 @@ def reactions(file: Path, words: frozenset[str], count: int, seed: int) -> list[
 
 
 @cache
-def reaction_pairs(data: Path, words: frozenset[str]) -> tuple[list[Pair], list[Pair]]:
-    """Return reactions to train and to test with, read once."""
-    return (
-        reactions(data / "valid.txt", words, TRAINING, seed=0),
-        reactions(data / "test.txt", words, TESTS, seed=1),
-    )
+def reaction_pairs(data: Path, words: frozenset[str]) -> tuple[list[Pair], dict[str, list[Pair]]]:
+    """Return reactions to train with, and of each test, read once."""
+    test = reactions(data / "test.txt", words, TESTS, seed=1)
+    rng = random.Random(0)
+    return reactions(data / "valid.txt", words, TRAINING, seed=0), {
+        TESTED[0]: test,
+        TESTED[1]: [permuted(pair, number) for number, pair in enumerate(test)],
+        ORDER: [in_other_order(pair, rng, words) for pair in test],
+        MANY: reactions(data / "test.txt", words, MANY_TESTS, seed=1, rings=RINGS),
+    }
 
 
 def digits_to(pair: Pair, digits: Sequence[str]) -> Pair:
@@ -102,6 +126,14 @@ def digits_to(pair: Pair, digits: Sequence[str]) -> Pair:
 def permuted(pair: Pair, seed: int) -> Pair:
     """Permute the digits of a reaction."""
     return digits_to(pair, random.Random(seed).sample(DIGITS, len(DIGITS)))
+
+
+def in_other_order(pair: Pair, rng: random.Random, words: frozenset[str]) -> Pair:
+    """Write the atoms of reactants in a random order, which a model can read; or as they are."""
+    for _ in range(20):
+        if fits(source := written(pair[0], False, rng), pair[1], words):
+            return source, pair[1]
+    return pair
 
 
 def in_order(pair: Pair) -> Pair:
@@ -125,18 +157,22 @@ class Learner:
     def __init__(self, name: str, host: Path):
         self.model: Any = MarianMTModel.from_pretrained(host)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(host)
-        self.converted = name not in SPELLINGS
+        self.reading: dict[str, Any] = {"return_tensors": "pt", "padding": True}
+        self.decoding: dict[str, Any] = {"skip_special_tokens": True}
+        self.converted = name not in AS_IT_IS
         if self.converted:
-            rule = {"pattern": "[1-9]", "count": 12}
-            config = hf_alpha.SymbolConfig(name, symbols={"ring": rule})
+            encoding, rule, settings = CONVERSIONS.get(name, (name, RULE, {}))
+            config = hf_alpha.SymbolConfig(encoding, symbols={"ring": rule}, settings=settings)
             self.model, self.tokenizer = hf_alpha.get_symbol_model(
                 self.model, self.tokenizer, config
             )
+            if settings:  # new symbols
+                self.reading["allow_absent_symbols"], self.decoding["new_names"] = True, "t"
 
     def batch(self, pairs: Sequence[Pair]) -> Any:
         """Return a batch of reactions with labels."""
         sources, targets = ([spaced(text) for text in side] for side in zip(*pairs, strict=True))
-        rows = self.tokenizer(sources, text_target=targets, return_tensors="pt", padding=True)
+        rows = self.tokenizer(sources, text_target=targets, **self.reading)
         labels = rows["labels"][:, 1:]  # behind <sos>, with which the decoder begins by itself
         rows["labels"] = labels.masked_fill(labels == self.model.config.pad_token_id, -100)
         return rows.to(DEVICE)
@@ -152,28 +188,40 @@ class Learner:
             count += known
         return total / count
 
-    @torch.no_grad()
     def answers(self, pairs: Sequence[Pair]) -> list[str | None]:
         """Return the products that greedy search writes, as RDKit writes them."""
-        found = []
+        return [answer for (answer,) in self.best(pairs, 1)]
+
+    @torch.no_grad()
+    def best(self, pairs: Sequence[Pair], beams: int) -> list[list[str | None]]:
+        """Return the products that so many beams write, the best first; None for no molecule."""
+        found: list[str] = []
         for start in range(0, len(pairs), 50):
             rows = self.batch(pairs[start : start + 50])
             rows.pop("labels")
-            ids = self.model.generate(**rows, max_length=100, num_beams=1, do_sample=False)
+            search = {"num_beams": beams, "num_return_sequences": beams, "do_sample": False}
+            ids = self.model.generate(**rows, max_length=100, **search)
             names = {"names": rows.names} if self.converted else {}
-            found += self.tokenizer.batch_decode(ids, skip_special_tokens=True, **names)
-        return [cleaned(text.replace(" ", "")) for text in found]
+            found += self.tokenizer.batch_decode(ids, **self.decoding, **names)
+        answers = [written(text.replace(" ", ""), False) for text in found]
+        return [answers[start : start + beams] for start in range(0, len(answers), beams)]
 
 
-def tests(learner: Learner, name: str, pairs: Sequence[Pair]) -> dict[str, float]:
-    """Return right answers and the loss; spelled canonically, and by vote, where this is asked."""
-    expected = [cleaned(target) for _, target in pairs]
+def tests(learner: Learner, name: str, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return right and valid answers and the loss; where asked, spelled canonically, and by vote.
+
+    With the answers, of which `run` says how many change.
+    """
+    expected = [written(target, False) for _, target in pairs]
 
     def right(answers: Sequence[str | None]) -> int:
         return sum(a == b for a, b in zip(answers, expected, strict=True))
 
-    result: dict[str, float] = {"right": right(learner.answers(pairs)), "of": len(pairs)}
-    result["loss"] = learner.loss(pairs)
+    answers = learner.answers(pairs)
+    result = {"right": right(answers), "of": len(pairs), "loss": learner.loss(pairs)}
+    result |= {"valid": len(answers) - answers.count(None), "answers": answers}
+    five = zip(learner.best(pairs, BEAMS), expected, strict=True)
+    result[f"top {BEAMS}"] = sum(target in beams for beams, target in five)
     if name == "plain":
         result["spelled"] = right(learner.answers([*map(in_order, pairs)]))
     if name == "random":
@@ -192,7 +240,7 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
     host = annalog(folder)
     learner = Learner(name, host)
     words = frozenset(AutoTokenizer.from_pretrained(host).get_vocab())
-    train, test = reaction_pairs(data, words)
+    train, kinds = reaction_pairs(data, words)
     rng = random.Random(seed)
 
     def batches() -> Iterator[Any]:
@@ -200,38 +248,55 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
             order = rng.sample(range(len(train)), len(train))
             for start in range(0, len(order), ROWS):
                 rows = [train[i] for i in order[start : start + ROWS]]
-                rows = [permuted(row, rng.random()) for row in rows] if name == "random" else rows
+                if name == "random":
+                    rows = [permuted(row, rng.random()) for row in rows]
+                if name == "randomised":
+                    rows = [in_other_order(row, rng, words) for row in rows]
                 yield learner.batch(rows)
 
     start = time.process_time()
     loss = tune(learner.model, batches(), steps, rate=5e-4, warmup=100, floor=0.05)
     minutes = (time.process_time() - start) / 60
-    other = [permuted(pair, number) for number, pair in enumerate(test)]
-    found = {
-        kind: tests(learner, name, pairs) for kind, pairs in zip(TESTED, (test, other), strict=True)
-    }
+    found = {kind: tests(learner, name, pairs) for kind, pairs in kinds.items()}
+    answers = {kind: each.pop("answers") for kind, each in found.items()}
+    for kind in (TESTED[1], ORDER):
+        both = zip(answers[TESTED[0]], answers[kind], strict=True)
+        found[kind]["changed"] = sum(a != b for a, b in both)
     return {"loss": loss, "minutes": minutes, "device": DEVICE, "tests": found}
 
 
-def table(results: dict[str, list[Any]]) -> str:
-    """Return right answers in per cent, and the loss, by remedy and steps."""
-    lines = []
+def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return right answers in per cent, and the loss, by remedy and steps; then what else is known.
+
+    Runs of an earlier version have no more than the first table.
+    """
+    lines, more = [], []
     for run_name, runs in results.items():
         name, steps = run_name.split()
-        for shown, key in SPELLINGS.get(name, {name: "right"}).items():
+        rows = SPELLINGS.get(name, {name: "right"})
+        for shown, key in rows.items():
             cells = [shown, steps, str(len(runs))]
             for kind in TESTED:
-                found = [run["tests"][kind] for run in runs]
-                share = measure.share_and_spread([test[key] / test["of"] for test in found])
-                loss = sum(test["loss"] for test in found) / len(found)
+                loss = sum(run["tests"][kind]["loss"] for run in runs) / len(runs)
+                share = _share(runs, kind, key)
                 cells.append(f"{share} ({loss:.3f})" if key == "right" else share)
             lines.append([*cells, minutes_of(runs)])
-    return measure.table(("remedy", "steps", "seeds", *TESTED, "minutes"), lines)
+        if known := [run for run in runs if ORDER in run["tests"]]:
+            shares = [_share(known, *place) for place in MEASURES.values()]
+            more.append([next(iter(rows)), steps, str(len(known)), *shares])
+    first = measure.table(("remedy", "steps", "seeds", *TESTED, "minutes"), lines)
+    head = ("remedy", "steps", "seeds", *MEASURES)
+    return f"{first}\n\n{measure.table(head, more)}" if more else first
+
+
+def _share(runs: Sequence[Mapping[str, Any]], kind: str, key: str) -> str:
+    found = [run["tests"][kind] for run in runs]
+    return measure.share_and_spread([test[key] / test["of"] for test in found])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is asked for, and print the table of all that is there."""
-    parser = options(__doc__.split("\n")[0], "plain,random,relational", "300")
+    parser = options(__doc__.split("\n")[0], "plain,random,randomised,relational,binding", "300")
     parser.add_argument(
         "--data", type=Path, required=True, help="the folder of valid.txt and test.txt"
     )

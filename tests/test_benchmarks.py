@@ -456,6 +456,80 @@ def test_reactions_are_the_same_but_for_digits():
     assert tokenizer.decode(ids, skip_special_tokens=True) == "c1c[nH]c2"
 
 
+def test_reactions_in_another_order_are_the_same_molecules_and_can_be_read():
+    pytest.importorskip("rdkit")
+    reactions = load("reactions")
+    pair = "CN1CCC[C@H]1c1cccnc1.Clc1ccc2ccccc2c1", "CN1CCC[C@H]1c1cccnc1"
+    words = frozenset([*"CNcn()123.", "[C@H]", "[C@@H]", "Cl"])
+    drawn = {reactions.in_other_order(pair, random.Random(seed), words) for seed in range(20)}
+    assert len(drawn) > 5 and {target for _, target in drawn} == {pair[1]}
+    assert {reactions.written(source, False) for source, _ in drawn} == {
+        reactions.written(pair[0], False)
+    }
+    assert all(reactions.fits(*each, words) for each in drawn)
+    assert reactions.in_other_order(pair, random.Random(0), frozenset("C")) == pair
+
+
+def test_a_model_of_rings_reads_the_same_whatever_their_numbers(tmp_path):
+    """And one of digits; one that is trained as it is does not."""
+    from transformers import MarianConfig, MarianMTModel
+
+    import annalog
+
+    reactions = load("reactions")
+    words = ["<unk>", "<pad>", "<sos>", "<eos>", *"CNcn().123456789"]
+    sizes = {f"{side}_{name}": n for side in ("encoder", "decoder")
+             for name, n in {"layers": 1, "attention_heads": 2, "ffn_dim": 8}.items()}  # fmt: skip
+    ids = {"pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 2}
+    config = MarianConfig(vocab_size=len(words), d_model=8, **sizes, **ids)
+    config.forced_eos_token_id = None
+    MarianMTModel(config).save_pretrained(tmp_path)
+    annalog.tokenizer_of(words).save_pretrained(tmp_path)
+    pair = "CN1CCC1.c1ccncc1", "CN1CC1c1cc2nc1C2"  # whose last ring is new
+    for name, same in {"plain": False, "relational": True, "binding": True}.items():
+        learner = reactions.Learner(name, tmp_path)
+        read = pair if name != "relational" else (pair[0], pair[0])
+        batches = [learner.batch([each]) for each in (read, reactions.permuted(read, 1))]
+        for key in ("input_ids", "labels"):
+            assert batches[0][key].equal(batches[1][key]) is same, (name, key)
+    answers = learner.best([pair], 2)
+    assert [len(row) for row in answers] == [2]
+
+
+def test_runs_of_reactions_with_fewer_measures_are_read():
+    reactions = load("reactions")
+    old = {"right": 12, "of": 300, "loss": 0.3, "spelled": 15}
+    new = {**old, "valid": 270, "top 5": 30, "changed": 0}
+    runs = [
+        {"loss": 1.0, "minutes": 5.0, "tests": dict.fromkeys(kinds, test)}
+        for kinds, test in (
+            (reactions.TESTED, old),
+            ((*reactions.TESTED, reactions.ORDER, reactions.MANY), new),
+        )
+    ]
+    one = reactions.table({"plain 300": runs[:1]})
+    first, second = reactions.table({"plain 300": runs[:1], "binding 300": runs[1:]}).split("\n\n")
+    assert one.splitlines()[2:] == first.splitlines()[2:4]
+    assert "| canonical | 300 | 1 | 5.0 | 5.0 | 5 |" in one
+    (row,) = second.splitlines()[2:]
+    assert row.startswith("| relational by binding | 300 | 1 | 10.0 | 10.0 | 90.0 | 90.0 | 0.0 |")
+
+
+def test_tokens_of_reactions_are_masked_one_by_one():
+    rxnfp = load("rxnfp")
+    text = "CN1CCC1>>c1ccc2c(c1)CC2"
+    assert rxnfp.closing(text) == [6, 17, 21]
+    assert rxnfp.closing(text, text.index(">>")) == [17, 21]
+    learner = object.__new__(rxnfp.Learner)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"CNc12()", ">>"]
+    learner.ids = {word: number for number, word in enumerate(words)}
+    rows = {name: x.cpu() for name, x in learner.batch([text, "C"], [[6], [0]]).items()}
+    assert rows["attention_mask"].sum(1).tolist() == [24, 3]
+    assert rows["input_ids"][1].tolist()[:4] == [2, 4, 3, 0] and rows["input_ids"][0, 7] == 4
+    assert (rows["labels"] != -100).nonzero().tolist() == [[0, 7], [1, 1]]
+    assert rows["labels"][0, 7] == learner.ids["1"] and rows["labels"][1, 1] == learner.ids["C"]
+
+
 def test_tokens_that_a_model_lacks_get_the_mean_of_atoms_in_brackets(tmp_path):
     import torch
 

@@ -136,6 +136,16 @@ def test_geometric_encoders(tmp_path):
     assert (tmp_path / "out" / "modeling_geometric.py").is_file()
 
 
+def test_chemistry(tmp_path, monkeypatch, capsys):
+    """Its Python; what it trains takes hours."""
+    pytest.importorskip("rdkit")
+    page = (DOCS / "chemistry.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(blocks_of(page, "python")), {})
+    assert capsys.readouterr().out == "".join(blocks_of(page, ""))
+    assert (tmp_path / "rings.svg").read_text().count("<path") > 20
+
+
 @pytest.mark.slow  # trains a decoder
 def test_chats(tmp_path, monkeypatch, capsys):
     """From a host to a server, with a small Llama in the place of the Hub's."""

@@ -23,8 +23,8 @@ from hf_alpha.tasks.text.molecules import rdkit
 
 HELD_OUT = 5_000
 """Reactions to validate, and to test."""
-LONGEST = 120
-"""Tokens of reactants or product at most."""
+LONGEST = 100
+"""Tokens of reactants or product at most; ANNalog has 102 positions, for two more."""
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
 RING = re.compile(r"\[[^\]]*\]|%(\d{2})|(\d)")
 MAP = re.compile(r":(\d+)(?=\])")

@@ -196,6 +196,8 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def post_init(self) -> None:
         """Initialises as Transformers does, and tries the relations where there are weights."""
         super().post_init()
+        # Marian would leave out its positions, sinusoids if nobody has trained others.
+        self._keys_to_ignore_on_save: set[str] = set()
         # Weights may be not there, or not here.
         hollow = any(weight.is_meta or not weight.numel() for weight in self.parameters())
         if self.relations is not None and self.config.num_symbols and not hollow:

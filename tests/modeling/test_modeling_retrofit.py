@@ -121,6 +121,18 @@ def test_how_the_backbone_attends_is_said_where_the_model_is_loaded(name, tmp_pa
     assert found.cross_attentions[0].shape[:2] == (len(SIZES), 2 * 3)  # heads of all streams
 
 
+def test_what_a_backbone_by_itself_would_not_save_is_saved(tmp_path):
+    """Marian saves no positions, which are sinusoids; a host may have others."""
+    host = make_host("marian", vocab_size=VOCABULARY + 5)
+    for stack in (host.get_encoder(), host.get_decoder()):
+        stack.embed_positions.weight.data.normal_()
+    model = make_retrofit(host)
+    model.save_pretrained(tmp_path)
+    loaded = RetrofitForConditionalGeneration.from_pretrained(tmp_path).eval()
+    batch = random_batch(1, model.config, SIZES)
+    assert logits(loaded, batch).equal(logits(model, batch))
+
+
 # -- written out ----------------------------------------------------------------------------------
 
 
