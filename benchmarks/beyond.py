@@ -45,11 +45,10 @@ import anf
 import inline
 import kinship
 import proofs
-from pair_files import PairFiles, letter_names
+from pair_files import PairFiles, files_of_operations, letter_names
 
 CARDS = measure.ROOT / "model_cards"
 KINSHIP = "kinship-folnet"
-TRAINING_ROWS = 20_000
 POOL = letter_names(500)[1]
 Row = dict[str, Any]
 
@@ -92,13 +91,13 @@ POINTS = {
     ],
     "anf-relational": [
         *each("names", (5, 6, 7, 8), lambda names: [(names, anf.MOST_OPERATIONS)]),
-        *each("operations", (8, 10, 12), lambda size: [(names, size) for names in (2, 3, 4)]),
+        *each("operations", (8, 10, 12, 14, 16, 20), lambda size: [(n, size) for n in (2, 3, 4)]),
     ],
     "proofs-relational": [
         *each("names", (64, 100, 200), lambda names: [(names, n) for n in range(1, 5)]),
         *each("steps", (5, 8, 12, 16, 31), lambda steps: [(proofs.TRAINED, steps)]),
     ],
-    "inline-t5": each("names", (9, 10), lambda names: [(names,)]),
+    "inline-t5": each("names", (9, 10, 12, 16, 20, 24, 32), lambda names: [(names,)]),
     KINSHIP: each("facts", (9, 10, 12, 16, 24, 32, 48), lambda facts: [(facts,)]),
 }
 """What each model is asked."""
@@ -132,16 +131,22 @@ def keys_of_training(model: str) -> frozenset[bytes]:
     return frozenset(pair_key(row["source"], task.finder) for row in SOURCES[model][0]())
 
 
-def training_pairs(files: PairFiles) -> Iterator[Row]:
+def training_pairs(files: PairFiles, rows: int = 20_000) -> Iterator[Row]:
     """The pairs that `python examples/tasks/TASK.py` writes for training."""
     rng = random.Random("0 train")
-    for _ in range(TRAINING_ROWS):
+    for _ in range(rows):
         yield files.draw(rng, files.seen, *rng.choice(files.train))
 
 
+def normal_forms() -> Iterator[Row]:
+    """The pairs of text/anf and text/anf-longer."""
+    yield from training_pairs(anf.FILES)
+    yield from training_pairs(files_of_operations(anf.draw, 16), 60_000)
+
+
 def inlined_before() -> Iterator[Row]:
-    """The pairs of both trainings of inline-t5."""
-    for most in (inline.MOST, 8):
+    """The pairs of all trainings of inline-t5, and of text/inline-t5-wider."""
+    for most in (*inline.STAGES, 20):
         yield from inline.training(random.Random(0), most)
 
 
@@ -151,7 +156,7 @@ def with_names(draw: Callable[..., Row]) -> Callable[..., Row]:
 
 
 SOURCES: dict[str, tuple[Callable[[], Iterator[Row]], Callable[..., Row]]] = {
-    "anf-relational": (partial(training_pairs, anf.FILES), with_names(anf.draw)),
+    "anf-relational": (normal_forms, with_names(anf.draw)),
     "proofs-relational": (partial(training_pairs, proofs.FILES), with_names(proofs.draw)),
     "inline-t5": (inlined_before, inline.pair),
 }

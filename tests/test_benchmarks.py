@@ -560,6 +560,8 @@ def test_pairs_of_relations_have_one_answer_in_every_family():
     facts = [{"edge_types": ["father", "son"]}, {"edge_types": ["son", "mother", "son"]}]
     groups = pairs.groups(expected, facts)
     assert list(groups.values()) == [[("father", "son")], [("son", "mother")], [*expected][:1]]
+    *told, held_out = pairs.groups(answers, facts, families=True).values()
+    assert sorted([*told[0], *told[1], *held_out]) == [*answers] and len(held_out) == 25
     assert pairs.asked([("son", "son")], pairs.MODEL) == {("son", "son"): ["grandson"] * 2}
 
 
@@ -569,8 +571,11 @@ def test_beyond_asks_problems_that_are_not_in_training(tmp_path, monkeypatch, ca
     anf = beyond.anf
     anf.FILES.save(tmp_path, rows=500, tests=1)
     train = [json.loads(line) for line in (tmp_path / "train.jsonl").open()]
-    monkeypatch.setattr(beyond, "TRAINING_ROWS", len(train))
-    assert list(beyond.training_pairs(anf.FILES)) == train
+    pairs = list(beyond.training_pairs(anf.FILES, len(train)))
+    assert pairs == train
+    monkeypatch.setitem(
+        beyond.SOURCES, "anf-relational", (lambda: pairs, beyond.with_names(anf.draw))
+    )
     point = beyond.Point("operations", "2", [(2, 2), (3, 2)])
     args = beyond.parse(["--only=anf-relational", "--samples=20", f"--runs={tmp_path / 'runs'}"])
     finder = read_recipe("text/anf").configured_task.finder

@@ -22,7 +22,15 @@ import anf
 import extract
 import proofs
 import tseitin
-from pair_files import PairFiles, draw_term, letter_names, shape, spread, write_term
+from pair_files import (
+    PairFiles,
+    draw_term,
+    letter_names,
+    main_of_operations,
+    shape,
+    spread,
+    write_term,
+)
 
 TASKS = {task.__name__: task for task in (anf, tseitin, extract, proofs)}
 tasks = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -108,6 +116,17 @@ def test_files_have_the_same_problems_with_names_seen_and_unseen(task, tmp_path)
         assert len(names) == row["names"]
     most = max(row["names"] for row in rows["train"])
     assert max(row["names"] for row in rows["test"]) > most
+
+
+def test_terms_of_more_operations_have_as_many_names(tmp_path):
+    main_of_operations(anf.draw, 7, [str(tmp_path), "--operations=16", "--rows=90", "--tests=1"])
+    train, test = (
+        [json.loads(line) for line in (tmp_path / f"{part}.jsonl").open()]
+        for part in ("train", "test")
+    )
+    assert max(row["operations"] for row in train) == 16
+    assert [row["names"] for row in test] == [*range(2, 18)]
+    assert all(check_of(anf)(row["source"], row["target"]) for row in train + test)
 
 
 def test_a_size_of_which_training_has_all_problems_is_an_error(tmp_path):

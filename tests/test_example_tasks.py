@@ -8,7 +8,8 @@ import sqlite3
 import sys
 from contextlib import closing
 from fractions import Fraction
-from itertools import permutations
+from functools import cache
+from itertools import pairwise, permutations, product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.text.molecules import canonical
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "tasks"
+sys.path.append(str(SCRIPTS))  # as for a script there
 
 
 @pytest.fixture
@@ -159,6 +161,48 @@ def test_kinship_asks_about_all_pairs_that_training_tells_about(run, tmp_path):
     }
     tested = [row["target"] for row in rows_of(tmp_path / "test.jsonl")]
     assert tested == ["Gina is the daughter of Eve", "Dora is the granddaughter of Ann"]
+
+
+def test_kinship_of_families_has_pairs_that_no_story_of_training_has(run, tmp_path):
+    """What two facts tell leads by the pairs that are told, step by step, to the right answer."""
+    people = "Eve:female,Finn:male,Gina:female"
+    write_stories(tmp_path, (people, ["son", "sister"], "daughter", ""))
+    run("kinship.py", tmp_path, tmp_path, "families", "60")
+    rows = {part: rows_of(tmp_path / f"{part}.jsonl") for part in ("train", "test", "families")}
+    assert [len(part) for part in rows.values()] == [120, 1, 900]
+    import kinship
+
+    told = kinship.teller([{"edge_types": ["son", "sister"]}])
+    assert len(told.forbidden) == 25 and not told.forbidden & told.told.keys()
+    for row in rows["train"][60:] + rows["families"]:
+        way, relations = way_between(row)
+        assert not {*pairwise(way)} & {*told.forbidden}
+        assert row["relation"] in read_by(told, tuple(relations))
+    assert {len(way_between(row)[1]) for row in rows["families"]} == {*range(2, 11)}
+
+
+def way_between(row):
+    """All relations of a row in their order, and those between the two people of its question."""
+    facts = re.findall(r"the (\S+) of (\S+) is (\S+) \.", row["told"])
+    known = {one: (relation, two) for relation, one, two in facts}
+    (at,) = known.keys() - {two for _, two in known.values()}
+    people, way = [at], []
+    while at in known:
+        relation, at = known[at]
+        people.append(at)
+        way.append(relation)
+    first, last = map(people.index, row["people"].split())
+    return way, way[first:last]
+
+
+@cache
+def read_by(teller, relations):
+    """What relations one after the other may be, by pairs that tell one."""
+    if len(relations) == 1:
+        return {*relations}
+    halves = ((relations[:cut], relations[cut:]) for cut in range(1, len(relations)))
+    pairs = (product(*(read_by(teller, part) for part in half)) for half in halves)
+    return {teller.told[pair] for found in pairs for pair in found if pair in teller.told}
 
 
 def test_sql_runs_on_tables_of_the_schema(run, tmp_path):

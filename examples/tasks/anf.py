@@ -1,6 +1,7 @@
 """Make pairs for A-normal form: each operation of a term is bound to a name that the source lacks.
 
     python examples/tasks/anf.py data/anf
+    python examples/tasks/anf.py data/anf-16 --operations 16 --rows 60000   # up to 16, not 7
 
 `a1 & ( b2 | c3 )` is answered by `let d4 = b2 | c3 ; let e5 = a1 & d4 ; e5`;
 `hf_alpha.tasks.text.anf:check` says which answers are right.
@@ -9,7 +10,14 @@
 import random
 from collections.abc import Sequence
 
-from pair_files import Row, draw_term, files_of_operations, spread, write_term
+from pair_files import (
+    Row,
+    draw_term,
+    files_of_operations,
+    main_of_operations,
+    spread,
+    write_term,
+)
 
 from hf_alpha.tasks.text.anf import OPERATORS, Term
 
@@ -61,4 +69,4 @@ FILES = files_of_operations(draw, MOST_OPERATIONS)
 SEEN, UNSEEN = FILES.seen, FILES.unseen
 
 if __name__ == "__main__":
-    FILES.main()
+    main_of_operations(draw, MOST_OPERATIONS)

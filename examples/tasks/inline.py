@@ -2,10 +2,11 @@
 
     python examples/tasks/inline.py data/inline      # 4 to 6 names in training, 4 to 9 in the test
     python examples/tasks/inline.py data/inline-8 8  # 4 to 8 in training
+    python examples/tasks/inline.py data/inline-20 20  # 4 to 20 in training and in the test
 
 Source: the variable and a function; target: the function without it; as `ast.unparse` writes them.
-No source of the test is, names aside, one of training, or of a training with 4 to 6 names, which
-a model may have had before.
+No source of the test is, names aside, one of training, or of a training with 4 to 6 names, and with
+4 to 8, which a model may have had before.
 """
 
 import ast
@@ -20,6 +21,8 @@ OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 WORDS = ["old", "new", "rate", "size", "_tmp", "total", "i", "x", "y", "max_len", "node", "key"]
 NAMES = [f"{word}{number}" for word in WORDS for number in ["", 1, 2, 3]]
 LEAST, MOST = 4, 6  # names in training, unless more are asked for
+STAGES = (MOST, 8)  # of a model that is trained with more and more names
+TESTED = 9
 READS = 6  # of parameters; a function with fewer reads some again, one with more not all of them
 
 
@@ -95,12 +98,14 @@ def shape(pair: dict[str, str]) -> str:
 
 if __name__ == "__main__":
     folder, largest = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else MOST
-    rng = random.Random(0)
     folder.mkdir(parents=True, exist_ok=True)
-    train, before = training(rng, largest), training(random.Random(0), MOST)
-    seen, test = set(map(shape, [*train, *before])), list[dict[str, str]]()
-    while len(test) < 6 * 60:
-        drawn = pair(rng, LEAST + len(test) // 60)
+    rng = random.Random(0)
+    train, test = training(rng, largest), list[dict[str, str]]()
+    stages = [training(random.Random(0), most) for most in STAGES if most < largest]
+    seen = {shape(pair) for pairs in (train, *stages) for pair in pairs}
+    sizes = range(LEAST, max(largest, TESTED) + 1)
+    while len(test) < len(sizes) * 60:
+        drawn = pair(rng, sizes[len(test) // 60])
         if shape(drawn) not in seen:
             test.append(drawn)
     save(folder / "train.jsonl", train)

@@ -1,7 +1,7 @@
 """Make pairs about kinship of CLUTRR; people are names, women and men.
 
     python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [pairs] \
-        [longer] [4]
+        [longer] [families] [4]
 
 The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
 two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
@@ -11,7 +11,10 @@ the `relation`. `k` is the number of facts. With a number, training has each sto
 facts in other orders. With `pairs`, half of its questions are about any two people of a story whose
 relation other stories of training tell, by the facts between the two. With `longer`, half of its
 stories get more facts, up to 8: one after another is told by two in its place, as stories of two
-facts tell it.
+facts tell it. With `families`, as many stories again are about families that are drawn
+(families.py), in which a fact is told by two as long as those have one answer in all families. Of
+such pairs of facts that no story of CLUTRR's training tells, every fourth is held out: no story of
+training has them one after the other. `families.jsonl` are new stories about other families.
 """
 
 import gzip
@@ -25,8 +28,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OPTIONS = ("stories", "k234", "pairs", "longer")
-FOR_TRAINING = ("pairs", "longer")
+from families import Pair, Teller, answers
+
+OPTIONS = ("stories", "k234", "pairs", "longer", "families")
+FOR_TRAINING = ("pairs", "longer", "families")
 MOST_FACTS = 8
 NEW_PERSON = "Person"
 
@@ -165,16 +170,46 @@ def with_facts(
     return {**story, "story_edges": edges, "edge_types": relations, "genders": genders_text}
 
 
-def convert(original: Path, file: Path, options: Collection[str], orders: int) -> None:
-    """Write the pairs of a file of CLUTRR, each story with so many orders of its facts."""
+def pairs_held_out(stories: Iterable[Story]) -> list[Pair]:
+    """Return every fourth pair of relations with one answer in all families that no story tells."""
+    told = {tuple(story["edge_types"]) for story in stories}
+    return [pair for pair in answers() if pair not in told][::4]
+
+
+def teller(stories: Iterable[Story]) -> Teller:
+    """Return what tells stories about families beside those of a training."""
+    forbidden = pairs_held_out(stories)
+    told = {pair: answer for pair, answer in answers().items() if pair not in forbidden}
+    return Teller(told, frozenset(forbidden))
+
+
+def with_families(
+    rows: Collection[Story], stories: Collection[Story], rng: random.Random
+) -> list[Story]:
+    """Return rows made of stories, but those with pairs held out, and as many about families."""
+    families = teller(stories)
+    kept = [row for row in rows if families.allows(row["edge_types"])]
+    # More short ones: every pair is to be told by itself, too.
+    counts = [min(rng.randint(2, MOST_FACTS) for _ in range(2)) for _ in kept]
+    return [*kept, *families.stories(rng, counts)]
+
+
+def read(original: Path) -> list[Story]:
+    """Return the stories of a file of CLUTRR."""
+    with gzip.open(original, "rt", encoding="utf-8") as rows:
+        return [json.loads(row) for row in rows]
+
+
+def convert(stories: list[Story], file: Path, options: Collection[str], orders: int) -> None:
+    """Write the pairs of stories, each with so many orders of its facts."""
     rng = random.Random(0)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(original, "rt", encoding="utf-8") as rows:
-        stories = [json.loads(row) for row in rows]
     rows = [row for _ in range(orders) for row in stories]
     rows = longer_stories(rows, MOST_FACTS if "longer" in options else 0, rng)
     if "pairs" in options:
         rows = with_other_questions(rows, rng)
+    if "families" in options:
+        rows = with_families(rows, stories, rng)
     pairs = [pair(row, rng, options) for row in rows]
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
@@ -185,7 +220,12 @@ if __name__ == "__main__":
         sys.exit(f"unknown: {unknown[0]}; known are {', '.join(OPTIONS)} and a number")
     split = "k234" if "k234" in options else "k23"
     for part in ("train", "test"):
-        original = clutrr / f"{split}_{part}.jsonl.gz"
+        stories = read(clutrr / f"{split}_{part}.jsonl.gz")
         number = [int(option) for option in options if option.isdecimal() and part == "train"]
         used = [option for option in options if option not in FOR_TRAINING or part == "train"]
-        convert(original, folder / f"{part}.jsonl", used, *(number or [1]))
+        convert(stories, folder / f"{part}.jsonl", used, *(number or [1]))
+    if "families" in options:
+        known = teller(read(clutrr / f"{split}_train.jsonl.gz"))
+        counts = [count for count in range(2, 11) for _ in range(100)]
+        about_families = list(known.stories(random.Random("families"), counts))
+        convert(about_families, folder / "families.jsonl", (), 1)

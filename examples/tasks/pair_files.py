@@ -120,14 +120,19 @@ class PairFiles:
 
     def main(self, argv: Sequence[str] | None = None) -> None:
         """Write the files as a command line says."""
-        parser = argparse.ArgumentParser(
-            description="Write " + ", ".join(f"{part}.jsonl ({PARTS[part]})" for part in PARTS)
-        )
-        parser.add_argument("folder", type=Path)
-        parser.add_argument("--rows", type=int, default=20_000, help="of training (20000)")
-        parser.add_argument("--tests", type=int, default=100, help="of each size (100)")
-        parser.add_argument("--seed", type=int, default=0, help="(0)")
-        self.save(**vars(parser.parse_args(argv)))
+        self.save(**vars(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the arguments of `PairFiles.save` from a command line."""
+    arguments = argparse.ArgumentParser(
+        description="Write " + ", ".join(f"{part}.jsonl ({PARTS[part]})" for part in PARTS)
+    )
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--rows", type=int, default=20_000, help="of training (20000)")
+    arguments.add_argument("--tests", type=int, default=100, help="of each size (100)")
+    arguments.add_argument("--seed", type=int, default=0, help="(0)")
+    return arguments
 
 
 def files_of_operations(draw: Callable[..., Row], most: int) -> PairFiles:
@@ -139,10 +144,26 @@ def files_of_operations(draw: Callable[..., Row], most: int) -> PairFiles:
         draw: as of `PairFiles`; a size is names, operations.
         most: operations.
     """
-    seen, unseen = letter_names(26)
+    seen, unseen = letter_names(max(26, 2 * most + 1))  # of the source, and new ones
     sizes = range(1, most + 1)
     train = [(names, size) for size in sizes for names in range(2, min(4, size + 1) + 1)]
     return PairFiles(draw, seen, unseen, train, [(names, most) for names in range(2, most + 2)])
+
+
+def main_of_operations(
+    draw: Callable[..., Row], most: int, argv: Sequence[str] | None = None
+) -> None:
+    """Write the files of terms as a command line says; with at most `most` operations by default.
+
+    Args:
+        draw: as of `files_of_operations`.
+        most: as there.
+        argv: the command line.
+    """
+    arguments = parser()
+    arguments.add_argument("--operations", type=int, default=most, help=f"at most ({most})")
+    args = vars(arguments.parse_args(argv))
+    files_of_operations(draw, args.pop("operations")).save(**args)
 
 
 def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#{}".format) -> str:

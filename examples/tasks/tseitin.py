@@ -10,7 +10,14 @@ for the whole. `tseitin_check` says which answers are right.
 import random
 from collections.abc import Sequence
 
-from pair_files import Row, draw_term, files_of_operations, spread, write_term
+from pair_files import (
+    Row,
+    draw_term,
+    files_of_operations,
+    main_of_operations,
+    spread,
+    write_term,
+)
 from tseitin_check import OPERATORS
 
 from hf_alpha.tasks.text.anf import Term
@@ -101,4 +108,4 @@ FILES = files_of_operations(draw, MOST_OPERATIONS)
 SEEN, UNSEEN = FILES.seen, FILES.unseen
 
 if __name__ == "__main__":
-    FILES.main()
+    main_of_operations(draw, MOST_OPERATIONS)
