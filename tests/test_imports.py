@@ -194,7 +194,7 @@ def test_import_loads_nothing_that_is_large():
     loaded = "print(json.dumps([name for name in {} if name in sys.modules]))"
     alone = "import sys, json, hf_alpha; " + loaded.format(["torch", "transformers", *HEAVY])
     assert json.loads(run_alone(alone)) == []
-    model = "import sys, json, hf_alpha; hf_alpha.AlphaModel; " + loaded.format(HEAVY)
+    model = "import sys, json, hf_alpha; hf_alpha.AlphaForCausalLM; " + loaded.format(HEAVY)
     assert json.loads(run_alone(model)) == []
 
 

@@ -8,6 +8,8 @@ However it is written: the order of atoms and the numbers of rings do not matter
 from importlib import import_module
 from typing import Any
 
+from hf_alpha.environment import optional
+
 
 def check(source: str, answer: str, target: str | None = None) -> tuple[bool, str]:
     """Return whether an answer is the target's molecule, and why not.
@@ -43,13 +45,9 @@ def rdkit() -> Any:
     Raises:
         ImportError: RDKit is not installed.
     """
-    try:
+    with optional():
         import_module("rdkit.RDLogger").DisableLog("rdApp.*")
         return import_module("rdkit.Chem")
-    except ImportError:
-        raise ImportError(
-            "molecules are read by RDKit, which is not installed: pip install 'hf_alpha[chemistry]'"
-        ) from None
 
 
 __all__ = ["canonical", "check", "rdkit"]
