@@ -89,8 +89,8 @@ def load_checkpoint(
 
     Examples:
         >>> model, tokenizer = load_checkpoint("model_cards/propositional-relational")
-        >>> type(model).__name__
-        'AlphaForConditionalGeneration'
+        >>> model.config.model_type
+        'alpha'
     """
     with trusting(*[path] * trust_remote_code):
         config, tokenizer = load_parts(path, answers)

@@ -34,6 +34,7 @@ def register_task(task: TaskClass) -> TaskClass:
         ... class Swapping(TextTask):
         ...     name = "swapping"
         >>> evaluate(model, tokenizer, "swapping", [], progress=False).overall.count
+        0
     """
     _check(task)
     namesake = _registered.get(task.name, task)
