@@ -19,7 +19,7 @@ import torch
 import typer.main
 from hosts import make_host
 from small_tokenizers import word_level
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedConfig
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, DynamicCache, PreTrainedConfig
 
 import hf_alpha
 from hf_alpha.cli import app
@@ -111,6 +111,14 @@ def test_the_example_of_each_name(name, at_hand, tmp_path, monkeypatch):
         for made in [key for key, kind in known.items() if kind.__module__ == "builtins"]:
             del known[made]  # what an example registers is unknown elsewhere
     assert not said, "".join(said)
+
+
+def test_a_cache_as_another_version_of_transformers_calls_it_is_refused(at_hand):
+    """5.24 does; a model that took no notice would generate without what it has read."""
+    model, batch = at_hand["model"], at_hand["tokenizer"](["a & b"], return_tensors="pt")
+    answer = torch.tensor([[1, 2]])
+    with pytest.raises(ValueError, match=r"pip install 'transformers<5\.24'"):
+        model(**batch, decoder_input_ids=answer, cache=DynamicCache())
 
 
 GRANDSON = "the granddaughter of Clarence is Emily . the brother of Emily is Michael . "
