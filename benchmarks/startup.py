@@ -34,7 +34,7 @@ SIDES = {
     "import transformers": ["-c", "import transformers"],
     "hf-alpha --help": [str(Path(sys.executable).with_name("hf-alpha")), "--help"],
     "an empty model class, registered": ["-c", EMPTY_MODEL],
-    "import hf_alpha": ["-c", "import hf_alpha; hf_alpha.AlphaModel"],
+    "import hf_alpha": ["-c", "import hf_alpha; hf_alpha.AlphaForConditionalGeneration"],
 }
 GOALS = {
     "hf-alpha --help": ("import transformers", 1.2),

@@ -4,7 +4,7 @@
 
 The pages are README.md and what it, docs/ and CONTRIBUTING.md link to, in the folders that they
 have in the repository, so that a link works there and on the site. Two parts are made: a page for
-each command, from its --help, and the reference of the Python names, from their docstrings. A
+each command, from its --help, and what docstrings say of the names of docs/interface.md. A
 broken link, a missing anchor, or a page of docs/ that the navigation of mkdocs.yml lacks is an
 error.
 """
@@ -152,13 +152,14 @@ def command_page(name: str, command: Any) -> str:
 
 
 def write_reference() -> None:
-    """Write the page of the public names, by the module that has each."""
+    """Append what docstrings say of the public names to the page that lists them."""
     import hf_alpha
 
-    text = "# Python\n\nThe public names of `hf_alpha`: `from hf_alpha import ...`.\n"
+    text = "\n## Python\n"
     for name, module in sorted(hf_alpha._MODULES.items()):
-        text += f"\n## {name}\n\n::: {module}.{name}\n    options:\n      heading_level: 3\n"
-    (PAGES / "docs" / "reference.md").write_text(text, encoding="utf-8")
+        text += f"\n### {name}\n\n::: {module}.{name}\n    options:\n      heading_level: 4\n"
+    with (PAGES / "docs" / "interface.md").open("a", encoding="utf-8") as page:
+        page.write(text)
 
 
 def orphans() -> list[str]:

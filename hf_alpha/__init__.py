@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.auto import register_when_imported
-from hf_alpha.environment import NOT_CONNECTED, is_left_alone
+from hf_alpha.environment import NOT_CONNECTED, is_left_alone, optional
 
 __version__ = "0.3.0.dev0"
 
@@ -28,7 +28,8 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        with optional():
+            value = globals()[name] = getattr(import_module(_MODULES[name]), name)
         return value
     if find_spec(f"{__name__}.{name}") is not None:
         return import_module(f"{__name__}.{name}")

@@ -2,17 +2,11 @@
 
 from hf_alpha.adapters import adapter_settings as adapter_settings
 from hf_alpha.canonical import CanonicalModel as CanonicalModel
-from hf_alpha.convert import (
-    to_dual_part as to_dual_part,
-    to_geometric as to_geometric,
-    to_relational as to_relational,
-    to_streams as to_streams,
-)
+from hf_alpha.convert import to_geometric as to_geometric
 from hf_alpha.convert.retrofit import (
     SymbolConfig as SymbolConfig,
     get_symbol_model as get_symbol_model,
 )
-from hf_alpha.data.collate import AlphaCollator as AlphaCollator
 from hf_alpha.evaluation import alpha_covariance as alpha_covariance, evaluate as evaluate
 from hf_alpha.generation import generate_answers as generate_answers
 from hf_alpha.loading import load_checkpoint as load_checkpoint
@@ -23,26 +17,8 @@ from hf_alpha.modeling.configuration_symbols import SymbolModelConfig as SymbolM
 from hf_alpha.modeling.encoding import SymbolEncoding as SymbolEncoding
 from hf_alpha.modeling.modeling_alpha import (
     AlphaForConditionalGeneration as AlphaForConditionalGeneration,
-    AlphaModel as AlphaModel,
 )
 from hf_alpha.modeling.modeling_alpha_decoder import AlphaForCausalLM as AlphaForCausalLM
-from hf_alpha.modeling.modeling_folnet import (
-    FolnetForCausalLM as FolnetForCausalLM,
-    FolnetForConditionalGeneration as FolnetForConditionalGeneration,
-    FolnetForMaskedLM as FolnetForMaskedLM,
-    FolnetForMultipleChoice as FolnetForMultipleChoice,
-    FolnetForPreTraining as FolnetForPreTraining,
-    FolnetForQuestionAnswering as FolnetForQuestionAnswering,
-    FolnetForSequenceClassification as FolnetForSequenceClassification,
-    FolnetForTokenClassification as FolnetForTokenClassification,
-    FolnetModel as FolnetModel,
-)
-from hf_alpha.modeling.modeling_geometric import (
-    GeometricForMaskedLM as GeometricForMaskedLM,
-    GeometricForSequenceClassification as GeometricForSequenceClassification,
-    GeometricForTokenClassification as GeometricForTokenClassification,
-    GeometricModel as GeometricModel,
-)
 from hf_alpha.modeling.names_in_text import MarkedText as MarkedText
 from hf_alpha.modeling.streams import Streams as Streams
 from hf_alpha.modeling.symbol_encodings import register_encoding as register_encoding
@@ -56,14 +32,8 @@ from hf_alpha.modeling.tokenization_canonical import (
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer as GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
 from hf_alpha.pipelines import NamesTextGenerationPipeline as NamesTextGenerationPipeline
-from hf_alpha.recipe import Recipe as Recipe, read_recipe as read_recipe
 from hf_alpha.solving import solve as solve
-from hf_alpha.tasks import (
-    Task as Task,
-    Verdict as Verdict,
-    get_task as get_task,
-    register_task as register_task,
-)
+from hf_alpha.tasks import Task as Task, Verdict as Verdict, register_task as register_task
 from hf_alpha.tasks.text import TextTask as TextTask
 from hf_alpha.train import AlphaTrainer as AlphaTrainer
 from hf_alpha.transduction import Lexicon as Lexicon, Rule as Rule, Transducer as Transducer

@@ -28,6 +28,10 @@ def adapter_settings(model: PreTrainedModel, tokenizer: Any = None) -> dict[str,
     Raises:
         ValueError: some tables of tokens are one and others are not, so that PEFT would train rows
             of one table apart from each other.
+
+    Examples:
+        >>> list(adapter_settings(model))  # LoraConfig(..., **adapter_settings(model))
+        ['modules_to_save', 'trainable_token_indices']
     """
     parts: list[str] = []
     for name, module in model.named_modules():

@@ -33,6 +33,11 @@ class CanonicalModel:
     Args:
         ask: the model: from a text to its answer, or for `stream` to the parts of it.
         names: how names are written.
+
+    Examples:
+        >>> names = CanonicalNames({"variable": "[a-z]+[0-9]"}, words=["x", "y"])
+        >>> CanonicalModel(lambda text: f"I read {text[0]}", names)("apple1 + pear2")
+        'I read apple1'
     """
 
     ask: Callable[[str], Any]

@@ -3,31 +3,33 @@
 import os
 import platform
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-REQUIRED = (
-    "transformers",
-    "tokenizers",
-    "datasets",
-    "accelerate",
-    "safetensors",
-    "huggingface_hub",
-    "matplotlib",
-    "py-aiger",
-    "python-sat",
-)
-EXTRAS = {
-    "spottl": "ltl",
-    "pytorch_optimizer": "optimizers",
-    "pyahocorasick": "transduction",
-    "pynini": "transduction",
-    "sqlglot": "sql",
-    **{name: name for name in ("tensorboard", "wandb", "trackio")},
+LIBRARIES = {
+    **{name: (name, "train") for name in ("datasets", "accelerate", "matplotlib", "rapidfuzz")},
+    **dict.fromkeys(("pyarrow", "pandas"), ("datasets", "train")),
+    "aiger": ("py-aiger", "logic"),
+    "aiger_sat": ("py-aiger-sat", "logic"),
+    "pysat": ("python-sat", "logic"),
+    "spot": ("spottl", "ltl"),
+    "rdkit": ("rdkit", "chemistry"),
+    "gradio": ("gradio", "demo"),
+    **{name: (name, "serve") for name in ("starlette", "uvicorn")},
+    "pytorch_optimizer": ("pytorch_optimizer", "optimizers"),
+    "sqlglot": ("sqlglot", "sql"),
+    "ahocorasick": ("pyahocorasick", "transduction"),
+    "pynini": ("pynini", "transduction"),
 }
-"""Optional package -> the extra that brings it."""
-OPTIONAL = (*EXTRAS, "peft")
+"""Module that hf_alpha can do without -> its package, and the extra that brings it."""
+PACKAGES = {
+    **dict.fromkeys(("transformers", "tokenizers", "safetensors", "huggingface_hub")),
+    **dict(LIBRARIES.values()),
+    "peft": None,
+}
+"""Package that a bug report names -> the extra that brings it, if one does."""
 NOT_CONNECTED = (
     "several processes were asked for, but this one does not know of any other: on CPUs start them "
     "with `torchrun --nproc-per-node N` (`accelerate launch --cpu` starts one only), on several "
@@ -48,10 +50,41 @@ def is_left_alone() -> bool:
     return several_asked_for() and not {"RANK", "LOCAL_RANK"} <= os.environ.keys()
 
 
-def install_command(package: str) -> str:
-    """Return the command that installs a package which hf_alpha can do without."""
-    extra = EXTRAS.get(package)
-    return f"pip install 'hf_alpha[{extra}]'" if extra else f"pip install {package}"
+def how_to_install(module: str | None) -> str | None:
+    """Return which extra brings a library, with the command; None for what no extra brings.
+
+    Args:
+        module: that cannot be imported, such as `pysat.solvers`.
+    """
+    package, extra = LIBRARIES.get(f"{module}".partition(".")[0], (None, None))
+    return f"{package} is not installed: {_command(extra)}" if package else None
+
+
+def missing_library(error: BaseException | None) -> str | None:
+    """Return how to install what an import lacks, or one that led to it; None for other errors."""
+    if not isinstance(error, ImportError):
+        return None
+    return how_to_install(error.name) or missing_library(error.__cause__)
+
+
+@contextmanager
+def optional() -> Iterator[None]:
+    """Import within this what hf_alpha can do without.
+
+    Raises:
+        ImportError: a library is not installed; the message has the command for that.
+    """
+    try:
+        yield
+    except ImportError as error:
+        message = missing_library(error)
+        if message is None:
+            raise
+        raise ImportError(message, name=error.name) from error
+
+
+def _command(extra: str | None) -> str:
+    return f"pip install 'hf_alpha[{extra}]'"
 
 
 def describe_environment() -> str:
@@ -67,17 +100,17 @@ def describe_environment() -> str:
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "torch": f"{torch.__version__}, {torch.get_num_threads()} threads",
         "devices": ", ".join(devices),
-        **{package: _version(package) for package in (*REQUIRED, *OPTIONAL)},
+        **{package: _version(package, extra) for package, extra in PACKAGES.items()},
     }
     width = max(map(len, lines))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
 
 
-def _version(package: str) -> str:
+def _version(package: str, extra: str | None) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return f"not installed ({install_command(package)})"
+        return f"not installed ({_command(extra) if extra else f'pip install {package}'})"
 
 
 def processor() -> str:
@@ -89,4 +122,4 @@ def processor() -> str:
     return platform.machine()
 
 
-__all__ = ["describe_environment", "install_command", "processor"]
+__all__ = ["describe_environment", "how_to_install", "missing_library", "optional", "processor"]

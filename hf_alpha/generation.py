@@ -77,6 +77,10 @@ def generate_answers(
         FormulaError: a problem cannot be read; the message has its index.
         InputTooLong: a problem has more tokens than the model has positions.
         ValueError: fewer beams than answers, or the problems are one string.
+
+    Examples:
+        >>> generate_answers(model, tokenizer, ["rain & !snow"], progress=False)
+        [['rain 1 snow 0']]
     """
     settings = search_settings(num_beams, length_penalty, max_new_tokens, num_return_sequences)
     state = process_state()

@@ -86,6 +86,11 @@ def load_checkpoint(
             or not finite.
         UntrustedCodeError: it needs code of its own, which is not trusted.
         ValueError: the model is of another kind, or model and tokenizer disagree.
+
+    Examples:
+        >>> model, tokenizer = load_checkpoint("model_cards/propositional-relational")
+        >>> model.config.model_type
+        'alpha'
     """
     with trusting(*[path] * trust_remote_code):
         config, tokenizer = load_parts(path, answers)

@@ -31,6 +31,13 @@ class NamesTextGenerationPipeline(TextGenerationPipeline):
     draws answers at random unless `do_sample=False` is given. Two more are `names`, those of the
     prompt or of each, as the tokenizer takes them, and `new_names`: how names that the prompt lacks
     are spelled, as `decode` of the tokenizer has it; by default t1, t2, ...
+
+    Examples:
+        >>> from transformers import pipeline
+        >>> folder, kind = "model_cards/anf-relational", NamesTextGenerationPipeline
+        >>> complete = pipeline("text-generation", model=folder, pipeline_class=kind)
+        >>> complete("( x | y1 ) & z", do_sample=False, return_full_text=False)
+        [{'generated_text': ' let t1 = x | y1 ; let t2 = t1 & z ; t2'}]
     """
 
     tokenizer: Any

@@ -156,6 +156,10 @@ def solve(problems: str | Iterable[str], **settings: Any) -> Solution | Iterator
         ValueError: settings contradict one another; for several problems, once the first solution
             is asked for.
         FileNotFoundError, CheckpointError: the model cannot be loaded.
+
+    Examples:
+        >>> solve("(rain -> wet) & rain").answers
+        [('rain 1 wet 1', <Verdict.correct: 'correct'>)]
     """
     chosen = Settings(**settings)
     if isinstance(problems, str):

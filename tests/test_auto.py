@@ -23,7 +23,7 @@ FIRST = [
     "from transformers import AutoModel, AutoTokenizer; import hf_alpha",
     "from hf_alpha import AlphaTokenizer",
     "from hf_alpha import AlphaConfig",
-    "from hf_alpha import AlphaModel",
+    "from hf_alpha import AlphaForConditionalGeneration",
     "from transformers import AutoConfig; import hf_alpha",
     "import hf_alpha; from transformers import Seq2SeqTrainer",
     "import hf_alpha; import transformers.generation",

@@ -194,14 +194,14 @@ def test_import_loads_nothing_that_is_large():
     loaded = "print(json.dumps([name for name in {} if name in sys.modules]))"
     alone = "import sys, json, hf_alpha; " + loaded.format(["torch", "transformers", *HEAVY])
     assert json.loads(run_alone(alone)) == []
-    model = "import sys, json, hf_alpha; hf_alpha.AlphaModel; " + loaded.format(HEAVY)
+    model = "import sys, json, hf_alpha; hf_alpha.AlphaForCausalLM; " + loaded.format(HEAVY)
     assert json.loads(run_alone(model)) == []
 
 
 def test_public_names_are_declared_once():
     """In the stub, for type checkers too."""
     typed = hf_alpha._MODULES
-    assert len(typed) > 50 and sorted([*typed, "__version__"]) == sorted(hf_alpha.__all__)
+    assert len(typed) < 40 and sorted([*typed, "__version__"]) == sorted(hf_alpha.__all__)
     parts = {name_of(path).split(".")[1] for path in SOURCES if path != ROOT_MODULE}
     assert not parts & typed.keys(), "a module of this name would hide it"
     assert dir(hf_alpha) == sorted(hf_alpha.__all__)
@@ -210,14 +210,6 @@ def test_public_names_are_declared_once():
         assert name == "__version__" or value.__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'AlphaModell'"):
         hf_alpha.AlphaModell  # noqa: B018
-
-
-def test_what_a_task_encoding_or_backbone_is_made_of_is_public():
-    """Of the package itself, as docs/architecture.md and CONTRIBUTING.md offer it."""
-    assert {
-        "Streams", "SymbolEncoding", "SymbolHead", "SymbolLayer", "SymbolModel",
-        "SymbolModelConfig", "Task", "register_encoding", "register_task",
-    } <= set(hf_alpha.__all__)  # fmt: skip
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.glob("training/*.md")]

@@ -18,10 +18,31 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from hf_alpha.environment import LIBRARIES, missing_library, optional
 from hf_alpha.resources import released_models
+from hf_alpha.tasks import get_task
+from hf_alpha.tasks.registry import built_in_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")
+USER = """
+import hf_alpha
+from hf_alpha import SymbolConfig, TextTask, Verdict, generate_answers, load_checkpoint, solve
+
+model, tokenizer = load_checkpoint("model_cards/ltl-relational")
+answers = generate_answers(model, tokenizer, ["a & b"], num_beams=1)
+first: str | None = str(answers[0][0]) if answers[0] else None
+verdict: Verdict = TextTask({"name": "[a-z]"}).check("a", "a", target="a")
+right: bool = verdict.is_correct
+seconds: float = solve("a & b").seconds
+score: float | None = hf_alpha.alpha_covariance(model, tokenizer, ["a & b"]).mean
+"""
+WRONG = """
+config = SymbolConfig(encoding=3)
+generate_answers(model, tokenizer, ["a"], beams=1)
+TextTask({}).check("a")
+solve("a & b").second
+"""
 
 
 def run(*command: str | Path, cwd: Path, timeout: int = 120) -> str:
@@ -87,26 +108,31 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 
 def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
+    """Of data what an installed package reads: no code beside models, no pictures."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
     content = {name for name in names if ".dist-info/" not in name}
-    code = shipped(ROOT / "hf_alpha")
-    data = {f"hf_alpha/_data/{name}" for folder in DATA_FOLDERS for name in shipped(ROOT / folder)}
-    assert content == code | data
-    assert {name.split("/")[0] for name in content} == {"hf_alpha"}
+    needed = {task.released_model for task in map(get_task, built_in_tasks())}
+    data = {
+        name
+        for folder in DATA_FOLDERS
+        for name in shipped(ROOT / folder)
+        if not name.endswith((".py", ".png"))
+        if (parts := name.split("/"))[1] != "small" or parts[2] in needed
+    }
+    assert content == shipped(ROOT / "hf_alpha") | {f"hf_alpha/_data/{name}" for name in data}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert wheel.stat().st_size < 20e6
 
 
-def test_code_in_data_folders_is_in_the_distributions(built: Path, wheel: Path):
-    """Links of the checkout: files in the wheel, links in the source distribution that hold."""
+def test_code_in_data_folders_is_in_the_source_distribution(built: Path):
+    """As links that hold."""
     code = {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
         for folder in (ROOT / "model_cards", ROOT / "tokenizer")
         for path in folder.rglob("*.py")
     }
     assert code
-    with zipfile.ZipFile(wheel) as archive:
-        assert {name: archive.read(f"hf_alpha/_data/{name}") for name in code} == code
     (sources,) = built.glob("*.tar.gz")
     # Unpacked before: a link is looked for anew in what is packed, from its beginning.
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(sources.read_bytes()))) as archive:
@@ -151,29 +177,70 @@ def test_quickstart_runs_from_the_wheel(made: Path):
 
 
 @pytest.mark.slow  # of the checkout, tests/test_model_cards.py shows it
-def test_folders_of_the_wheel_need_no_package(installed: Installed, made: Path):
-    """By the code in the folders, those that were just made and those of the wheel."""
-    (released,) = installed.prefix.rglob("ltl-streams-small/config.json")
+def test_folders_that_the_wheel_made_need_no_package(installed: Installed, made: Path):
     script = (
         "import sys; sys.modules['hf_alpha'] = None\n"
         "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n"
-        "formulas, texts = ['request & !grant', '&a!b'], ['swap x y : F x y', 'swap a b : G b a']\n"
-        f"for folder, asked in ({str(made)!r}, texts), ({str(released.parent)!r}, formulas):\n"
-        "    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)\n"
-        "    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)\n"
-        "    batch = tokenizer(asked, return_tensors='pt', padding=True)\n"
-        "    out = model.generate(**batch, num_beams=3)\n"
-        "    print(type(model), tokenizer.batch_decode(out, names=batch.names))"
+        f"folder = {str(made)!r}\n"
+        "tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)\n"
+        "model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True)\n"
+        "batch = tokenizer(['swap x y : F x y'], return_tensors='pt')\n"
+        "print(type(model), tokenizer.batch_decode(model.generate(**batch), names=batch.names))"
     )
-    lines = run(installed.python, "-c", script, cwd=installed.cwd).splitlines()
-    assert len(lines) == 2 and all("AlphaForConditionalGeneration" in line for line in lines)
-    assert "request" in lines[1] or "grant" in lines[1]
+    assert "AlphaForConditionalGeneration" in run(installed.python, "-c", script, cwd=installed.cwd)
+
+
+@pytest.mark.slow  # it downloads what the package needs
+def test_a_minimal_install_loads_and_generates(wheel: Path, tmp_path: Path):
+    """And names the extra that something else needs."""
+    venv.create(tmp_path / "environment", with_pip=True)
+    python = tmp_path / "environment" / "bin" / "python"
+    pip = (python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt")
+    run(*pip, wheel, cwd=tmp_path, timeout=1800)
+    script = (
+        "import hf_alpha\n"
+        "from hf_alpha.resources import released_model\n"
+        "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n"
+        "folder = released_model('propositional-relational')\n"
+        "tokenizer = AutoTokenizer.from_pretrained(folder)\n"
+        "model = AutoModelForSeq2SeqLM.from_pretrained(folder)\n"
+        "print(hf_alpha.generate_answers(model, tokenizer, ['rain & !snow'], progress=False))\n"
+        "for name in hf_alpha.__all__:\n"
+        "    try: getattr(hf_alpha, name)\n"
+        "    except ImportError as error: print(name, error)\n"
+        "try: hf_alpha.solve('rain & !snow')\n"
+        "except ImportError as error: print('solve', error)"
+    )
+    answers, *missing = run(python, "-c", script, cwd=tmp_path, timeout=600).splitlines()
+    assert answers == "[['rain 1 snow 0']]"
+    assert missing == [
+        *(f"{name} datasets is not installed: pip install 'hf_alpha[train]'"
+          for name in ("alpha_covariance", "evaluate", "AlphaTrainer")),
+        "solve python-sat is not installed: pip install 'hf_alpha[logic]'",
+    ]  # fmt: skip
+    said = run(python, "-m", "hf_alpha", "--version", cwd=tmp_path, timeout=300)
+    assert said.startswith("hf_alpha ")
+    run(python, "-m", "pip", "check", cwd=tmp_path)
+
+
+@pytest.mark.slow  # mypy reads torch and Transformers
+def test_a_users_code_is_type_checked(installed: Installed):
+    """Against the wheel: what is right passes, and each mistake is seen."""
+    (installed.cwd / "user.py").write_text(USER + WRONG)
+    command = [sys.executable, "-m", "mypy", "--python-executable", installed.python, "user.py"]
+    done = subprocess.run(
+        [*map(str, command), "--ignore-missing-imports"],
+        cwd=installed.cwd, capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    first = USER.count("\n") + 1
+    lines = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
+    assert lines == set(range(first + 1, first + 5)), done.stdout
 
 
 def test_every_dependency_is_pinned():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    named = ("docs", "ltl", "tensorboard", "test")
+    named = ("docs", "logic", "ltl", "test", "train")
     wanted = [*project["dependencies"], *(line for name in named for line in extras[name])]
     wanted = [line for line in wanted if not line.startswith("hf_alpha")]
     pinned = {
@@ -182,6 +249,26 @@ def test_every_dependency_is_pinned():
         if "==" in line and not line.startswith("#")
     }
     assert {canonical(line) for line in wanted} <= pinned
+
+
+def test_each_extra_that_something_needs_is_named_where_it_is_missing():
+    """`LIBRARIES` has what pyproject.toml has, but for extras that no module needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    ours = {
+        (canonical(line), name)
+        for name, lines in extras.items()
+        if name not in ("docs", "lm-eval", "test")
+        for line in lines
+        if not line.startswith("hf_alpha")
+    }
+    assert {(canonical(package), extra) for package, extra in LIBRARIES.values()} == ours
+    imported = ModuleNotFoundError("No module named 'pysat'", name="pysat.solvers")
+    command = "python-sat is not installed: pip install 'hf_alpha[logic]'"
+    assert missing_library(imported) == command
+    assert missing_library(ModuleNotFoundError("none", name="hf_alpha.none")) is None
+    with pytest.raises(ImportError, match=re.escape(command)), optional():
+        raise ImportError("cannot be imported") from imported
 
 
 def test_the_oldest_versions_are_pins_that_pyproject_allows():

@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from hf_alpha.cli import convert, data, evaluate, share, solve, train
 from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.environment import missing_library
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
@@ -140,6 +141,8 @@ def _what_to_mend(error: Exception) -> str | None:
 
     if isinstance(error, httpx.RequestError):
         return f"{error.request.url} cannot be reached: {error}"
+    if (message := missing_library(error)) is not None:
+        return message
     mendable = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
     return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
 

@@ -208,6 +208,13 @@ def to_geometric(
     Raises:
         ConversionError: the model is of another kind, or the outputs differ.
         ValueError: a setting is out of its range.
+
+    Examples:
+        >>> from transformers import BertConfig, BertModel
+        >>> sizes = {"hidden_size": 24, "num_hidden_layers": 1, "intermediate_size": 24}
+        >>> bert = BertModel(BertConfig(vocab_size=20, num_attention_heads=2, **sizes))
+        >>> type(to_geometric(bert, ["DATE", "PLACE"])).__name__
+        'GeometricModel'
     """
     if not 0 <= gate <= 1:
         raise ValueError(f"gate must be between 0 and 1, got {gate}")

@@ -105,6 +105,11 @@ class SymbolConfig:
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
         settings: further settings of `RetrofitConfig`.
+
+    Examples:
+        >>> rule = {"pattern": "[a-z]", "count": 8}
+        >>> config = SymbolConfig("relational", symbols={"variable": rule})
+        >>> with_names, names_tokenizer = get_symbol_model(host, host_tokenizer, config)
     """
 
     encoding: str = "streams"
@@ -159,6 +164,13 @@ def get_symbol_model(
     Raises:
         ConversionError: the model or the tokenizer cannot be used, or the proof failed; the message
             says what to do. The model is as it was, but for rows in its tables.
+
+    Examples:
+        >>> rules = {"variable": {"pattern": "[a-z][0-9]*", "count": 4}}
+        >>> config = SymbolConfig("relational", symbols=rules)
+        >>> with_names, names_tokenizer = get_symbol_model(host, host_tokenizer, config)
+        >>> names_tokenizer(["add x7 y"]).names
+        [{'<variable_0>': 'x7', '<variable_1>': 'y'}]
     """
     retrofit, symbol_tokenizer = _symbol_model(model, tokenizer, config or SymbolConfig())
     if gap := _without_rule(symbol_tokenizer):

@@ -7,13 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import gradio
+
 from hf_alpha.demo.choices import MAX_ANSWERS, MAX_CHARACTERS, Choice
 from hf_alpha.demo.drawing import STYLE, draw_renamed, draw_solution
-
-try:
-    import gradio
-except ImportError as error:
-    raise ImportError(f"the page needs Gradio: pip install 'hf_alpha[demo]' ({error})") from None
 
 MAX_BODY = 64 * 1024
 """Bytes of a request."""

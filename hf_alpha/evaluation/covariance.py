@@ -227,6 +227,10 @@ def alpha_covariance(
         FormulaError: an `AlphaTokenizer` cannot read a problem.
         ValueError: a name or a text cannot be renamed with this tokenizer; an input is longer than
             the model's positions; settings make no sense here.
+
+    Examples:
+        >>> print(alpha_covariance(model, tokenizer, ["a & !b"], max_renamings=6, progress=False))
+        alpha-covariance 1.0000 over 1 problems
     """
     given = generate_kwargs or {}
     settings = {**DEFAULT_GENERATION, **given}

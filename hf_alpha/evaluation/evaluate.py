@@ -61,6 +61,12 @@ def evaluate(
     Raises:
         FormulaError: a problem cannot be read; the message has its index.
         ValueError: as `run`.
+
+    Examples:
+        >>> pairs = [{"source": "a & !b", "target": "a 1 b 0"}]
+        >>> report = evaluate(model, tokenizer, "propositional", pairs, progress=False)
+        >>> report.overall.correct
+        1.0
     """
     answerer = Model(name, model, tokenizer, Search(**search))
     return run(answerer, task, dataset, folder, solver=solver, timeout=timeout, progress=progress)

@@ -193,7 +193,12 @@ def check_cache(past_key_values: Cache | None) -> None:
 
 
 def refuse_vectors(kwargs: dict[str, Any]) -> None:
-    """Raise a ValueError for inputs that are vectors."""
+    """Raise a ValueError for inputs that are vectors, and for a cache that would be ignored."""
+    if kwargs.get("cache") is not None:
+        raise ValueError(
+            "this version of Transformers calls past_key_values cache, which the model does not "
+            "know: pip install 'transformers<5.24'"
+        )
     for name in ("inputs_embeds", "decoder_inputs_embeds"):
         if kwargs.get(name) is not None:
             raise ValueError(

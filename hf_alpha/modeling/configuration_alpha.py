@@ -67,6 +67,10 @@ class AlphaConfig(SymbolModelConfig):
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.
+
+    Examples:
+        >>> AlphaConfig(num_base_tokens=10, symbol_classes={"variable": 5}, d_model=24).vocab_size
+        15
     """
 
     model_type = "alpha"

@@ -88,6 +88,13 @@ class FolnetConfig(SymbolModelConfig):
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.
+
+    Examples:
+        >>> from transformers import AutoModelForMaskedLM
+        >>> sizes = {"hidden_size": 16, "binary_hidden_size": 8, "num_hidden_layers": 1}
+        >>> folnet = AutoModelForMaskedLM.from_config(FolnetConfig(vocab_size=20, **sizes))
+        >>> folnet(input_ids=torch.tensor([[2, 5, 7]])).logits.shape
+        torch.Size([1, 3, 20])
     """
 
     model_type = "folnet"

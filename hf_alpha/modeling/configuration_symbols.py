@@ -68,6 +68,11 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.
+
+    Examples:
+        >>> config = SymbolModelConfig(num_base_tokens=10, symbol_classes={"person": 3, "place": 2})
+        >>> config.symbol_ranges
+        {'person': [[10, 13]], 'place': [[13, 15]]}
     """
 
     # Smallest value of whole numbers; shares lie in [0, 1). Subclasses add theirs.

@@ -50,6 +50,10 @@ class SymbolEncoding:
             between positions; the third is for a model with a source and `new_symbols`. See
             `encoding_relational`.
         hosts: what it does with a model of Transformers; see [`HostEncoding`].
+
+    Examples:
+        >>> model.config.encoding.name, sorted(model.config.encoding.promises)
+        ('relational', ['extension', 'renaming'])
     """
 
     name: ClassVar[str]

@@ -575,7 +575,13 @@ class AlphaModel(AlphaPreTrainedModel):
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
-    """[`AlphaModel`] with the projection to the vocabulary (Algorithm 5), tied to the embedding."""
+    """[`AlphaModel`] with the projection to the vocabulary (Algorithm 5), tied to the embedding.
+
+    Examples:
+        >>> batch = tokenizer(["a & !b"], return_tensors="pt")
+        >>> tokenizer.batch_decode(model.generate(**batch, num_beams=3), names=batch.names)
+        ['a1b0']
+    """
 
     def __init__(self, config: AlphaConfig):
         super().__init__(config)

@@ -95,6 +95,11 @@ class MarkedText(str):
 
     Raises:
         ValueError: a span is empty, lies outside the text or overlaps another one.
+
+    Examples:
+        >>> text = MarkedText("Ann came in May", [(0, 3, "person")])
+        >>> text == "Ann came in May", text.spans[0].symbol_class
+        (True, 'person')
     """
 
     spans: tuple[Span, ...]

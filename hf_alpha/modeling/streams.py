@@ -47,6 +47,14 @@ class Streams:
         written: of a decoder, where the text may go on with symbols that it lacks: those that it
             has, position by position.
         kept: where what does not depend on the tokens is kept; None outside of a generation.
+
+    Examples:
+        >>> batch = tokenizer(["a & !b"], return_tensors="pt")
+        >>> streams = model.base_model.symbols.open(
+        ...     batch["input_ids"], batch["attention_mask"], batch["stream_ids"], training=False
+        ... )
+        >>> streams.ids.shape
+        torch.Size([1, 2])
     """
 
     ids: torch.Tensor

@@ -17,6 +17,14 @@ def register_encoding(encoding: type[SymbolEncoding]) -> type[SymbolEncoding]:
 
     Raises:
         ValueError: the name is taken by another class.
+
+    Examples:
+        >>> @register_encoding
+        ... class Nameless(SymbolEncoding):
+        ...     name = "nameless"
+        ...     rows_per_class = 1  # a symbol is its class, and no more
+        >>> AlphaConfig(symbol_encoding="nameless").symbol_encoding
+        'nameless'
     """
     registered = _ENCODINGS.get(encoding.name, encoding)
     # The same one again is a module, or a cell of a notebook, that ran anew.

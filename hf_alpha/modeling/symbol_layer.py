@@ -150,6 +150,12 @@ class SymbolLayer:
         encoding: the object that does the work.
         relates: the class of `memory`, which finds relations between positions, if there is one.
         steps: counts optimiser steps, for draws and for the scale of the head.
+
+    Examples:
+        >>> batch, layer = tokenizer(["a & !b"], return_tensors="pt"), model.base_model.symbols
+        >>> streams = layer.open(batch["input_ids"], None, batch["stream_ids"], training=False)
+        >>> layer.embed(batch["input_ids"], streams).shape  # (B, S, L, D)
+        torch.Size([1, 1, 5, 64])
     """
 
     def __init__(

@@ -37,6 +37,10 @@ class SymbolModel(SavesCode, PreTrainedModel):
     [`SymbolDraws`] or None; where relations are taken, also `symbol_memory`, a [`SymbolMemory`],
     [`TextMemory`] or None; where new symbols may be written, `new_symbols`, a [`NewSymbols`] or
     None.
+
+    Examples:
+        >>> isinstance(model.base_model, SymbolModel), type(model.base_model.symbols).__name__
+        (True, 'SymbolLayer')
     """
 
     config: SymbolModelConfig
@@ -186,6 +190,10 @@ class SymbolHead(SymbolModel):
     """A model whose output is a score for each id, and its loss.
 
     It has the module `logit_scale`, a [`LogitScale`]; None where a backbone brings its own head.
+
+    Examples:
+        >>> isinstance(model, SymbolHead), model.logit_scale.initial
+        (True, 10.0)
     """
 
     logit_scale: LogitScale | None

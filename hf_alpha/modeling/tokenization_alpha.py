@@ -77,6 +77,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     Raises:
         ValueError: the arguments contradict one another.
+
+    Examples:
+        >>> rules = {"variable": {"pattern": "[x-z]", "count": 3}}
+        >>> of_terms = AlphaTokenizer.from_texts(["f x y"], rules)
+        >>> batch = of_terms("f z x")
+        >>> batch["input_ids"], batch["stream_ids"]
+        ([6, 7, 8, 2], [7, 8])
     """
 
     vocab_files_names = {"vocab_file": "vocab.json"}  # noqa: RUF012

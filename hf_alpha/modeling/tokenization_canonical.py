@@ -75,6 +75,11 @@ class CanonicalNames:
 
     Raises:
         ValueError: a rule is wrong, or a word is none; there are no words for the tokenizer.
+
+    Examples:
+        >>> spelled = CanonicalNames({"variable": "[a-z]+[0-9]"}, words=["x", "y"]).spell("a1 + b2")
+        >>> spelled.text, spelled.back("y is 3")
+        ('x + y', 'b2 is 3')
     """
 
     def __init__(
@@ -328,6 +333,12 @@ class CanonicalTokenizer(TextTokenizer):
 
     Raises:
         ValueError: the arguments contradict one another.
+
+    Examples:
+        >>> rules = {"variable": {"pattern": "[a-z]"}}
+        >>> canonical = CanonicalTokenizer.from_tokenizer(host_tokenizer, rules, words=["x", "y"])
+        >>> canonical("add q p")["input_ids"] == host_tokenizer("add x y")["input_ids"]
+        True
     """
 
     def __init__(

@@ -53,6 +53,13 @@ class GeometricTokenizer(SavesCode, PadsColumns, PreTrainedTokenizerFast):
         transducer_file, lexicon_file: its files, in one folder, if it is not given itself. It is
             loaded when the first text is encoded.
         **kwargs: what `PreTrainedTokenizerFast` takes.
+
+    Examples:
+        >>> sums = Transducer.compile(rules=[Rule("add /[a-z]/", label="SUM")])
+        >>> with_segments = GeometricTokenizer.from_tokenizer(host_tokenizer, sums)
+        >>> batch = with_segments("x add y")
+        >>> batch["segment_starts"], batch["segment_ends"]
+        ([1], [2])
     """
 
     vocab_files_names = {"tokenizer_file": "tokenizer.json", **FILES}  # noqa: RUF012

@@ -122,6 +122,13 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     Raises:
         ValueError: the arguments contradict one another.
+
+    Examples:
+        >>> rules = {"variable": {"pattern": "[a-z]", "count": 3}}
+        >>> of_texts = TextTokenizer.from_texts(["swap x y"], rules)
+        >>> batch = of_texts(["swap k m"])
+        >>> batch["stream_ids"], of_texts.batch_decode(batch["input_ids"], names=batch.names)
+        ([[7, 8]], ['swap k m'])
     """
 
     model_input_names = ["input_ids", "attention_mask", "stream_ids"]  # noqa: RUF012

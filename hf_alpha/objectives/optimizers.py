@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from hf_alpha.environment import install_command
+from hf_alpha.environment import optional
 
 
 class FusedAdam(Optimizer):
@@ -166,13 +166,8 @@ def optimizer_of(choice: str | Mapping[str, Any], training: Any) -> tuple[type, 
 
 
 def _of_package(name: Any) -> Any:
-    try:
+    with optional():
         from pytorch_optimizer import load_optimizer
-    except ImportError:
-        raise ImportError(
-            f"{PACKAGE}, which has the optimiser {name!r}, is not installed: "
-            f"{install_command(PACKAGE)}"
-        ) from None
     try:
         return load_optimizer(name)
     except (AttributeError, NotImplementedError) as error:

@@ -4,11 +4,7 @@ import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
-
-try:
-    from starlette.exceptions import HTTPException as Refusal
-except ImportError as error:
-    raise ImportError(f"a server needs: pip install 'hf_alpha[serve]' ({error})") from None
+from starlette.exceptions import HTTPException as Refusal
 
 NEUTRAL: dict[str, Any] = {
     **dict.fromkeys(("frequency_penalty", "presence_penalty", "top_logprobs"), 0),

@@ -34,7 +34,12 @@ EQUIVALENCES = ("commuting", "renaming")
 
 
 class Verdict(StrEnum):
-    """The outcome of checking one answer."""
+    """The outcome of checking one answer.
+
+    Examples:
+        >>> TextTask({"variable": "[a-z]"}).check("swap x y", "y x", target="y x").is_correct
+        True
+    """
 
     exact = "exact"
     correct = "correct"
@@ -83,6 +88,10 @@ class Task(ABC):
         decides: there is a solver behind `decide`, which needs no model.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
+
+    Examples:
+        >>> TextTask({"variable": "[a-z]"}).check("swap x y", "y  x", target="y x")
+        <Verdict.wrong: 'wrong'>
     """
 
     name: ClassVar[str]

@@ -28,6 +28,13 @@ def register_task(task: TaskClass) -> TaskClass:
     Raises:
         ValueError: the class is no task, is abstract, lacks an attribute, or has the name of
             another task.
+
+    Examples:
+        >>> @register_task
+        ... class Swapping(TextTask):
+        ...     name = "swapping"
+        >>> evaluate(model, tokenizer, "swapping", [], progress=False).overall.count
+        0
     """
     _check(task)
     namesake = _registered.get(task.name, task)

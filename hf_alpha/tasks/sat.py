@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from hf_alpha.environment import optional
+
 from .decision import Clock
 from .formulas import fold
 
@@ -134,7 +136,8 @@ def solver(
     clauses: Sequence[Sequence[int]], limit: int | Clock = MAX_CONFLICTS, name: str = "minisat22"
 ) -> Iterator[ClauseSolver]:
     """Give a solver for all these clauses, by python-sat's name; see `ClauseSolver`."""
-    from pysat.solvers import Solver as PySatSolver
+    with optional():
+        from pysat.solvers import Solver as PySatSolver
 
     with PySatSolver(name, bootstrap_with=clauses) as pysat_solver:
         yield ClauseSolver(pysat_solver, limit)

@@ -96,7 +96,11 @@ class SolverProcess:
                 self.stop()
                 raise
         if kind == "missing":
-            raise MissingSolverError(value)
+            from hf_alpha.environment import how_to_install  # not in the worker
+
+            module, reason = value
+            command = how_to_install(module)
+            raise MissingSolverError(f"{command} ({reason})" if command else reason)
         if kind == "failed":
             raise SolverCrashError(f"the {self.what} failed on {self._shown(tokens)}: {value}")
         return value
@@ -175,7 +179,7 @@ def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fr
         try:
             prepare()
         except ImportError as error:
-            print(json.dumps(["missing", str(error)]), flush=True)
+            print(json.dumps(["missing", [error.name, str(error)]]), flush=True)
             continue
         if fresh and (fork := os.fork()):
             _end_like(os.waitpid(fork, 0)[1])

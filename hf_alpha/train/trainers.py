@@ -247,6 +247,15 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
     Raises:
         ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
             columns that a sample cannot use.
+
+    Examples:
+        >>> from datasets import Dataset
+        >>> from transformers import Seq2SeqTrainingArguments
+        >>> rows = Dataset.from_list([{**tokenizer("a & !b", text_target="a 1 b 0")}])
+        >>> settings = {"max_steps": 1, "report_to": "none", "save_strategy": "no"}
+        >>> arguments = Seq2SeqTrainingArguments("runs/example", **settings)
+        >>> AlphaTrainer(model, arguments, train_dataset=rows, processing_class=tokenizer).train()
+        trained 1 steps in ...
     """
 
     def __init__(

@@ -7,21 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.environment import install_command
+from hf_alpha.environment import optional
 
 CONTROL = re.compile(r"[\t\n\r\v\f]")
-
-
-def import_library(module: str, package: str) -> Any:
-    """Import a library of the extra `transduction`.
-
-    Raises:
-        ImportError: it is not installed; the message has the command for that.
-    """
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ImportError(f"transduction needs {package}: {install_command(package)}") from None
 
 
 class Lexicon:
@@ -32,6 +20,11 @@ class Lexicon:
 
     Attributes:
         entries: the same.
+
+    Examples:
+        >>> lexicon = Lexicon.from_entries([("fire hose", "PRODUCT")], plurals=True)
+        >>> Transducer.compile(lexicon).spans("fire hoses")
+        [(0, 10, 'PRODUCT')]
     """
 
     def __init__(self, entries: Mapping[str, tuple[str, ...]]) -> None:
@@ -176,7 +169,8 @@ class PhraseMatcher:
     """
 
     def __init__(self, lines: Iterable[str], label_ids: Mapping[str, int]) -> None:
-        automaton = import_library("ahocorasick", "pyahocorasick").Automaton()
+        with optional():
+            automaton = import_module("ahocorasick").Automaton()
         codes = _Codes()
         code, shared = codes.__getitem__, dict[Any, Any]()
         for line in lines:
@@ -198,4 +192,4 @@ class PhraseMatcher:
         ]
 
 
-__all__ = ["Lexicon", "PhraseMatcher", "import_library"]
+__all__ = ["Lexicon", "PhraseMatcher"]

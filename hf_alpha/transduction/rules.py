@@ -3,14 +3,16 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from hf_alpha.environment import optional
 from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.settings import model_of
 from hf_alpha.transduction.automaton import Conditions, RuleAutomaton
-from hf_alpha.transduction.lexicon import CONTROL, import_library
+from hf_alpha.transduction.lexicon import CONTROL
 from hf_alpha.transduction.units import Options, unit_finder
 
 MOST_REPETITIONS = 100
@@ -49,6 +51,11 @@ class Rule:
     Args:
         pattern: the expression.
         label: of the segments that it finds.
+
+    Examples:
+        >>> date = Rule("May /[0-9]{1,2}/", label="DATE")
+        >>> Transducer.compile(rules=[date]).spans("on May 12")
+        [(3, 9, 'DATE')]
     """
 
     pattern: str
@@ -128,7 +135,8 @@ class _Parser:
         labels: Collection[str],
         max_units: int,
     ) -> None:
-        self._pynini = import_library("pynini", "pynini")
+        with optional():
+            self._pynini = import_module("pynini")
         self._rule, self._number, self._atoms = rule, number, atoms
         self._split, self._labels, self._max_units = split, labels, max_units
         is_bad = not rule.label.strip() or CONTROL.search(rule.label)

@@ -35,6 +35,11 @@ class Transducer:
         labels: all labels, in order: those of the lexicon sorted, then those of the rules.
         dropped: segments left out so far in this process, as more than `max_per_position` elements
             started or ended at one unit.
+
+    Examples:
+        >>> lexicon = Lexicon.from_entries([("New York", "PLACE")])
+        >>> Transducer.compile(lexicon, [Rule("to <PLACE>", "WAY")]).spans("fly to New York")
+        [(4, 15, 'WAY'), (7, 15, 'PLACE')]
     """
 
     def __init__(self, table: str, rules: Sequence[Rule], options: Options) -> None:

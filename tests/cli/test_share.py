@@ -13,7 +13,7 @@ def test_versions_for_a_bug_report():
     lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
     assert lines["Python"].startswith(f"{platform.python_version()} ")
     assert lines["torch"].startswith(f"{torch.__version__}, ") and "cpu" in lines["devices"]
-    extras = {"spottl": "'hf_alpha[ltl]'", "trackio": "'hf_alpha[trackio]'", "peft": "peft"}
+    extras = {"spottl": "'hf_alpha[ltl]'", "peft": "peft"}
     for package in ("hf_alpha", "transformers", "datasets", "huggingface_hub", *extras):
         try:
             assert lines[package] == metadata.version(package)

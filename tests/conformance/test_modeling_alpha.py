@@ -12,7 +12,8 @@ from transformers_tests.generation.test_utils import GenerationTesterMixin
 from transformers_tests.test_configuration_common import ConfigTester
 from transformers_tests.test_modeling_common import ModelTesterMixin
 
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaModel
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling.modeling_alpha import AlphaModel
 
 pytestmark = pytest.mark.conformance
 

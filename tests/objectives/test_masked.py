@@ -25,7 +25,8 @@ from transformers import (
     BertForPreTraining,
 )
 
-from hf_alpha import FolnetConfig, GeometricConfig, GeometricForMaskedLM, GeometricTokenizer
+from hf_alpha import FolnetConfig, GeometricConfig, GeometricTokenizer
+from hf_alpha.modeling.modeling_geometric import GeometricForMaskedLM
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked
 from hf_alpha.objectives.optimizers import FusedLamb

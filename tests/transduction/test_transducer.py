@@ -313,7 +313,7 @@ def test_a_transducer_that_finds_nothing_is_warned_of(caplog):
 )
 def test_says_how_to_install_what_is_missing(module, package, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)  # importing it is an error
-    message = f"transduction needs {package}: pip install 'hf_alpha[transduction]'"
+    message = f"{package} is not installed: pip install 'hf_alpha[transduction]'"
     with pytest.raises(ImportError, match=re.escape(message)):
         make_cascade()
 

@@ -20,17 +20,9 @@ TRUE = 1
 
 
 def prepare() -> Any:
-    """Import python-sat.
+    """Import python-sat."""
+    from pysat import solvers
 
-    Raises:
-        ImportError: if it is not installed; the message says what to install.
-    """
-    try:
-        from pysat import solvers
-    except ImportError as error:
-        raise ImportError(
-            f"this needs python-sat: pip install 'python-sat>=1.8.dev1' ({error})"
-        ) from error
     return solvers
 
 

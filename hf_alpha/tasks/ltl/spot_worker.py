@@ -17,22 +17,13 @@ def prepare() -> Any:
     """Import Spot.
 
     Raises:
-        ImportError: if it is not installed; the message says what to install.
+        ImportError: the package called spot on PyPI, which is no model checker, is there instead.
     """
-    try:
-        import spot
-    except ImportError as error:
-        raise ImportError(_missing(str(error))) from error
+    import spot
+
     if not hasattr(spot, "twa_word"):
-        raise ImportError(_missing(f"{spot.__file__} is something else"))
+        raise ImportError(f"{spot.__file__} is something else", name="spot")
     return spot
-
-
-def _missing(reason: str) -> str:
-    return (
-        f"this needs Spot: pip install 'hf_alpha[ltl]', which brings the package spottl on Linux "
-        f"x86-64 (the package called spot on PyPI is no model checker) ({reason})"
-    )
 
 
 def _fold(tokens: Sequence[str], operators: dict[str, Any], leaf: Callable[[str], Any]) -> Any:

@@ -10,6 +10,8 @@ import re
 from importlib import import_module
 from typing import Any
 
+from hf_alpha.environment import optional
+
 _NUMBER = re.compile(r":\d+(?=\])")
 
 
@@ -72,13 +74,9 @@ def rdkit() -> Any:
     Raises:
         ImportError: RDKit is not installed.
     """
-    try:
+    with optional():
         import_module("rdkit.RDLogger").DisableLog("rdApp.*")
         return import_module("rdkit.Chem")
-    except ImportError:
-        raise ImportError(
-            "molecules are read by RDKit, which is not installed: pip install 'hf_alpha[chemistry]'"
-        ) from None
 
 
 __all__ = ["canonical", "check", "rdkit"]

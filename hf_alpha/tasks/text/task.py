@@ -60,6 +60,11 @@ class TextTask(Task):
 
     Raises:
         ValueError: a rule or the path of a function cannot be used.
+
+    Examples:
+        >>> task = TextTask({"variable": "[a-z]"})
+        >>> task.check("swap x y", "y x", target="y x")
+        <Verdict.exact: 'exact'>
     """
 
     name: ClassVar[str] = "text"

@@ -193,7 +193,9 @@ def test_traces_do_not_depend_on_what_came_before():
     assert all(map(spot.holds, tokens, once))
 
 
-@pytest.mark.parametrize("code", ["raise ImportError('none')", "formula = 'another Spot'"])
+@pytest.mark.parametrize(
+    "code", ["raise ImportError('none', name='spot')", "formula = 'another Spot'"]
+)
 def test_missing_spot_says_what_to_install(code: str, tmp_path: Path, monkeypatch):
     (tmp_path / "spot.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
