@@ -49,7 +49,7 @@ import inline  # type: ignore[import-not-found]
 
 Pair = tuple[str, str]
 IDENTIFIER = "[A-Za-z_][A-Za-z_0-9]*"
-NO_NAMES = ["def", "return", "if", "inline", "answer"]
+NO_NAMES = ["def", "return", "if", "inline", "extract", "as", "answer"]
 RULE = {"pattern": IDENTIFIER, "reserved": NO_NAMES, "count": 128}
 POOLS = {
     "unseen words": "speed mass_2 weight cost buffer left idx acc limit price",

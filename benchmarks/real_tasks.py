@@ -69,6 +69,8 @@ SYLLABLES = ["vlor", "zuw", "brim", "qent", "yix", "dap", "hulm", "fesk", "oj", 
 LONGEST = 1_500
 """Characters of a row."""
 TESTS = 60
+DRAWN = 2_000
+"""Functions to train with."""
 LORA = {"r": 16, "lora_alpha": 32, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]}
 
 
@@ -312,7 +314,7 @@ def value_of(function: str, call: str) -> int:
 def python(draw: Callable[[random.Random], Pair], data: Path, host: Path) -> Task:
     """Return pairs about functions, whose names are drawn from a pool in training."""
     train, tests = ([draw(random.Random(f"{part} {i}")) for i in range(count)] for part, count in
-                    (("train", 2_000), ("test", TESTS)))  # fmt: skip
+                    (("train", DRAWN), ("test", TESTS)))  # fmt: skip
     kinds = {"names of training": tests}
     kinds |= {
         name: [real_models.renamed(pair, pool) for pair in tests] for name, pool in POOLS.items()
