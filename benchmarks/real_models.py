@@ -308,9 +308,9 @@ def answers(remedy: Remedy, pairs: Sequence[Pair]) -> list[Answer]:
     """Return what a model has for the answer of each pair. What was asked before is known."""
     known, pad = remedy.known, remedy.tokenizer.eos_token_id
     asked = [*map(remedy.encoded, pairs)]
-    unknown = [row for row in dict.fromkeys(asked) if row not in known]
+    unknown = sorted({*asked} - known.keys(), key=lambda row: len(row[0]))
     # Logits of the longest texts, of thousands of letters, take gigabytes.
-    size = max(1, min(12, 4_000 // max((len(ids) for ids, _ in unknown), default=1)))
+    size = max(1, min(12, 4_000 // (len(unknown[-1][0]) if unknown else 1)))
     for start in range(0, len(unknown), size):
         rows = batch(unknown[start : start + size], pad)
         labels_BT = rows.pop("labels")[:, 1:]

@@ -68,9 +68,6 @@ Write the call alone, in this format:
 SYLLABLES = ["vlor", "zuw", "brim", "qent", "yix", "dap", "hulm", "fesk", "oj", "tarv"]
 LONGEST = 1_500
 """Characters of a row."""
-TESTS = 60
-DRAWN = 2_000
-"""Functions to train with."""
 LORA = {"r": 16, "lora_alpha": 32, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]}
 
 
@@ -158,7 +155,7 @@ def bfcl(folder: Path, name: str) -> Iterator[tuple[list[Any], list[Any], Any]]:
         yield row["question"][0], row["function"], {"name": function, "arguments": arguments}
 
 
-def calls(data: Path, host: Path, everywhere: bool = False) -> Task:
+def calls(data: Path, host: Path, count: int, everywhere: bool = False) -> Task:
     """Return BFCL's questions that one call answers; words may be names `everywhere`."""
     rules = {"tool": {"rule": "tools", "count": 64}}
     tokenizer = AutoTokenizer.from_pretrained(host)
@@ -179,8 +176,8 @@ def calls(data: Path, host: Path, everywhere: bool = False) -> Task:
                 rows.append((pair, {tool["name"] for tool in tools}))
     random.Random(0).shuffle(rows)
     # half of the tests have one tool, half have several
-    tests = [row for row in rows if len(row[1]) == 1][: TESTS // 2]
-    tests += [row for row in rows if len(row[1]) > 1][: TESTS // 2]
+    tests = [row for row in rows if len(row[1]) == 1][: count // 2]
+    tests += [row for row in rows if len(row[1]) > 1][: count // 2]
     known = set().union(*(names for _, names in tests))
     pairs = [pair for pair, _ in tests]
     kinds = {"names as they are": pairs, "invented": [*map(nonsense, pairs)]}
@@ -261,7 +258,7 @@ def questions(folder: Path, name: str) -> Iterator[tuple[Pair, str, str, dict[st
                 yield (source, target), *splits, sentence["variables"]
 
 
-def sql(data: Path, host: Path) -> Task:
+def sql(data: Path, host: Path, count: int) -> Task:
     """Return questions about databases; the SQL of some is trained on."""
     folder, rng = data / "text2sql", random.Random(0)
     known = [*chain(*(questions(folder, name) for name in ("geography", "scholar")))]
@@ -270,13 +267,13 @@ def sql(data: Path, host: Path) -> Task:
         for splits in (("train", "train"), ("test", "train"), ("test", "test"))
         for some in [[row for row in known if row[1:3] == splits]]
     }
-    same = asked["test", "train"][:TESTS]
+    same = asked["test", "train"][:count]
     others = [row[0] for row in questions(folder, "restaurants")]
     kinds = {"question split": [pair for pair, *_ in same]}
     kinds["values"] = [renamed(pair, values) for pair, _, _, values in same if all(values.values())]
     kinds["invented"] = [*map(nonsense, kinds["question split"])]
-    kinds["query split"] = [pair for pair, *_ in asked["test", "test"]][:TESTS]
-    kinds["restaurants"] = rng.sample(others, min(TESTS, len(others)))
+    kinds["query split"] = [pair for pair, *_ in asked["test", "test"]][:count]
+    kinds["restaurants"] = rng.sample(others, min(count, len(others)))
     rules = {"value": {"column": "names", "count": 16}}
     return Task(rules, [pair for pair, *_ in asked["train", "train"]], kinds)
 
@@ -311,18 +308,18 @@ def value_of(function: str, call: str) -> int:
     return value
 
 
-def python(draw: Callable[[random.Random], Pair], data: Path, host: Path) -> Task:
+def python(draw: Callable[[random.Random], Pair], data: Path, host: Path, count: int) -> Task:
     """Return pairs about functions, whose names are drawn from a pool in training."""
-    train, tests = ([draw(random.Random(f"{part} {i}")) for i in range(count)] for part, count in
-                    (("train", DRAWN), ("test", TESTS)))  # fmt: skip
+    tests = [draw(random.Random(f"test {number}")) for number in range(count)]
     kinds = {"names of training": tests}
     kinds |= {
         name: [real_models.renamed(pair, pool) for pair in tests] for name, pool in POOLS.items()
     }
+    train = [draw(random.Random(number)) for number in range(30 * count)]
     return Task({"name": {"rule": "python", "count": 32}}, train, kinds)
 
 
-TASKS: dict[str, Callable[[Path, Path], Task]] = {
+TASKS: dict[str, Callable[[Path, Path, int], Task]] = {
     "calls": calls,
     "calls-everywhere": partial(calls, everywhere=True),
     "sql": sql,
@@ -389,12 +386,12 @@ def scores(remedy: Remedy, task: Task, pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def run(
-    folder: Path, data: Path, task_name: str, name: str, steps: int, seed: int
+    folder: Path, data: Path, task_name: str, count: int, name: str, steps: int, seed: int
 ) -> dict[str, Any]:
     """Train a remedy, unless there are no steps, and test it."""
     torch.manual_seed(seed)
     host, text = real_models.smollm2(folder), english(data)
-    task = TASKS[task_name](data, host)
+    task = TASKS[task_name](data, host, count)
     remedy, before = remedy_of(name, host, task, text)
     rate = 1e-3 if name.endswith("lora") else 2e-4
     trained = real_models.train(remedy, task.train, steps, seed, rate) if steps else {"minutes": 0}
@@ -440,10 +437,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = real_models.options(description, "plain,canonical,relational", "0")
     parser.add_argument("--data", type=Path, required=True, help="with bfcl and text2sql")
     parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--tests", type=int, default=60, help="of each kind")
     args = parser.parse_args(argv)
     results = {}
     for task in args.tasks.split(","):
-        one = partial(run, args.folder, args.data, task)
+        one = partial(run, args.folder, args.data, task, args.tests)
         results[task] = real_models.results_of(args, task, one)
     text = "\n\n".join(table(task, found) for task, found in results.items() if found)
     real_models.finish(text, results, args.out, argv or sys.argv[1:])

@@ -694,7 +694,7 @@ def test_pairs_for_real_models_differ_in_names_alone():
         assert {len(real_models.names_of(pair)) for pair in tests[f"{count} names"]} == {count}
 
 
-def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys, monkeypatch):
+def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     """With a tiny Llama in SmolLM2's place, and the data sets' formats."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -706,9 +706,9 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys, monkeypatch):
         part.save_pretrained(tmp_path / "smollm2-135m")
     small_bfcl(tmp_path / "bfcl")
     small_text2sql(tmp_path / "text2sql")
-    monkeypatch.setattr(tasks, "TESTS", 4)
-    monkeypatch.setattr(tasks, "DRAWN", 20)
-    made = {name: task(tmp_path, tmp_path / "smollm2-135m") for name, task in tasks.TASKS.items()}
+    made = {
+        name: task(tmp_path, tmp_path / "smollm2-135m", 4) for name, task in tasks.TASKS.items()
+    }
     for name, task in made.items():
         spelling = CanonicalTokenizer.from_tokenizer(tokenizer, task.rules)
         asked = [[tasks.encode(spelling, pair) for pair in pairs] for pairs in task.tests.values()]
@@ -728,7 +728,7 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys, monkeypatch):
             re.sub(r" as \w+\n", "\n", source.removesuffix("answer\n")), target
         )
     tasks.main(
-        [f"{tmp_path}", f"--data={tmp_path}", "--steps=0,1", "--tasks=calls,sql",
+        [f"{tmp_path}", f"--data={tmp_path}", "--steps=0,1", "--tasks=calls,sql", "--tests=4",
          "--remedies=plain,canonical,relational,relational-lora", f"--out={tmp_path / 'out'}"]
     )  # fmt: skip
     printed = capsys.readouterr().out

@@ -166,7 +166,7 @@ def _is_word(name: str) -> bool:
 
 def _is_alone(text: str, span: Span) -> bool:
     """Whether a name is all of a text, or stands in quotes."""
-    before = text[span.start - 1 : span.start] if span.start else ""
+    before = text[span.start - 1 : span.start]
     return before == text[span.stop : span.stop + 1] and before in "\"'`"
 
 
