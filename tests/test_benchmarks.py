@@ -694,6 +694,7 @@ def test_pairs_for_real_models_differ_in_names_alone():
         assert {len(real_models.names_of(pair)) for pair in tests[f"{count} names"]} == {count}
 
 
+@pytest.mark.slow  # models are trained
 def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     """With a tiny Llama in SmolLM2's place, and the data sets' formats."""
     from transformers import LlamaConfig, LlamaForCausalLM
