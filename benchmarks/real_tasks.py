@@ -220,8 +220,11 @@ def other_places(pair: Pair) -> Sequence[Pair]:
         if type(values[one]) is type(values[other]) and values[one] != values[other]:
             exchanged = {**values, one: values[other], other: values[one]}
             text = json.dumps([{**call, "arguments": exchanged}], ensure_ascii=False)
-            named = marked(f"<tool_call>{text}</tool_call>", names_of(pair[1]), "tool")
-            rivals.append((pair[0], named))
+            text, start = f"<tool_call>{text}</tool_call>", len('<tool_call>[{"name": "')
+            # behind the key "name", as a parameter may be called
+            spans = marked(text[start:], names_of(pair[1]), "tool").spans
+            spans_of = [(start + i, start + j, kind) for i, j, kind, _ in spans]
+            rivals.append((pair[0], MarkedText(text, spans_of)))
     return rivals[:2]
 
 

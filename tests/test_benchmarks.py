@@ -738,10 +738,8 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     for name, (run,) in found["calls"].items():
         before, after = run["English"]
         assert (before == pytest.approx(after, rel=1e-5)) == name.endswith(" 0")
-    untouched = [
-        found["calls"]["canonical 0"][0]["tests"][kind] for kind in ("invented", "swapped")
-    ]
-    assert untouched[0] == untouched[1] and untouched[0]["places"][1] > 0
+    as_is, *renamed = found["calls"]["canonical 0"][0]["tests"].values()
+    assert renamed == [as_is] * 2 and as_is["places"][1] > 0
 
 
 def small_bfcl(folder):
@@ -756,14 +754,14 @@ def small_bfcl(folder):
                     "description": f"Tells the place of a thing, {other}.",
                     "parameters": {
                         "type": "dict",
-                        "properties": {key: {"type": "string"} for key in ("place", "to_whom")},
+                        "properties": {key: {"type": "string"} for key in ("place", "name")},
                         "required": ["place"],
                     },
                 }
                 for other in range(count)
             ]
             question = [[{"role": "user", "content": f"In the place A{number} for Bo?"}]]
-            values = {"place": [f"A{number}"], "to_whom": ["Bo"], "unit": ["", "m"]}
+            values = {"place": [f"A{number}"], "name": ["Bo"], "unit": ["", "m"]}
             row = {"id": f"{part}_{number}"}
             rows[""].append({**row, "question": question, "function": tools})
             rows["-answers"].append({**row, "ground_truth": [{tools[0]["name"]: values}]})
