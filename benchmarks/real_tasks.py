@@ -14,9 +14,9 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 - extract: an expression of a Python function gets a variable, whose name is given, {rule: python}.
 - output: what a Python function returns, likewise, as CRUXEval asks. Functions are drawn, and run.
 
-Remedies are those of `real_models.py`: plain, canonical, relational and so on; with `-lora` it is
-adapters that are trained, not all weights; with `-everywhere` names of tools are names where words
-are spelled alike, too. An answer is right if each of its tokens is the likeliest behind those
+Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
+`real_models.py`; with `-lora` it is adapters that are trained, not all weights. In the task
+calls-everywhere, words that are spelled like a name are names, too. An answer is right if each of its tokens is the likeliest behind those
 before it; behind it stand the share of such tokens, and the loss of the answer in nats. BFCL takes
 several calls for right, of which the first one is asked for here, without optional parameters that
 it allows to leave out. So it is measured, too, whether the right call is likelier than that of any
