@@ -15,13 +15,14 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 - output: what a Python function returns, likewise, as CRUXEval asks. Functions are drawn, and run.
 
 Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
-`real_models.py`; with `-lora` it is adapters that are trained, not all weights. In the task
-calls-everywhere, words that are spelled like a name are names, too. An answer is right if each of its tokens is the likeliest behind those
-before it; behind it stand the share of such tokens, and the loss of the answer in nats. BFCL takes
-several calls for right, of which the first one is asked for here, without optional parameters that
-it allows to leave out. So it is measured, too, whether the right call is likelier than that of any
-other tool of the question, and than those with the values in other places. The last column is the
-loss of a token of English without names, which no conversion may change.
+`real_models.py`; with `-lora` it is adapters that are trained, not all weights. In the task calls-
+everywhere, words that are spelled like a name are names, too. An answer is right if each of its
+tokens is the likeliest behind those before it; behind it stand the share of such tokens, and the
+loss of the answer in nats. BFCL takes several calls for right, of which the first one is asked for
+here, without optional parameters that it allows to leave out. So it is measured, too, whether the
+right call is likelier than that of any other tool of the question, and than those with the values
+in other places. The last column is the loss of a token of English without names, which no
+conversion may change.
 """
 
 import ast
