@@ -55,6 +55,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
     "Real models": {
         "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
         "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),
+        "real_tasks": ("SmolLM2, as it is", "About 10 minutes; 20 more a model that is trained"),
         "rxnfp": ("rxnfp as it is, and trained on", "About 5 minutes a model"),
         "annalog": ("none: it makes the checkpoint", "About 1 minute"),
         "chats": ("the same Llama, trained as it is", "About 4 minutes a model"),

@@ -31,7 +31,7 @@ COPIED = (
     *("encodings-together", "encodings-ltl", "extrapolation-relational", "extrapolation-streams"),
     *("adacos", "adacos-no-f-bn", "adacos-encodings"),
     *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
-    *("reactions", "rxnfp", "chats"),
+    *("reactions", "rxnfp", "chats", "real-tasks"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
@@ -49,7 +49,7 @@ import inline  # type: ignore[import-not-found]
 
 Pair = tuple[str, str]
 IDENTIFIER = "[A-Za-z_][A-Za-z_0-9]*"
-NO_NAMES = ["def", "return", "if", "inline", "answer"]
+NO_NAMES = ["def", "return", "if", "inline", "extract", "as", "answer"]
 RULE = {"pattern": IDENTIFIER, "reserved": NO_NAMES, "count": 128}
 POOLS = {
     "unseen words": "speed mass_2 weight cost buffer left idx acc limit price",
@@ -185,6 +185,30 @@ def spelled(names: Any, pair: Pair, draw: int = 0) -> Pair:
     return source.text, source.answer(pair[1])
 
 
+def encoded(tokenizer: Any, pair: Pair) -> tuple[list[int], int]:
+    """Return the tokens of a pair with an end token, and where the answer begins."""
+    end = tokenizer.eos_token_id
+    read, whole = (tokenizer(text)["input_ids"] for text in (pair[0], "".join(pair)))
+    read = read[:-1] if read[-1] == end else read
+    whole = whole if whole[-1] == end else [*whole, end]
+    same = (a == b for a, b in zip(read, whole, strict=False))
+    return whole, next((i for i, equal in enumerate(same) if not equal), len(read))
+
+
+class Answer(NamedTuple):
+    """What a model has for an answer: each token is asked behind those before it.
+
+    Attributes:
+        tokens: how many there are.
+        loss: of all of them, in nats.
+        misses: place and token of each that it takes for likelier than the right one.
+    """
+
+    tokens: int
+    loss: float
+    misses: list[tuple[int, int]]
+
+
 @dataclass
 class Remedy:
     """A model, how pairs are written for training, and for each test: once or more often."""
@@ -193,7 +217,13 @@ class Remedy:
     tokenizer: Any
     training: Callable[[Pair, int], Pair] = lambda pair, number: pair
     testing: Callable[[Pair], list[Pair]] = lambda pair: [pair]
-    known: dict[Pair, list[tuple[int, int]]] = field(default_factory=dict)
+    encode: Callable[[Any, Pair], tuple[list[int], int]] = encoded
+    known: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
+
+    def encoded(self, pair: Pair) -> tuple[tuple[int, ...], int]:
+        """Return the tokens of a pair as it is written, and where the answer begins."""
+        ids, start = self.encode(self.tokenizer, pair)
+        return tuple(ids), start
 
 
 def widened(pair: Pair, number: int) -> Pair:
@@ -232,21 +262,10 @@ def remedy_of(name: str, host: Path) -> Remedy:
 # -- training and tests ---------------------------------------------------------------------------
 
 
-def encoded(tokenizer: Any, pair: Pair) -> tuple[list[int], int]:
-    """Return the tokens of a pair with an end token, and where the answer begins."""
-    end = tokenizer.eos_token_id
-    read, whole = (tokenizer(text)["input_ids"] for text in (pair[0], "".join(pair)))
-    read = read[:-1] if read[-1] == end else read
-    whole = whole if whole[-1] == end else [*whole, end]
-    same = (a == b for a, b in zip(read, whole, strict=False))
-    return whole, next((i for i, equal in enumerate(same) if not equal), len(read))
-
-
-def batch(tokenizer: Any, pairs: Sequence[Pair]) -> dict[str, torch.Tensor]:
-    """Return a batch of pairs, with labels for the answers."""
-    rows = [encoded(tokenizer, pair) for pair in pairs]
+def batch(rows: Sequence[tuple[Sequence[int], int]], pad: int) -> dict[str, torch.Tensor]:
+    """Return a batch of tokens, with labels for the answers."""
     shape = len(rows), max(len(ids) for ids, _ in rows)
-    ids_BL = torch.full(shape, tokenizer.eos_token_id)
+    ids_BL = torch.full(shape, pad)
     labels_BL, mask_BL = torch.full(shape, -100), torch.zeros(shape, dtype=torch.long)
     for number, (ids, start) in enumerate(rows):
         ids_BL[number, : len(ids)] = torch.tensor(ids)
@@ -285,44 +304,44 @@ def tune(
 
 
 @torch.no_grad()
-def misses(remedy: Remedy, pairs: Sequence[Pair]) -> list[list[tuple[int, int]]]:
-    """Return for each pair the tokens of its answer, and those that the model has otherwise.
-
-    As (place, predicted id), the first one being (tokens, -1). What was asked before is known.
-    """
-    known = remedy.known
-    unknown = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+def answers(remedy: Remedy, pairs: Sequence[Pair]) -> list[Answer]:
+    """Return what a model has for the answer of each pair. What was asked before is known."""
+    known, pad = remedy.known, remedy.tokenizer.eos_token_id
+    asked = [*map(remedy.encoded, pairs)]
+    unknown = sorted({*asked} - known.keys(), key=lambda row: len(row[0]))
     # Logits of the longest texts, of thousands of letters, take gigabytes.
-    size = max(1, min(12, 12_000 // max((len("".join(pair)) for pair in unknown), default=1)))
+    size = max(1, min(12, 4_000 // (len(unknown[-1][0]) if unknown else 1)))
     for start in range(0, len(unknown), size):
-        rows = batch(remedy.tokenizer, unknown[start : start + size])
+        rows = batch(unknown[start : start + size], pad)
         labels_BT = rows.pop("labels")[:, 1:]
         with torch.autocast(DEVICE, torch.bfloat16):
-            predicted_BT = remedy.model(**rows).logits[:, :-1].argmax(-1)
-        for pair, labels_T, predicted_T in zip(
-            unknown[start : start + size], labels_BT, predicted_BT, strict=True
+            logits_BTV = remedy.model(**rows).logits[:, :-1]
+        for row, labels_T, logits_TV in zip(
+            unknown[start : start + size], labels_BT, logits_BTV, strict=True
         ):
             asked_T = labels_T != -100
-            labels, predicted = labels_T[asked_T].tolist(), predicted_T[asked_T].tolist()
-            both = enumerate(zip(labels, predicted, strict=True))
-            known[pair] = [(len(labels), -1), *((i, b) for i, (a, b) in both if a != b)]
-    return [known[pair] for pair in pairs]
+            labels, logits = labels_T[asked_T], logits_TV[asked_T].float()
+            loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum").item()
+            both = enumerate(zip(labels.tolist(), logits.argmax(-1).tolist(), strict=True))
+            known[row] = Answer(len(labels), loss, [(i, b) for i, (a, b) in both if a != b])
+    return [known[row] for row in asked]
 
 
-def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, float]:
+def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, Any]:
     """Return right answers and tokens, and by vote over all ways to write a pair but the first."""
     ways = list(zip(*map(remedy.testing, pairs), strict=True))
-    results = [misses(remedy, way) for way in ways]
+    results = [answers(remedy, way) for way in ways]
     first = results[0]
-    tokens = sum(row[0][0] for row in first)
+    tokens = sum(row.tokens for row in first)
     found = {
-        "right": sum(len(row) == 1 for row in first),
+        "right": sum(not row.misses for row in first),
         "of": len(pairs),
-        "tokens": 1 - sum(len(row) - 1 for row in first) / tokens,
+        "tokens": 1 - sum(len(row.misses) for row in first) / tokens,
+        "loss": sum(row.loss for row in first) / len(pairs),
     }
     if len(ways) > 1:
         votes = [
-            Counter(row[1][0] if len(row) > 1 else -1 for row in rows)
+            Counter(row.misses[0][0] if row.misses else -1 for row in rows)
             for rows in zip(*results[1:], strict=True)
         ]
         found["right by vote"] = sum(count[-1] == max(count.values()) for count in votes)
@@ -332,26 +351,32 @@ def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, float]:
     return found
 
 
-def run(folder: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
-    """Train a remedy and test it."""
-    torch.manual_seed(seed)
-    train, tests = inline_pairs()
-    remedy = remedy_of(name, smollm2(folder))
-    order = random.Random(seed).sample(range(len(train)), steps * 6)
+def train(
+    remedy: Remedy, pairs: Sequence[Pair], steps: int, seed: int, rate: float = 2e-4
+) -> dict[str, Any]:
+    """Train a remedy with pairs in random order; return the loss of the last steps and minutes."""
+    rng, order = random.Random(seed), list[int]()
+    while len(order) < 6 * steps:
+        order += rng.sample(range(len(pairs)), min(len(pairs), 6 * steps - len(order)))
+    pad = remedy.tokenizer.eos_token_id
     batches = (
-        batch(
-            remedy.tokenizer,
-            [remedy.training(train[i], n + k) for k, i in enumerate(order[n : n + 6])],
-        )
+        batch([remedy.encoded(remedy.training(pairs[order[k]], k)) for k in range(n, n + 6)], pad)
         for n in range(0, len(order), 6)
     )
     start = time.process_time()
-    loss = tune(remedy.model, batches, steps, rate=2e-4, warmup=10, floor=0.1)
-    minutes = (time.process_time() - start) / 60
+    loss = tune(remedy.model, batches, steps, rate, warmup=10, floor=0.1)
+    return {"loss": loss, "minutes": (time.process_time() - start) / 60, "device": DEVICE}
+
+
+def run(folder: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
+    """Train a remedy and test it."""
+    torch.manual_seed(seed)
+    pairs, tests = inline_pairs()
+    remedy = remedy_of(name, smollm2(folder))
+    trained = train(remedy, pairs, steps, seed)
     if steps < LONG:  # it fails at many names, and their tests take as long as the training
         tests = {kind: pairs for kind, pairs in tests.items() if len(pairs) > FEW}
-    found = {kind: scores(remedy, pairs) for kind, pairs in tests.items()}
-    return {"loss": loss, "minutes": minutes, "device": DEVICE, "tests": found}
+    return {**trained, "tests": {kind: scores(remedy, pairs) for kind, pairs in tests.items()}}
 
 
 def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripts import FOLDER, load, prints_and_stores
 
-from hf_alpha import CanonicalNames
+from hf_alpha import CanonicalNames, CanonicalTokenizer
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.tasks.propositional.notation import write_assignment
@@ -439,6 +439,108 @@ def test_pairs_for_real_models_differ_in_names_alone():
         assert ast.unparse(tree) == target
     for count in real_models.COUNTS:
         assert {len(real_models.names_of(pair)) for pair in tests[f"{count} names"]} == {count}
+
+
+@pytest.mark.slow  # models are trained
+def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
+    """With a tiny Llama in SmolLM2's place, and the data sets' formats."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    chats, tasks = load("chats"), load("real_tasks")
+    tokenizer = chats.host_tokenizer()
+    ids = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **{**chats.SIZES, **ids}))
+    for part in (tokenizer, model):
+        part.save_pretrained(tmp_path / "smollm2-135m")
+    small_bfcl(tmp_path / "bfcl")
+    small_text2sql(tmp_path / "text2sql")
+    made = {
+        name: task(tmp_path, tmp_path / "smollm2-135m", 4) for name, task in tasks.TASKS.items()
+    }
+    for name, task in made.items():
+        spelling = CanonicalTokenizer.from_tokenizer(tokenizer, task.rules)
+        asked = [[tasks.encode(spelling, pair) for pair in pairs] for pairs in task.tests.values()]
+        assert asked[0] == asked[1] == asked[2], name
+        assert not {*task.train} & {pair for pairs in task.tests.values() for pair in pairs}
+    ((source, _), *_) = made["calls"].tests["invented"]
+    assert "the place" in source and '"place"' not in source  # a word, but no name
+    for pair in made["calls"].tests["names as they are"]:
+        for rivals in tasks.RIVALS.values():
+            assert all(rival[1] != pair[1] and len(rival[1].spans) == 3 for rival in rivals(pair))
+    for source, target in made["output"].tests["misleading"]:
+        code, call = source.removesuffix("\nanswer\n").split("\n\n")
+        exec(code, scope := {})
+        assert str(eval(call, scope)) == target
+    for source, target in made["extract"].train[:20]:
+        assert importlib.import_module("extract_check").check(
+            re.sub(r" as \w+\n", "\n", source.removesuffix("answer\n")), target
+        )
+    tasks.main(
+        [f"{tmp_path}", f"--data={tmp_path}", "--steps=0,1", "--tasks=calls,sql", "--tests=4",
+         "--remedies=plain,canonical,relational,relational-lora", f"--out={tmp_path / 'out'}"]
+    )  # fmt: skip
+    printed = capsys.readouterr().out
+    assert printed.count("| relational-lora | 1 | 1 |") == 3
+    found = json.loads((tmp_path / "out.json").read_text())["data"]
+    for name, (run,) in found["calls"].items():
+        before, after = run["English"]
+        assert (before == pytest.approx(after, rel=1e-5)) == name.endswith(" 0")
+    as_is, *renamed = found["calls"]["canonical 0"][0]["tests"].values()
+    assert renamed == [as_is] * 2 and as_is["places"][1] > 0
+
+
+def small_bfcl(folder):
+    """Questions with a tool or two, in the files of BFCL."""
+    folder.mkdir()
+    for part, count in (("simple_python", 1), ("multiple", 2), ("parallel", 1)):
+        rows = {"": [], "-answers": []}
+        for number in range(12):
+            tools = [
+                {
+                    "name": f"{part}_{number}.get_{other}",
+                    "description": f"Tells the place of a thing, {other}.",
+                    "parameters": {
+                        "type": "dict",
+                        "properties": {key: {"type": "string"} for key in ("place", "name")},
+                        "required": ["place"],
+                    },
+                }
+                for other in range(count)
+            ]
+            question = [[{"role": "user", "content": f"In the place A{number} for Bo?"}]]
+            values = {"place": [f"A{number}"], "name": ["Bo"], "unit": ["", "m"]}
+            row = {"id": f"{part}_{number}"}
+            rows[""].append({**row, "question": question, "function": tools})
+            rows["-answers"].append({**row, "ground_truth": [{tools[0]["name"]: values}]})
+        for kind, lines in rows.items():
+            with gzip.open(folder / f"{part}{kind}.jsonl.gz", "wt") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def small_text2sql(folder):
+    """Questions about a table, in the files of text2sql-data."""
+    folder.mkdir()
+    for name in ("geography", "scholar", "restaurants"):
+        queries = [
+            {
+                "query-split": split,
+                "sql": [f'SELECT A FROM {name} WHERE B = "city_name0" AND C > {number} ;'],
+                "variables": [{"name": "city_name0"}],
+                "sentences": [
+                    {
+                        "text": f"which has city_name0 and {number} or {part}",
+                        "question-split": part,
+                        "variables": {"city_name0": "new york"},
+                    }
+                    for part in ("train", "test")
+                ],
+            }
+            for number, split in enumerate(["train", "test"] * 4)
+        ]
+        with gzip.open(folder / f"{name}.json.gz", "wt") as file:
+            json.dump(queries, file)
+        lines = f"Table Name, Field Name, Is\n{name}, A, y\n-, -, -\n{name}, B, n\n"
+        (folder / f"{name}-schema.csv").write_text(lines)
 
 
 def test_reactions_are_the_same_but_for_digits():

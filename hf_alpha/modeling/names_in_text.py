@@ -592,13 +592,13 @@ def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> lis
     """
     plain = str(text)
     keys = [span.key(text) if span.binding else plain[span.start : span.stop] for span in spans]
-    bound = {pair: key for key, pair in reversed((known or {}).items()) if key != pair[0]}
-    if not known or not bound:
+    if not known:
         return keys
+    spelled = {pair: key for key, pair in reversed(known.items())}
     for number, (start, stop, kind, binding) in enumerate(spans):
         name = plain[start:stop]
         if keys[number] not in known and (not binding or binding.startswith(f"{name} ")):
-            keys[number] = bound.get((name, kind), keys[number])
+            keys[number] = spelled.get((name, kind), keys[number])
     return keys
 
 

@@ -175,8 +175,9 @@ class CanonicalNames:
         """
         spans = self.names_in(target, own, [name for word, name in table.items() if word != name])
         words, unused = {key_of(name): word for word, name in table.items()}, self._unused(table)
-        first = {str(name): key_of(name) for name in reversed([*table.values()])}
-        keys = [k if k in words else first.get(k, k) for k in keys_in(target, spans)]
+        kinds = {target[span.start : span.stop]: span.symbol_class for span in spans}
+        known = {key_of(name): (str(name), kinds.get(name, "")) for name in table.values()}
+        keys = keys_in(target, spans, known)
         pairs = list(zip(keys, spans, strict=True))
         classes = {key: span.symbol_class for key, span in pairs}
         called = {k: BoundName.of(str(target)[s.start : s.stop], k) for k, s in pairs}

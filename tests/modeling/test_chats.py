@@ -189,6 +189,29 @@ def test_tools_say_names_themselves(template):
         own.apply_chat_template(chat, **{**options, "names": ["d", "string"]})
 
 
+def test_a_parameter_called_like_a_word_leaves_the_word_what_it_is():
+    """As `{rule: tools}` names them; others, quoted ones, given ones and answers are names."""
+    own = TextTokenizer.from_tokenizer(HOSTS["byte level"], {"tool": {"rule": "tools"}})
+
+    def asked(tool, a, user, **options):
+        properties = {a: {"description": f"the a of '{a}' user"}, user: {}, "see_a": {}}
+        function = {"name": tool, "parameters": {"properties": properties, "required": [user]}}
+        call = {"function": {"name": tool, "arguments": {}}}
+        said = f'a user: find a {tool}, `{a}` or "{user}" ({{"{a}": 1}})'
+        answer = {"role": "assistant", "content": user, "tool_calls": [call]}
+        chat = [{"role": "user", "content": said}, answer]
+        options |= {"tools": [{"function": function}], "chat_template": TEMPLATES["qwen2_5"]}
+        return own.apply_chat_template(chat, **options)
+
+    names = marked_names(asked("f1", "a", "user", tokenize=False))
+    of_schema = ["f1", "a", "a", "user", "see_a", "user"]
+    assert names == [*of_schema, "f1", "a", "user", "a", "user", "f1"]
+    batches = [asked(*three) for three in (("f1", "a", "user"), ("g2", "x_1", "bob"))]
+    assert len({tuple(batch["input_ids"]) for batch in batches}) == 1
+    given = marked_names(asked("f1", "a", "user", tokenize=False, names=["user"]))
+    assert given.count("user") == names.count("user") + 2 and given.count("a") == names.count("a")
+
+
 def test_bindings_of_what_was_said():
     """A rule's binding is its name in answers too, and a name of no binding that of the source."""
 

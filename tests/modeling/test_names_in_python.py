@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
-from hf_alpha import TextTokenizer
+from hf_alpha import CanonicalTokenizer, TextTokenizer
 from hf_alpha.modeling.names_in_python import python_names
 
 LIBRARY = Path(ast.__file__).parent
@@ -198,6 +198,23 @@ def test_one_program_is_one_text_to_a_tokenizer(tmp_path) -> None:
     ids = tokenizer(f"lambda {x}: lambda {y}: {x} + {y}")["input_ids"]
     written = [tokenizer.decode(ids, names=names) for names in batch.names]
     assert written == ["lambda x: lambda x1: x + x1", "lambda größe: lambda β: größe + β"]
+
+
+@pytest.mark.parametrize("made", [TextTokenizer, CanonicalTokenizer])
+def test_an_answer_that_is_a_program_has_the_names_of_a_problem_that_is_none(made) -> None:
+    """As with an order before a function: the one has scopes, the other has not."""
+    tokenizer = made.from_tokenizer(byte_level(), {"name": {"rule": "python"}})
+    problem = "inline size\ndef area(rate):\n    size = rate\n    return size\nanswer\n"
+    answer = "def area(rate):\n    return rate\n"
+    batch = tokenizer([problem], text_target=[answer])
+    assert [*batch.names[0].values()] == ["size", "area", "rate"]
+    assert tokenizer.batch_decode(batch["labels"], names=batch.names) == [answer]
+    table = {"area": "x", "rate": "area", "size": "y"}
+    other = [
+        re.sub("area|rate|size", lambda name: table[name[0]], text) for text in (problem, answer)
+    ]
+    renamed = tokenizer(other[:1], text_target=other[1:])
+    assert renamed["input_ids"] == batch["input_ids"] and renamed["labels"] == batch["labels"]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in Python 3.12")
