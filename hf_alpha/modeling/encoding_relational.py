@@ -98,8 +98,8 @@ class SymbolPointer(nn.Module):
             masses_BTHS: sums of the weights of attention to the source over each symbol.
         """
         written, last = self.repeat
-        mass_BTS = torch.einsum("h,bths->bts", self.attention.to(masses_BTHS), masses_BTHS)
-        return mass_BTS + written * written_BTS + last * last_BTS
+        mass_BTS = (self.attention.to(masses_BTHS)[:, None] * masses_BTHS).sum(2)
+        return mass_BTS.addcmul(written, written_BTS).addcmul(last, last_BTS)
 
 
 class SymbolMemory(nn.Module):

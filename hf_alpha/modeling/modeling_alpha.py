@@ -694,9 +694,12 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         It belongs to the training of the model's own weights: adapters leave them frozen, and are
         saved without the scale that they would need.
         """
-        last_layer = self.model.decoder.layers[-1:].named_parameters()
-        trained = all(w.requires_grad for name, w in last_layer if "final_layer_norm" in name)
-        return trained and super()._adapts_scale()
+        last_layer = self.model.decoder.layers[-1:]
+        return super()._adapts_scale() and all(
+            w.requires_grad
+            for name, w in last_layer.named_parameters()
+            if "final_layer_norm" in name
+        )
 
 
 SCORED = tuple(field.name for field in fields(Seq2SeqLMOutput))

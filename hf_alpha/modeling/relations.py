@@ -90,7 +90,8 @@ def add_relations(
     if isinstance(relations, torch.Tensor):
         n, beams, kinds, _ = relations.shape
         # Layers may lie on several devices.
-        added = (gates.view(n, beams, kinds, -1).mT @ relations.to(gates)).transpose(1, 2)
+        added = gates.view(n * beams, kinds, -1).mT.bmm(relations.to(gates).flatten(0, 1))
+        added = added.unflatten(0, (n, beams)).transpose(1, 2)
         return added if mask is None else mask + added
     for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
@@ -196,7 +197,7 @@ class Relations:
         # Lines of all beams of a source.
         sources, keys_NSM = len(self.keys), self.keys.mT
         lines_NES = torch.cat(self.queries, 1).view(sources, -1, self.keys.shape[-1])
-        dense = (lines_NES @ keys_NSM).unflatten(1, (-1, len(self.queries)))
+        dense = lines_NES.bmm(keys_NSM).unflatten(1, (-1, len(self.queries)))
         return replace(self, dense=dense)
 
     @property
@@ -256,7 +257,9 @@ class Relations:
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
-        return (weights_NHTM @ self._keys_of_sources(weights_NHTM)).transpose(1, 2)
+        keys_NMS = self._keys_of_sources(weights_NHTM)[:, 0]
+        sums = weights_NHTM.flatten(1, 2).bmm(keys_NMS)
+        return sums.unflatten(1, weights_NHTM.shape[1:3]).transpose(1, 2)
 
     def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
@@ -355,8 +358,10 @@ def match_rows(x: Rows, rows: int) -> Rows:
 
 def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
     """Multiplies the rows of each sample's beams by what its beams share: (B, T, F)."""
+    if len(x_BTE) == len(y_NEF):
+        return x_BTE.bmm(y_NEF)  # of small models, one call where `@` makes six
     b, t, _ = x_BTE.shape
-    return (x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]) @ y_NEF).view(b, t, -1)
+    return x_BTE.reshape(len(y_NEF), -1, x_BTE.shape[-1]).bmm(y_NEF).view(b, t, -1)
 
 
 def mean_by_symbol(
@@ -370,7 +375,7 @@ def mean_by_symbol(
     """
     there_BSL = one_hot(own_BL.to(hidden_BLD.device), num_symbols, hidden_BLD.dtype).mT
     count_BS1 = there_BSL.sum(-1, keepdim=True).clamp(min=1)
-    return there_BSL @ hidden_BLD / count_BS1
+    return there_BSL.bmm(hidden_BLD) / count_BS1
 
 
 def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.Tensor:

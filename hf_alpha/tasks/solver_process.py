@@ -16,10 +16,12 @@ import atexit
 import json
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -131,9 +133,12 @@ class SolverProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
             env={**os.environ, "PYTHONHASHSEED": "0"},
             process_group=0,
         )
+        assert self._process.stdin
+        os.set_blocking(self._process.stdin.fileno(), False)
         try:
             self._exchange(b"", START)
         except TimeoutError:
@@ -141,7 +146,10 @@ class SolverProcess:
             raise SolverCrashError(f"the {self.what} was not ready within {START:g} s") from None
 
     def _exchange(self, request: bytes, seconds: float) -> bytes:
-        """Write a request and read a line; when the time is up, the process is killed.
+        """Write a request and read a line, all that is there if the process ends.
+
+        It waits by itself, without a thread that counts the seconds: to start one takes longer than
+        most requests.
 
         Raises:
             TimeoutError: that took longer.
@@ -149,17 +157,24 @@ class SolverProcess:
         """
         process = self._process
         assert process is not None and process.stdin and process.stdout
-        timer = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
-        try:
-            process.stdin.write(request)
-            process.stdin.flush()
-            return process.stdout.readline()
-        finally:
-            is_late = timer.finished.is_set()
-            timer.cancel()
-            if is_late:
+        end, reply, pipes = time.monotonic() + seconds, b"", select.poll()
+        pipes.register(process.stdout, select.POLLIN)
+        if request:
+            pipes.register(process.stdin, select.POLLOUT)
+        while not reply.endswith(b"\n"):
+            ready = [pipe for pipe, _ in pipes.poll(1e3 * max(end - time.monotonic(), 0))]
+            if not ready:
                 raise TimeoutError
+            if process.stdin.fileno() in ready:
+                request = request[os.write(process.stdin.fileno(), request) :]
+                if not request:
+                    pipes.unregister(process.stdin)
+            if process.stdout.fileno() in ready:
+                part = os.read(process.stdout.fileno(), 1 << 16)
+                if not part:
+                    break
+                reply += part
+        return reply
 
 
 def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fresh: bool) -> None:

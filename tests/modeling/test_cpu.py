@@ -30,6 +30,20 @@ def product(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.parametrize(
+    ("vendor", "family", "found"), [("AuthenticAMD", 26, 26), ("GenuineIntel", 26, 0)]
+)
+def test_a_processor_is_told_by_its_family(vendor, family, found):
+    facts = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 17\n"
+    assert cpu.amd_family(2 * facts) == found and cpu.amd_family("") == 0
+
+
+@given(st.integers(0, 10_000))
+def test_blocks_without_a_step_are_as_few_as_can_be(rows):
+    sizes = block_sizes(rows, step=1)
+    assert sum(sizes) == rows and len(sizes) == max(-(-rows // LARGEST), 1)
+
+
 @given(st.integers(0, 10_000))
 def test_blocks_make_up_all_rows(rows):
     sizes = block_sizes(rows)
@@ -156,17 +170,19 @@ def test_transforms_of_functions_work():
     torch.testing.assert_close(change, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_one_switch_turns_everything_off(monkeypatch):
+def test_one_switch_turns_everything_off(monkeypatch, product):
     calls = []
 
     def function(rows: torch.Tensor) -> torch.Tensor:
-        calls.append(rows.shape)
+        calls.append(rows)
         return rows
 
     x = torch.randn(3, 500, 8)
     in_blocks(function, x)
+    step = STEP if product == "oneDNN" else 1
+    assert [len(rows) for rows in calls] == [1024, *block_sizes(1500 - 1024, step)]
     learned_mask = torch.zeros(2, 1, 1, 9, requires_grad=True)
-    assert len(calls) > 1 and cpu.prefers_products(learned_mask)
+    assert cpu.prefers_products(learned_mask)
     fixed_mask = learned_mask.detach()
     assert not cpu.prefers_products(fixed_mask) and not cpu.prefers_products(None)
     few = cpu.FEW_SCORES // 2
@@ -176,7 +192,7 @@ def test_one_switch_turns_everything_off(monkeypatch):
     monkeypatch.setattr(cpu, "ENABLED", False)
     calls.clear()
     in_blocks(function, x)
-    assert calls == [x.shape] and not cpu.prefers_products(learned_mask)
+    assert calls[0] is x and len(calls) == 1 and not cpu.prefers_products(learned_mask)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 1 - 1e-6])

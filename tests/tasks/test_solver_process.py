@@ -61,6 +61,8 @@ def test_a_light_process_that_hashes_alike(solver: SolverProcess):
     assert solver.call("hash", 10, ["a"]) == number
     assert solver._process.pid != pid
     assert solver.call("nothing", 10, []) is None
+    much = "ab" * 300_000  # more than a pipe holds
+    assert solver.call("join", 20, [much, "c"], "-") == f"{much}-c"
 
 
 @pytest.mark.parametrize(
