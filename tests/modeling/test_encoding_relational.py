@@ -10,7 +10,7 @@ from retrofits import make_retrofit, random_batch
 
 from hf_alpha import AlphaConfig
 from hf_alpha.modeling import relations as relations_file
-from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, TextMemory
+from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, SymbolPointer, TextMemory
 from hf_alpha.modeling.host_encoding import HeadCall
 from hf_alpha.modeling.relations import (
     AnswerRelations,
@@ -141,6 +141,18 @@ def test_new_relations_have_no_effect(host):
     rows = [(first, second)[rank % 2] for rank in range(len(listed[0]))]
     expected = theirs[0][:, rows] + AHEAD
     torch.testing.assert_close(ours[0][:, listed[0]], expected, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_pointer_adds_attention_to_a_symbol_and_where_it_was_written():
+    pointer, (b, t, h, s) = SymbolPointer(3), (2, 4, 3, 5)
+    pointer.repeat.copy_(torch.tensor([0.5, -2.0]))
+    pointer.attention.normal_()
+    masses, written, last = torch.rand(b, t, h, s), torch.rand(b, t, s), torch.rand(b, t, s)
+    expected = 0.5 * written - 2.0 * last
+    for head, strength in enumerate(pointer.attention):
+        expected = expected + strength * masses[:, :, head]
+    torch.testing.assert_close(pointer(written, last, masses), expected)
 
 
 # A text alone
