@@ -97,7 +97,7 @@ POINTS = {
         *each("names", (64, 100, 200), lambda names: [(names, n) for n in range(1, 5)]),
         *each("steps", (5, 8, 12, 16, 31), lambda steps: [(proofs.TRAINED, steps)]),
     ],
-    "inline-t5": each("names", (9, 10, 12, 16, 20, 24, 32), lambda names: [(names,)]),
+    "inline-t5": each("names", (21, 22, 24, 28, 32), lambda names: [(names,)]),
     KINSHIP: each("facts", (9, 10, 12, 16, 24, 32, 48), lambda facts: [(facts,)]),
 }
 """What each model is asked."""

@@ -413,7 +413,8 @@ def transduction() -> str:
 
 CARDS = measure.ROOT / "model_cards"
 TESTED = re.compile(
-    r"--out (docs/results/[\w-]+).*?--trained-symbols (?:\d+-)?(\d+) --trained-size (?:\d+-)?(\d+)"
+    r"--out (docs/results/[\w-]+).*?trained on \w+ with at most (\d+) symbols and (\d+) tokens",
+    re.DOTALL,
 )
 Cells = dict[tuple[int, int], tuple[int, float]]
 
@@ -555,6 +556,8 @@ def cells_of(folder: Path) -> Cells:
 
 def share(cells: Cells, chosen: set[tuple[int, int]]) -> str:
     """Right answers of all problems of some cells, in %."""
+    if not chosen:
+        return "not tested"
     counts, right = zip(*(cells[cell] for cell in chosen), strict=True)
     return f"{100 * sum(right) / sum(counts):.1f}"
 
@@ -772,7 +775,7 @@ def sentences_of_edges() -> Iterator[tuple[str, str]]:
     points = stored("beyond")["data"]
     for name, edge, text in (
         ("anf-relational", ("operations", "8"), "of terms with 8, {:.0f} in {} are answered right"),
-        ("inline-t5", ("names", "10"), "With 10 names, {:.0f} of {} answers are right"),
+        ("inline-t5", ("names", "28"), "With 28 names, {:.0f} of {} answers are right"),
     ):
         (point,) = (p for p in points[name] if (p["axis"], p["value"]) == edge)
         count = point["problems"]

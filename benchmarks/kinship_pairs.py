@@ -3,8 +3,8 @@
     python benchmarks/kinship_pairs.py --data FOLDER_OF_CLUTRR --out kinship-pairs
     python benchmarks/kinship_pairs.py --data FOLDER --families --model RUN
 
-Families are drawn (examples/tasks/families.py). Two facts, "the R of Ann is Bob . the S of Bob is
-Cleo .", are asked about if in all these families Cleo has the same relation to Ann, one of those
+Families are drawn (examples/tasks/family_trees.py). Two facts, "the R of Ann is Bob . the S of Bob
+is Cleo .", are asked about if in all these families Cleo has the same relation to Ann, one of those
 that the model knows; where Cleo can be Ann, somebody else is meant. Every pair is asked in both
 orders of its facts. Pairs are those that CLUTRR's training tells as a story of two facts, others of
 relations that its facts have, and those with a relation that no fact of it has: the model has no
@@ -27,7 +27,7 @@ from clutrr import file_name, read_stories
 from hf_alpha.loading import load_checkpoint
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
-from families import Pair, answers
+from family_trees import Pair, answers
 from kinship import pairs_held_out
 
 MODEL = measure.ROOT / "model_cards" / "kinship-folnet"

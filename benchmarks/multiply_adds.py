@@ -56,7 +56,7 @@ def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: in
     and in each layer their gates, D H a token each, and the products of these with the relations, H
     for each query and key. To the embedded tokens it adds rows of the memory, found by a product
     with the one-hot table of names, S D a token. The pointer adds up the weights of each head of
-    the last cross-attention by name, H L S, weighs the heads, H S, and what was written, by 2 S
+    the last cross-attention by name, H L S, and weighs the heads, H S, and what was written, 2 S
     (elementwise; under `scores`).
     """
     d, f, heads = config.d_model, config.decoder_ffn_dim, config.decoder_attention_heads
@@ -66,9 +66,9 @@ def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: in
         LEARNED: queries * (layers * blocks + d * config.vocab_size),
         "relations": queries * slots(names) * (keys + 2 * length),
         "gates": queries * layers * 3 * d * heads,
-        "scores": queries * (layers * heads * (keys + 2 * length) + 2 * names),
+        "scores": queries * (layers * heads * (keys + 2 * length) + (heads + 2) * names),
         "rows": queries * names * d,
-        "pointer": queries * heads * (slots(names) * length + names),
+        "pointer": queries * heads * slots(names) * length,
     })  # fmt: skip
 
 

@@ -12,11 +12,11 @@ from datasets import Dataset
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
-from hf_alpha.evaluation.compare import trained_region
+from hf_alpha.evaluation.compare import rates_table, trained_region
 from hf_alpha.evaluation.curves import COLORS
 from hf_alpha.evaluation.fonts import make_legible
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
-from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report, table
+from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report
 from hf_alpha.folders import base_of
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.given_names import classes_by_row
@@ -117,7 +117,7 @@ def write_card(
         new_name=NEW_NAME,
         command=command,
         date=date,
-        table=fenced(table([report, baseline])),
+        table=fenced(rates_table([report, baseline], task)),
         measure=METRICS[task.measure][1],
         picture=HEATMAP_FILE,
         examples=_examples(task, report),

@@ -5,6 +5,7 @@ import random
 import re
 import runpy
 import sys
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -472,7 +473,7 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
         exec(code, scope := {})
         assert str(eval(call, scope)) == target
     for source, target in made["extract"].train[:20]:
-        assert importlib.import_module("extract_check").check(
+        assert import_module("extract_check").check(
             re.sub(r" as \w+\n", "\n", source.removesuffix("answer\n")), target
         )
     tasks.main(

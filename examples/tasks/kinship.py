@@ -12,8 +12,8 @@ facts in other orders. With `pairs`, half of its questions are about any two peo
 relation other stories of training tell, by the facts between the two. With `longer`, half of its
 stories get more facts, up to 8: one after another is told by two in its place, as stories of two
 facts tell it. With `families`, as many stories again are about families that are drawn
-(families.py), in which a fact is told by two as long as those have one answer in all families. Of
-such pairs of facts that no story of CLUTRR's training tells, every fourth is held out: no story of
+(family_trees.py), in which a fact is told by two as long as those have one answer in all families.
+Of such pairs of facts that no story of CLUTRR's training tells, every fourth is held out: no story of
 training has them one after the other. `families.jsonl` are new stories about other families.
 """
 
@@ -28,7 +28,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from families import Pair, Teller, answers
+from family_trees import Pair, Teller, answers
 
 OPTIONS = ("stories", "k234", "pairs", "longer", "families")
 FOR_TRAINING = ("pairs", "longer", "families")

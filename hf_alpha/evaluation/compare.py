@@ -34,6 +34,12 @@ MOST_COLUMNS = 12
 """Numbers of names, of the user's own texts, that have a column each; more share columns."""
 
 
+def rates_table(reports: Sequence[Report], task: Task) -> str:
+    """Write the table of models on problems of a task, as it is printed and stands in cards."""
+    columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
+    return table(reports, measure=task.measure, most_columns=columns)
+
+
 def draw_problems(
     task: Task,
     out: Path,
@@ -184,8 +190,7 @@ def compare(
     draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
     reports.append(run(chance, task, rows, progress=False, **checking))
     reports[-1].save(chance_folder)
-    columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
-    rates = table(reports, measure=task.measure, most_columns=columns)
+    rates = rates_table(reports, task)
     text = "\n".join([*warning_lines(reports[:-1]), rates, *([""] if notes else []), *notes])
     write_text(out / TABLE_FILE, text + "\n")
     return text, reports
@@ -331,6 +336,7 @@ __all__ = [
     "compare",
     "draw_problems",
     "evaluate_objective",
+    "rates_table",
     "rows_recipe",
     "trained_region",
 ]

@@ -121,7 +121,7 @@ def test_the_patterns_of_dwyer_have_witnesses():
 @pytest.fixture
 def no_spot(tmp_path, monkeypatch):
     """Spot's process cannot import Spot."""
-    (tmp_path / "spot.py").write_text("raise ImportError('no Spot here')\n")
+    (tmp_path / "spot.py").write_text("raise ImportError('no Spot here', name='spot')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     base.WARNED.clear()
     processes = (spot._process, spot._tracer)
