@@ -3,18 +3,18 @@
     python examples/tasks/kinship.py FOLDER_OF_CLUTRR data/kinship [stories] [k234] [pairs] \
         [longer] [families] [4]
 
-The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about
-two people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2,
-3 or 4) that lead from one of the two to the other, the test 2 to 10. Models that tell classes read
-the columns `told`, the facts alone, and `people`, "Ann Bob" for who Bob is to Ann, and answer with
-the `relation`. `k` is the number of facts. With a number, training has each story so often, its
-facts in other orders. With `pairs`, half of its questions are about any two people of a story whose
+The source has facts in random order, or with `stories` CLUTRR's sentences, and a question about two
+people; the target is a sentence with their relation. Training has 2 or 3 facts (with `k234` 2, 3 or
+4) that lead from one of the two to the other, the test 2 to 10. Models that tell classes read the
+columns `told`, the facts alone, and `people`, "Ann Bob" for who Bob is to Ann, and answer with the
+`relation`. `k` is the number of facts. With a number, training has each story so often, its facts
+in other orders. With `pairs`, half of its questions are about any two people of a story whose
 relation other stories of training tell, by the facts between the two. With `longer`, half of its
 stories get more facts, up to 8: one after another is told by two in its place, as stories of two
 facts tell it. With `families`, as many stories again are about families that are drawn
 (family_trees.py), in which a fact is told by two as long as those have one answer in all families.
-Of such pairs of facts that no story of CLUTRR's training tells, every fourth is held out: no story of
-training has them one after the other. `families.jsonl` are new stories about other families.
+Of such pairs of facts that no story of CLUTRR's training tells, every fourth is held out: no story
+of training has them one after the other. `families.jsonl` are new stories about other families.
 """
 
 import gzip
