@@ -80,6 +80,8 @@ def each(axis: str, values: Sequence[int], sizes: Callable[[int], Any]) -> list[
     return [Point(axis, str(value), sizes(value)) for value in values]
 
 
+OPERATIONS = 16
+"""Most of a term in the training of anf-relational."""
 POINTS = {
     "propositional-relational": [
         *(formulas("names", str(n), n, n, 2 * n - 1, 35) for n in (12, 15, 18)),
@@ -89,10 +91,9 @@ POINTS = {
         *(formulas("names", str(n), n, n, 2 * n - 1, 100) for n in (12, 15, 20, 30, 45)),
         *(formulas("tokens", str(n), 1, 10, n - 9, n) for n in (120, 150, 200, 300)),
     ],
-    "anf-relational": [
-        *each("names", (5, 6, 7, 8), lambda names: [(names, anf.MOST_OPERATIONS)]),
-        *each("operations", (8, 10, 12, 14, 16, 20), lambda size: [(n, size) for n in (2, 3, 4)]),
-    ],
+    "anf-relational": each(
+        "operations", (17, 18, 20, 24, 32), lambda size: [(names, size) for names in (4, 8, 12, 16)]
+    ),
     "proofs-relational": [
         *each("names", (64, 100, 200), lambda names: [(names, n) for n in range(1, 5)]),
         *each("steps", (5, 8, 12, 16, 31), lambda steps: [(proofs.TRAINED, steps)]),
@@ -139,9 +140,10 @@ def training_pairs(files: PairFiles, rows: int = 20_000) -> Iterator[Row]:
 
 
 def normal_forms() -> Iterator[Row]:
-    """The pairs of text/anf and text/anf-longer."""
+    """The pairs of text/anf, text/anf-longer and text/anf-wider."""
     yield from training_pairs(anf.FILES)
-    yield from training_pairs(files_of_operations(anf.draw, 16), 60_000)
+    for names in (4, OPERATIONS + 1):
+        yield from training_pairs(files_of_operations(anf.draw, OPERATIONS, names), 60_000)
 
 
 def inlined_before() -> Iterator[Row]:

@@ -438,7 +438,7 @@ FRONT = {
 }
 """The released models that README.md names: what their answer is."""
 SIZES = {
-    "anf-relational": f"{beyond.anf.MOST_OPERATIONS} operations",
+    "anf-relational": f"{beyond.OPERATIONS} operations",
     "proofs-relational": f"{max(steps for _, steps in beyond.proofs.FILES.train)} steps",
 }
 """What is said of the size of training problems where it is not tokens that count."""
@@ -774,7 +774,7 @@ def sentences_of_edges() -> Iterator[tuple[str, str]]:
     yield "model_cards/kinship-folnet/README.md", f"it has {unknown[1]} right: it has no token"
     points = stored("beyond")["data"]
     for name, edge, text in (
-        ("anf-relational", ("operations", "8"), "of terms with 8, {:.0f} in {} are answered right"),
+        ("anf-relational", ("operations", "18"), "of terms with 18, {:.0f} in {} are answered right"),
         ("inline-t5", ("names", "28"), "With 28 names, {:.0f} of {} answers are right"),
     ):
         (point,) = (p for p in points[name] if (p["axis"], p["value"]) == edge)

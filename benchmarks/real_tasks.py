@@ -15,14 +15,15 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 - output: what a Python function returns, likewise, as CRUXEval asks. Functions are drawn, and run.
 
 Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
-`real_models.py`; with `-lora` it is adapters that are trained, not all weights. In the task calls-
-everywhere, words that are spelled like a name are names, too. An answer is right if each of its
-tokens is the likeliest behind those before it; behind it stand the share of such tokens, and the
-loss of the answer in nats. BFCL takes several calls for right, of which the first one is asked for
-here, without optional parameters that it allows to leave out. So it is measured, too, whether the
-right call is likelier than that of any other tool of the question, and than those with the values
-in other places. The last column is the loss of a token of English without names, which no
-conversion may change.
+`real_models.py`; with `-lora` it is adapters that are trained, not all weights. In the task
+calls-everywhere, words that are spelled like a name are names, too; in calls-described,
+descriptions of tools and parameters begin with the words of their names, whatever these are called.
+An answer is right if each of its tokens is the likeliest behind those before it; behind it stand
+the share of such tokens, and the loss of the answer in nats. BFCL takes several calls for right, of
+which the first one is asked for here, without optional parameters that it allows to leave out. So
+it is measured, too, whether the right call is likelier than that of any other tool of the question,
+and than those with the values in other places. The last column is the loss of a token of English
+without names, which no conversion may change.
 """
 
 import ast
@@ -156,8 +157,33 @@ def bfcl(folder: Path, name: str) -> Iterator[tuple[list[Any], list[Any], Any]]:
         yield row["question"][0], row["function"], {"name": function, "arguments": arguments}
 
 
-def calls(data: Path, host: Path, count: int, everywhere: bool = False) -> Task:
-    """Return BFCL's questions that one call answers; words may be names `everywhere`."""
+def described(tools: list[Any]) -> list[Any]:
+    """Begin each description of tools and parameters with the words that the name is made of."""
+
+    def say(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        words = re.sub(r"[_.]+|(?<=[a-z])(?=[A-Z])", " ", name).lower()
+        return {**schema, "description": f"{words}: {schema.get('description', '')}"}
+
+    made = []
+    for tool in tools:
+        known = tool["parameters"]
+        properties = {name: say(name, schema) for name, schema in known["properties"].items()}
+        made.append(say(tool["name"], tool) | {"parameters": {**known, "properties": properties}})
+    return made
+
+
+def calls(
+    data: Path, host: Path, count: int, everywhere: bool = False, meaning: bool = False
+) -> Task:
+    """Return BFCL's questions that one call answers.
+
+    Args:
+        data: the folder with `bfcl`.
+        host: the model.
+        count: of tests.
+        everywhere: whether words that are spelled like a name are names, too.
+        meaning: whether descriptions begin with the words of the names.
+    """
     rules = {"tool": {"rule": "tools", "count": 64}}
     tokenizer = AutoTokenizer.from_pretrained(host)
     tokenizer.chat_template = TEMPLATE
@@ -165,6 +191,7 @@ def calls(data: Path, host: Path, count: int, everywhere: bool = False) -> Task:
     rows = []
     for name in ("simple_python", "multiple"):
         for messages, tools, call in bfcl(data / "bfcl", name):
+            tools = described(tools) if meaning else tools
             options = {"tools": tools, "tokenize": False}
             options |= {"names": [*dict.fromkeys(tool_names(tools))]} if everywhere else {}
             asked = tokenizer.apply_chat_template(messages, add_generation_prompt=True, **options)
@@ -326,6 +353,7 @@ def python(draw: Callable[[random.Random], Pair], data: Path, host: Path, count:
 TASKS: dict[str, Callable[[Path, Path, int], Task]] = {
     "calls": calls,
     "calls-everywhere": partial(calls, everywhere=True),
+    "calls-described": partial(calls, meaning=True),
     "sql": sql,
     "extract": partial(python, extract_pair),
     "output": partial(python, output_pair),

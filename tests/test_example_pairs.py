@@ -119,12 +119,14 @@ def test_files_have_the_same_problems_with_names_seen_and_unseen(task, tmp_path)
 
 
 def test_terms_of_more_operations_have_as_many_names(tmp_path):
-    main_of_operations(anf.draw, 7, [str(tmp_path), "--operations=16", "--rows=90", "--tests=1"])
+    options = ["--operations=16", "--names=9", "--rows=200", "--tests=1"]
+    main_of_operations(anf.draw, 7, [str(tmp_path), *options])
     train, test = (
         [json.loads(line) for line in (tmp_path / f"{part}.jsonl").open()]
         for part in ("train", "test")
     )
     assert max(row["operations"] for row in train) == 16
+    assert max(row["names"] for row in train) == 9
     assert [row["names"] for row in test] == [*range(2, 18)]
     assert all(check_of(anf)(row["source"], row["target"]) for row in train + test)
 

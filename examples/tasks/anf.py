@@ -2,6 +2,7 @@
 
     python examples/tasks/anf.py data/anf
     python examples/tasks/anf.py data/anf-16 --operations 16 --rows 60000   # up to 16, not 7
+    python examples/tasks/anf.py data/anf-wider --operations 16 --names 17 --rows 60000
 
 `a1 & ( b2 | c3 )` is answered by `let d4 = b2 | c3 ; let e5 = a1 & d4 ; e5`;
 `hf_alpha.tasks.text.anf:check` says which answers are right.

@@ -135,18 +135,19 @@ def parser() -> argparse.ArgumentParser:
     return arguments
 
 
-def files_of_operations(draw: Callable[..., Row], most: int) -> PairFiles:
-    """Return the files of terms: training has up to 4 names and `most` operations.
+def files_of_operations(draw: Callable[..., Row], most: int, most_names: int = 4) -> PairFiles:
+    """Return the files of terms: training has up to `most` operations and `most_names` names.
 
     A test has `most` operations, and any number of names.
 
     Args:
         draw: as of `PairFiles`; a size is names, operations.
         most: operations.
+        most_names: of a term in training, which has at most one more than operations.
     """
     seen, unseen = letter_names(max(26, 2 * most + 1))  # of the source, and new ones
     sizes = range(1, most + 1)
-    train = [(names, size) for size in sizes for names in range(2, min(4, size + 1) + 1)]
+    train = [(names, size) for size in sizes for names in range(2, min(most_names, size + 1) + 1)]
     return PairFiles(draw, seen, unseen, train, [(names, most) for names in range(2, most + 2)])
 
 
@@ -162,8 +163,9 @@ def main_of_operations(
     """
     arguments = parser()
     arguments.add_argument("--operations", type=int, default=most, help=f"at most ({most})")
+    arguments.add_argument("--names", type=int, default=4, help="at most, in training (4)")
     args = vars(arguments.parse_args(argv))
-    files_of_operations(draw, args.pop("operations")).save(**args)
+    files_of_operations(draw, args.pop("operations"), args.pop("names")).save(**args)
 
 
 def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#{}".format) -> str:
