@@ -471,9 +471,3 @@ def _score_results(
         for group, metrics in scores.metrics.items()
         for metric, value in metrics.items()
     ]
-
-
-__all__ = [
-    "RENAMINGS", "backbone_type", "describe_encoding", "describe_training", "make_curve", "notes",
-    "save_card", "spread", "symbol_counts", "write_card", "write_score_card",
-]  # fmt: skip

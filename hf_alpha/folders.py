@@ -505,12 +505,3 @@ class Records:
         # In ASCII: a line is a record, whatever line separators a text contains.
         self._file.write("".join(json.dumps(record) + "\n" for record in records).encode())
         self._file.flush()
-
-
-__all__ = [
-    "ADAPTER", "DEEPEST", "OutsideError", "Records", "base_of", "check_folder_of",
-    "check_settings", "checkpoint_place", "file_of", "inside", "lock_folder", "locked",
-    "locks_folder", "may_be_on_hub", "new_folder", "parse_json", "read_json",
-    "remove_leftovers", "replacing", "scratch_folder", "similar_names", "temporary_name",
-    "write_text",
-]  # fmt: skip

@@ -235,6 +235,3 @@ def _origin(place: str) -> dict[str, str]:
     elif (log := file_of(place, LOG_FILE)) and (rows := read_log(log)):
         facts["trained"] = f"{rows[-1]['step']:,} steps"
     return facts
-
-
-__all__ = ["describe_model"]

@@ -643,10 +643,3 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
             start = joined_ranges.pop()[0]
         joined_ranges.append((start, stop))
     return joined_ranges
-
-
-__all__ = [
-    "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments", "file_of",
-    "load_checkpoint", "load_config", "load_for", "load_host", "load_parts", "load_tokenizer",
-    "spells_names", "tokenizer_place",
-]  # fmt: skip

@@ -400,6 +400,3 @@ def _patterns(names: list[str]) -> dict[str, str]:
             raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
         patterns |= by_name
     return patterns
-
-
-__all__ = ["convert"]

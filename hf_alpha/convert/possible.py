@@ -77,6 +77,3 @@ def _two_layers(config: PreTrainedConfig) -> PreTrainedConfig:
     except Exception:  # each configuration has checks of its own
         return config
     return small
-
-
-__all__ = ["possible_conversions"]

@@ -30,7 +30,6 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 )
 
-from hf_alpha.canonical import LETTERS, host_words
 from hf_alpha.convert.host_tables import (
     check_tables,
     draw_rows,
@@ -58,6 +57,7 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Sp
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
+from hf_alpha.modeling.tokenization_canonical import LETTERS, host_words
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import fast_bytes
@@ -813,6 +813,3 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
         f"checkpoint={out}" + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),
     ]
     return "\n".join(lines)
-
-
-__all__ = ["SymbolConfig", "convert_host", "get_symbol_model"]

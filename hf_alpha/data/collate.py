@@ -180,6 +180,3 @@ class BucketSampler(Sampler[int]):
             yield from full[index].tolist()
         for batch in short:
             yield from batch.tolist()
-
-
-__all__ = ["AlphaCollator", "BucketSampler", "one_sequence", "tokenize"]

@@ -484,19 +484,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         yielded.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
-
-
-__all__ = [
-    "CARDS",
-    "AnyDataset",
-    "CacheFullError",
-    "TextFiles",
-    "check_card",
-    "check_columns",
-    "check_rows",
-    "check_text",
-    "column_names",
-    "filling_cache",
-    "read_files",
-    "read_named",
-]

@@ -301,6 +301,3 @@ def _warn_if_fewer(tables: list[pa.Table], wanted: int, what: str) -> None:
     missing = wanted - sum(map(len, tables))
     if missing > 0:
         logger.warning("%d of %d rows are missing of %s", missing, wanted, what)
-
-
-__all__ = ["generate", "generate_grid"]

@@ -511,24 +511,3 @@ def _two_lines(path: Path) -> Dataset:
 
 
 TWO_LINES = TextFiles(("", ".txt"), _two_line_files)
-
-
-__all__ = [
-    "BATCH",
-    "AnyDataset",
-    "TextFiles",
-    "Where",
-    "batches",
-    "column_names",
-    "described",
-    "load",
-    "load_splits",
-    "pairs_of",
-    "path_of",
-    "problem_of",
-    "problems",
-    "problems_in",
-    "read_dataset",
-    "read_splits",
-    "training_problems",
-]

@@ -135,6 +135,3 @@ def serve(choices: Mapping[str, Choice], host: str = LOOPBACK, port: int | None 
         where = "the ports from 7860 on are" if port is None else f"port {port} is"
         raise OSError(f"{where} taken: name another by --port") from None
     return page
-
-
-__all__ = ["MAX_BODY", "MAX_WAITING", "SmallRequests", "build_page", "serve"]

@@ -467,6 +467,3 @@ def _measured_on(
         f"{number} problem{'s' * (most != 1)} a column, "
         f"{'all renamings of each' if limit is None else renamings}{''.join(skips)}"
     )
-
-
-__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance", "covariance_notes"]

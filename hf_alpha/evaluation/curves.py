@@ -121,6 +121,3 @@ def _points(report: Report, metric: str, bins: Bins) -> tuple[list[float], list[
         if not rates.is_outside
     }
     return list(rates), list(rates.values())
-
-
-__all__ = ["draw_curves"]

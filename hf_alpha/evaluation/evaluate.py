@@ -233,6 +233,3 @@ class _RunFiles:
             if self.state is not None:
                 self.state.wait_for_everyone()
         return report
-
-
-__all__ = ["evaluate", "run"]

@@ -45,6 +45,3 @@ def _signs(file: str) -> frozenset[int]:
     from matplotlib.font_manager import get_font
 
     return frozenset(get_font(file).get_charmap())
-
-
-__all__ = ["make_legible"]

@@ -248,6 +248,3 @@ def _notes(panels: Sequence[Heatmap], full_count: int) -> str:
     if any(panel.training_region for panel in panels):
         notes.append("dashed frame: training data")
     return "; ".join(notes)
-
-
-__all__ = ["Cell", "Heatmap", "draw", "make_figure"]

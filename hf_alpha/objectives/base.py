@@ -461,17 +461,3 @@ def num_positions(model: PreTrainedModel) -> int | None:
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
     ]
     return min(sizes, default=None)
-
-
-__all__ = [
-    "IDS",
-    "Batch",
-    "Finder",
-    "Predictions",
-    "Record",
-    "Row",
-    "RowsObjective",
-    "Texts",
-    "accepted",
-    "num_positions",
-]

@@ -581,6 +581,3 @@ def _shortened(
         longer = first if len(first) >= len(second) else second
         del longer[0 if rng.random() < 0.5 else -1]
     return first, second
-
-
-__all__ = ["Masked", "MaskingCollator", "without_covered"]
