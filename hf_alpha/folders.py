@@ -416,25 +416,21 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def check_settings(
-    folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], later: Iterable[str] = ()
-) -> None:
+def check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Refuse to go on in a folder with other settings than those of the run that began there.
 
     Args:
         folder: of the run.
         stored: the settings that it wrote down, in JSON.
         settings: those of now.
-        later: keys that older runs have not written down.
 
     Raises:
         ValueError: naming each difference.
     """
     settings = json.loads(json.dumps(settings))
-    keys = [key for key in {**stored, **settings} if key in stored or key not in later]
     if differences := [
         f"{key} is {stored.get(key)!r} there and {settings.get(key)!r} here"
-        for key in keys
+        for key in {**stored, **settings}
         if stored.get(key) != settings.get(key)
     ]:
         raise ValueError(

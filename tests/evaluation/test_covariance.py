@@ -346,14 +346,6 @@ def test_models_of_which_the_score_is_known(make_tokenizer):
         assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
-def test_results_of_earlier_versions_do_not_say_what_was_constant():
-    data = score(lambda ids: [9], ["x"]).to_dict()
-    for sample in data["samples"]:
-        del sample["raw"], sample["named"]
-    old = AlphaCovariance.from_dict(data)
-    assert (old.mean, old.constant, old.nameless, old.caveat) == (1.0, None, None, "")
-
-
 @pytest.mark.parametrize("make", [random_bart, random_gpt2])
 def test_answers_end_where_the_positions_do(make):
     """32 positions, and 128 new tokens are wanted by default."""

@@ -4,6 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
+from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.heatmap import Cell, make_figure
 from hf_alpha.evaluation.report import OUTSIDE
 
@@ -143,3 +144,11 @@ def test_ticks_are_lengths(sizes):
     shown = [tick for tick in panel.get_xticks() if sizes[0] - 0.5 <= tick <= sizes[1] + 0.5]
     assert shown and all(tick == round(tick) for tick in shown)
     assert len(set(sizes)) == 1 or len(shown) > 1
+
+
+def test_dollars_are_dollars(tmp_path):
+    """Two of them would begin a formula, which would be an error here."""
+    name, cells = r"$\nothing{$", (Cell(2, 4, 0.5, 3, False),)
+    assert draw([Heatmap(name, "correct", 0.5, cells)], tmp_path / "heatmap.png").is_file()
+    report = Report(name, {}, [Record(0, "a", "a1", 1, 1, ("a1",), ("exact",), 0)])
+    assert draw_curves([report], tmp_path / "c.png", title=name, caption=name).is_file()

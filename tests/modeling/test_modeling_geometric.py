@@ -5,7 +5,7 @@ import torch
 from geometrics import FORMS, LABELS, SMALL, batch, small_config, small_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.geometric import graph_attention, rotary_attention
+from reference.geometric import graph_attention, relation_names, rotary_attention
 from torch import nn
 from transformers import BertConfig, BertModel
 
@@ -18,7 +18,7 @@ from hf_alpha.modeling.modeling_geometric import (
     GeometricSelfAttention,
 )
 from hf_alpha.modeling.positions import rotary
-from hf_alpha.modeling.segment_relations import relation_ids, relation_names
+from hf_alpha.modeling.segment_relations import relation_ids
 
 HEADS = (
     GeometricForMaskedLM, GeometricForSequenceClassification, GeometricForTokenClassification

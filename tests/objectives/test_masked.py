@@ -233,7 +233,7 @@ def test_masks_are_drawn_anew_in_each_epoch_but_not_in_validation(seed, epoch):
     assert not special.any()
 
 
-def test_masking_is_80_10_10_and_whole_words_are_masked_whole():
+def test_masking_is_80_10_10():
     rows = list(sequences(Masked(24)))
     batch = MaskingCollator(Masked(24), TOKENIZER, MODEL, 0)(rows * 4)
     asked = batch["labels"] != -100
@@ -241,17 +241,6 @@ def test_masking_is_80_10_10_and_whole_words_are_masked_whole():
     masked = (shown == TOKENIZER.mask_token_id).float().mean()
     kept = (shown == batch["labels"][asked]).float().mean()
     assert abs(masked - 0.8) < 0.04 and abs(kept - 0.1) < 0.04
-    text = "unbelievable sentences, unbreakable words. " * 3
-    pieces = make_tokenizer("wordpiece:300", ["un able sentence words break believ ten tens"])
-    aim = Masked(48, sentences="none", whole_words=True, masked_share=0.5)
-    made = aim.features(Dataset.from_dict({"text": [text]}), DATA, pieces, None)
-    for seed in range(20):
-        found = MaskingCollator(aim, pieces, MODEL, seed)(list(made)[:2])
-        tokens = pieces.convert_ids_to_tokens(made[0]["input_ids"])
-        hidden = (found["labels"][0] != -100).tolist()
-        assert any(token.startswith("##") for token in tokens)
-        for place, token in enumerate(tokens):
-            assert not token.startswith("##") or hidden[place] == hidden[place - 1]
 
 
 NAMES = ["Ann", "Dr. Who", "J. R. Fox!", "O'Neil", "x-9", "Ünal", "McX2", "Li Wu"]
@@ -282,14 +271,11 @@ NAMED = named_tokenizer()
     st.sampled_from(["none", "nsp", "sop"]),
     st.integers(20, 60),
     st.integers(0, 99),
-    st.booleans(),
     st.permutations(NAMES),
 )
-def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(
-    sentences, length, seed, whole, names
-):
+def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(sentences, length, seed, names):
     """Not even to names in which a sentence could end; a name is one symbol in both parts."""
-    aim = Masked(length, sentences=sentences, whole_words=whole)
+    aim = Masked(length, sentences=sentences)
     one, two = (
         aim.features(Dataset.from_list(named_documents(some)), DATA, NAMED, None, seed=seed)
         for some in (NAMES, names)
@@ -358,7 +344,7 @@ FOLNET_MODELS = {
 @pytest.mark.parametrize(
     ("encoding", "objective"),
     [
-        ("relational", {"sentences": "nsp", "whole_words": True}),
+        ("relational", {"sentences": "nsp"}),
         ("streams", {"sentences": "sop"}),
         ("dual_part", {"sentences": "none"}),
         ("relational", {"sentences": "none", "documents": "blank_lines"}),
