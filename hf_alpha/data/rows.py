@@ -36,14 +36,12 @@ from .dataset_folder import PARTS, SETTINGS
 from .files import (
     CARDS,
     AnyDataset,
-    CacheFullError,
     TextFiles,
     check_card,
     check_columns,
     check_rows,
     check_text,
     column_names,
-    filling_cache,
     read_files,
 )
 
@@ -58,7 +56,6 @@ _NAMES = List(
 )
 
 
-@filling_cache()
 def load(
     place: Where,
     split: str | None = None,
@@ -439,9 +436,8 @@ def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
         for card in CARDS:
             with suppress(EntryNotFoundError):
                 check_card(Path(hf_hub_download(name, card, repo_type="dataset")).parent)
-        with filling_cache():
-            return load_dataset(name, config, streaming=streaming)
-    except (CacheFullError, OutsideError):
+        return load_dataset(name, config, streaming=streaming)
+    except OutsideError:
         raise
     except Exception as error:
         raise FileNotFoundError(

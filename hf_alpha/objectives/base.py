@@ -19,7 +19,6 @@ from transformers import (
     PreTrainedModel,
 )
 
-from hf_alpha.data.files import filling_cache
 from hf_alpha.data.keys import canonical_text
 from hf_alpha.data.pairs import hold_out_keys
 from hf_alpha.data.rows import batches, path_of
@@ -298,7 +297,6 @@ class RowsObjective(Objective):
         """
         return {}
 
-    @filling_cache()
     def features(
         self,
         rows: Dataset,

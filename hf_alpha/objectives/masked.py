@@ -18,7 +18,6 @@ from datasets.fingerprint import Hasher
 from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.files import filling_cache
 from hf_alpha.data.keys import key_of
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_choice, check_numbers
@@ -142,7 +141,6 @@ class Masked(RowsObjective):
         texts = {number: "\n".join(filter(None, some)) for number, some in documents.items()}
         return [texts[number] for number in numbers]
 
-    @filling_cache()
     def features(
         self,
         rows: Dataset,
@@ -178,7 +176,7 @@ class Masked(RowsObjective):
                 num_proc=workers if workers > 1 else None,
             )
         except DatasetGenerationError as error:
-            if isinstance(error.__cause__, ValueError):
+            if isinstance(error.__cause__, ValueError | OSError):
                 raise error.__cause__ from None
             raise
 
