@@ -158,14 +158,6 @@ def test_the_tokenizer_of_a_new_model_gives_what_it_can_generate_from(
         assert model.generate(**batch, max_new_tokens=2).shape[0] == 2
 
 
-@pytest.mark.parametrize("suffix", ["", "-small"])
-def test_a_decoder_has_as_many_parameters_as_the_t5_beside_it(suffix):
-    recipes = (read_recipe(f"propositional/{name}{suffix}") for name in ("t5", "gpt2"))
-    with torch.device("meta"):
-        t5, gpt2 = (prepare_model(recipe)[0].num_parameters() for recipe in recipes)
-    assert gpt2 == pytest.approx(t5, rel=0.05)
-
-
 TINY_DECODERS = {
     "gpt2": {
         "model_type": "gpt2", "n_embd": 32, "n_head": 2, "n_layer": 2, "n_inner": 64,
@@ -347,14 +339,6 @@ def test_a_run_goes_on_with_its_own_vocabulary_only(own_task):
     assert train(longer, allow_changes=True, say=lambda _: None).state.global_step == 4
 
 
-def test_validation_may_have_more_names_than_training(own_task):
-    row = {"source": "SWAP a b : " + " ".join("abcdefghijklm"), "target": "a"}
-    (own_task / "valid.jsonl").write_text(json.dumps(row) + "\n")
-    changes = ["data.validation=valid.jsonl", "check=null", "training.output_dir=more"]
-    trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
-    assert trainer.model.config.symbol_classes == {"variable": 13, "function": 10}
-
-
 def test_answers_may_be_as_long_as_those_of_the_data(own_task):
     """In `generate`, whoever calls it; so it is in a released model."""
     row = {"source": "SWAP a b : " + "a b " * 50, "target": "b a " * 50}
@@ -394,17 +378,6 @@ def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     for answer, row in zip(answers, alone, strict=True):
         length = row["input_ids"].shape[1]
         assert answer.tolist() == model.generate(**row, max_new_tokens=4)[0, length:].tolist()
-
-
-def test_names_that_a_function_finds_reach_every_tool(own_task):
-    code = "import re\ndef find(text):\n    return [m.span() for m in re.finditer('[a-z]', text)]\n"
-    (own_task / "own_names.py").write_text(code)
-    changes = ["symbols={variable: {function: 'own_names:find'}}", "training.output_dir=found"]
-    train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
-    model, tokenizer = load_checkpoint("found")
-    task = read_recipe("own.yaml", changes).configured_task
-    (solution,) = solve(["SWAP a b : F a b"], task=task, model=(model, tokenizer))
-    assert solution.error is None and solution.answers
 
 
 TWO_CLASSES = {"variable": 2, "function": 2}
@@ -503,13 +476,6 @@ def test_checkpoints_that_do_not_fit_the_pairs(own_task, settings, change, messa
             say=lambda _: None,
         )
     assert not (own_task / "out").exists()
-
-
-def test_streamed_pairs_are_trained(own_task):
-    changes = ["data.streaming=true", "training.eval_strategy=no", "check=null",
-               "training.load_best_model_at_end=false", "training.output_dir=streamed"]  # fmt: skip
-    trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
-    assert trainer.state.global_step == 4
 
 
 @pytest.mark.parametrize(
@@ -713,13 +679,6 @@ def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(short_run, t
     assert not folder.exists()
 
 
-def test_a_scaler_that_nothing_needs_is_left_aside(short_run, tmp_path):
-    out = shutil.copytree(short_run, tmp_path / "out")
-    torch.save(Evil(tmp_path / "made"), out / "checkpoint-2" / "scaler.pt")
-    assert train(copying(out, *LONGER), allow_changes=True).state.global_step == 3
-    assert not (tmp_path / "made").exists()
-
-
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
     """No file of this process may be larger: what the system says is as of a full disk."""
@@ -758,22 +717,6 @@ def test_data_is_drawn_as_it_is_needed(tmp_path):
     train(copying(out, *changes))
     assert_same(weights(out), weights(tmp_path / "whole"))
     assert read_recipe(out / "recipe.yaml").data == copying(out).data
-
-
-def test_drawn_data_follows_the_recipe(tmp_path):
-    tokenizer = build_tokenizer("copying", 5)
-    changes = ["data.max_train_samples=7", "data.max_eval_samples=5"]
-    train_data, valid_data = prepare_data(copying(tmp_path, *changes), tokenizer)
-    assert len(train_data) == 7 and len(valid_data) == 5
-    assert train_data[3] == prepare_data(copying(tmp_path), tokenizer)[0][3]
-    for change, message in [
-        ("data.draw={num_samples: 9}", "data: draw: the key 'sizes' is missing: smallest"),
-        ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
-        ("data.draw.sizes=3-5", "data: draw: sizes: Input should be a valid tuple; it is '3-5'"),
-        ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
-    ]:
-        with pytest.raises(RecipeError, match=message):
-            prepare_data(copying(tmp_path, change), tokenizer)
 
 
 def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from strategies import (
     BASE,
     POSITIONS,
-    SMALL,
     SWITCHES,
     TWO_CLASSES,
     make_model,
@@ -15,7 +14,7 @@ from strategies import (
     seeds,
 )
 
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
+from hf_alpha import AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.convert import (
     ConversionError,
@@ -345,20 +344,6 @@ def vanilla(tmp_path, request):
     return model
 
 
-@pytest.mark.quick_cases(2)
-@pytest.mark.parametrize("vanilla", [torch.bfloat16, torch.float16], indirect=True)
-@pytest.mark.parametrize("kind", CONVERSIONS)
-def test_half_precision_stays(vanilla, kind, tmp_path):
-    """Of all conversions; they lived through it as float32, or not at all."""
-    symbols = {"actual": "a", "placeholder": "b"} if kind == "streams" else {}
-    converted = convert_checkpoint(tmp_path / "vanilla", tmp_path / "out", kind, **symbols)
-    loaded, _ = load_checkpoint(tmp_path / "out")
-    assert {weight.dtype for weight in loaded.parameters()} == {vanilla.dtype}
-    assert loaded.dtype == converted.dtype == vanilla.dtype
-    batch = random_batch(1, loaded.config, [(6, 3)])
-    assert torch.equal(loaded(**batch).logits, converted.eval()(**batch).logits)
-
-
 @pytest.mark.parametrize(
     ("encoding", "given", "prove"),
     [
@@ -396,24 +381,3 @@ def test_checkpoints_that_cannot_be_converted_leave_nothing(vanilla, tmp_path):
         with pytest.raises(ValueError, match=message):
             convert_checkpoint(tmp_path / "vanilla", tmp_path / "out", **wrong)
         assert not (tmp_path / "out").exists()
-
-
-def test_models_of_texts_are_converted_by_the_names_of_their_symbols(tmp_path):
-    """Or by their tokens."""
-    texts = ["x and y and x", "not y"]
-    tokenizer = AlphaTokenizer.from_texts(texts, {"variable": {"pattern": "[xyz]", "count": 3}})
-    tokenizer.name_symbols(texts)
-    sizes = {name: value for name, value in SMALL.items() if name != "num_base_tokens"}
-    sizes |= WITHOUT
-    config = AlphaConfig.for_tokenizer(tokenizer, symbol_encoding="learned", **sizes)
-    for part in (AlphaForConditionalGeneration(config), tokenizer):
-        part.save_pretrained(tmp_path / "learned")
-    for number, (actual, placeholder) in enumerate([("x", "y"), ("<variable_0>", "<variable_1>")]):
-        out = tmp_path / str(number)
-        convert_checkpoint(tmp_path / "learned", out, actual=actual, placeholder=placeholder)
-    converted = [load_checkpoint(tmp_path / name)[0].state_dict() for name in ("0", "1")]
-    assert all(map(torch.equal, *(weights.values() for weights in converted)))
-    assert load_checkpoint(tmp_path / "learned")[1].symbol_names
-    assert load_checkpoint(out)[1].symbol_names == {}  # the model does not tell names apart
-    with pytest.raises(ConversionError, match="actual: 'q' is no symbol; this model has x y <vari"):
-        convert_checkpoint(tmp_path / "learned", tmp_path / "none", actual="q", placeholder="y")

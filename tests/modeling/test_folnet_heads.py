@@ -155,17 +155,6 @@ def test_trainer_weighs_micro_batches_as_one_batch(auto_class, names, tmp_path):
     torch.testing.assert_close(*weights, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "auto_class", ["AutoModelForPreTraining", "AutoModelForTokenClassification"]
-)
-def test_batches_without_a_class_have_no_loss_and_no_nan(auto_class):
-    model = make_folnet(auto_class, **LEARNED)
-    batch = folnet_batch(1, model.config, SIZES)
-    nothing = torch.full_like(batch["input_ids"], -100)
-    labels = {"next_sentence_label": nothing[:, 0]} if "Pre" in auto_class else {"labels": nothing}
-    assert float(model(**batch, **labels).loss.detach()) == 0.0
-
-
 def test_pairs_without_token_types_are_refused():
     model = make_folnet("AutoModelForPreTraining", **LEARNED)
     ids = torch.tensor([[3, 4, 5]])
@@ -340,17 +329,6 @@ def test_outputs_have_the_order_of_their_class():
         found = model(**folnet_batch(1, model.config, SIZES), use_cache=True)
         names = [field.name for field in fields(found)]
         assert list(found) == sorted(found, key=names.index) and "past_key_values" in found
-
-
-@pytest.mark.parametrize("encoding", ["learned", "relational"])
-def test_what_the_encoder_returns_as_a_tuple_is_taken(encoding):
-    model = make_folnet(symbol_encoding=encoding)
-    batch = folnet_batch(1, model.config, SIZES)
-    target = batch.pop("decoder_input_ids")
-    encoded = model.get_encoder()(**batch, return_dict=False, output_hidden_states=True)
-    mask = {"attention_mask": batch["attention_mask"], "decoder_input_ids": target}
-    found = model(**mask, encoder_outputs=encoded).logits
-    assert torch.equal(found, model(**batch, decoder_input_ids=target).logits)
 
 
 @pytest.mark.parametrize("auto_class", ALL)

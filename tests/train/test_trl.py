@@ -28,14 +28,12 @@ from trl import (
     KTOTrainer,
     RewardConfig,
     RewardTrainer,
-    RLOOConfig,
-    RLOOTrainer,
     SFTConfig,
     SFTTrainer,
 )
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
-from hf_alpha.modeling.label_scores import label_scores, temperature_of
+from hf_alpha.modeling.label_scores import label_scores
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
@@ -354,17 +352,6 @@ def test_rewards_of_what_is_generated(kind, rows, tmp_path):
     assert losses == close(expected, abs=1e-5) and abs(losses[1]) > 1e-4
 
 
-def test_rewards_without_a_baseline_model(tmp_path):
-    """RLOO too asks for nothing else."""
-    model, tokenizer = converted("streams")
-    _, losses = train(
-        RLOOTrainer, RLOOConfig, tmp_path, model, PAIRS, tokenizer, num_generations=2,
-        reward_funcs=lambda completion_ids, **_: [float(len(set(ids))) for ids in completion_ids],
-        max_completion_length=5, max_steps=2, beta=0.0,
-    )  # fmt: skip
-    assert len(losses) == 2
-
-
 def test_models_of_rewards(tmp_path):
     """An encoder with a score for each text: what is chosen and what is not are one batch."""
     _, tokenizer = own()
@@ -417,16 +404,6 @@ def test_names_that_are_never_written_are_told(recwarn, tmp_path):
         )  # fmt: skip
         told = [w for w in recwarn if "nothing before it has" in str(w.message)]
         assert len(told) == number
-
-
-def test_another_form_of_trls_forward_is_refused():
-    space = {"__name__": "trl.trainer.utils"}
-    exec("def make(heat):\n    def forward(self): return heat\n    return forward", space)
-    model, _ = own()
-    bound = space["make"](1.0).__get__(model)
-    with pytest.raises(RuntimeError, match="pip install"):
-        model.forward = bound
-    assert temperature_of(model.forward) is None
 
 
 def test_no_label_gives_a_loss_of_zero_with_a_gradient():
