@@ -177,12 +177,3 @@ class RelationVectors(nn.Module):
         products_BHNR = query_BHNK @ vectors_RK.to(query_BHNK.dtype).T
         batch, heads = query_BHNK.shape[:2]
         return products_BHNR.gather(-1, relations[:, None].expand(batch, heads, -1, -1))
-
-
-__all__ = [
-    "RELATIONS",
-    "RelationVectors",
-    "Segments",
-    "num_relations",
-    "relation_ids",
-]
