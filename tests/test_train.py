@@ -750,24 +750,6 @@ def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):
     assert "finished run of 12 steps: nothing is done" in said[-1]
 
 
-def test_training_problems_of_several_datasets_are_read_one_after_the_other(data_dir, tmp_path):
-    folders = [tmp_path / "longer", tmp_path / "own"]
-    longer = {"num_samples": 40, "sizes": [11, 13], "num_symbols": 5, "seed": 1}
-    folders[1].mkdir()
-    (folders[1] / "train.jsonl").write_text(json.dumps({"problem": "&ab", "answer": "a1b1"}) + "\n")
-    more = f"data.more=[{{path: {folders[0]}, generate: {longer}}}, {{path: {folders[1]}}}]"
-    recipe, tokenizer = debug(data_dir, tmp_path / "out", more), build_tokenizer("propositional", 5)
-    train_data, valid_data = prepare_data(recipe, tokenizer)
-    parts = [load(folder, "train")["problem"] for folder in (data_dir, *folders)]
-    assert train_data["problem"] == [problem for part in parts for problem in part]
-    assert len(parts[1]) > 20 and len(train_data["input_ids"]) == sum(map(len, parts))
-    assert valid_data["problem"] == load(data_dir, "validation")["problem"]
-    with pytest.raises(RecipeError, match=r"data.*nowhere"):
-        prepare_data(debug(data_dir, tmp_path, "data.more=[{path: nowhere}]"), tokenizer)
-    with pytest.raises(RecipeError, match="data: more: "):
-        debug(data_dir, tmp_path, "data.more=[{path: x, generate: {size: 3}}]")
-
-
 def test_checkpoints_cut_off_are_passed_over(tmp_path):
     assert last_checkpoint(tmp_path / "absent") is None
     for step, state in [(5, "{}"), (10, "{}"), (20, '{"epoch": 1.'), (100, None)]:
@@ -913,25 +895,6 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path, encoding):
 def prepare_model_of(trainer):
     torch.manual_seed(trainer.args.seed)
     return type(trainer.model)(trainer.model.config)
-
-
-@pytest.mark.parametrize("optimizer", ["adamw_torch", "adamw_torch_fused"])
-def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer):
-    """As with fp16: a step whose gradients are not finite is left out."""
-    changes = [f"training.optim={optimizer}", "training.max_steps=5", "training.eval_strategy=no"]
-    recipe = debug(data_dir, tmp_path, *changes)
-    model, tokenizer = prepare_model(recipe)
-    data, _ = prepare_data(recipe, tokenizer)
-    trainer = AlphaTrainer(
-        model, prepare_arguments(recipe), train_dataset=data, data_collator=AlphaCollator(tokenizer)
-    )
-    trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    left = iter([True, True, False, True])
-    weight = next(model.parameters())
-    weight.register_hook(lambda gradient: gradient * (torch.inf if next(left, False) else 1.0))
-    trainer.train()
-    assert trainer.state.global_step == 5
-    assert model.symbol_layer.steps.count == 2
 
 
 @pytest.mark.parametrize("kind", [Seq2SeqTrainer, AlphaTrainer])

@@ -496,27 +496,6 @@ def test_what_cannot_be_converted_says_the_way_out(make, config, message):
     assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"renaming": "wild"}, "symbol_renaming must be one of .*not 'wild'"),
-        ({"settings": {"random_scale": [0, 1]}}, "random_scale is .*two numbers above 0"),
-        ({"settings": {"symbol_seed": "x"}}, "symbol_seed"),
-        ({"settings": {"class_rows": {"name": [1, 5]}}}, "row 1 is that of a base token"),
-        ({"symbol_tokens": "x </s>"}, "special token 2 is no base token"),
-    ],
-)
-def test_no_row_changes_before_all_settings_are_checked(config, message):
-    """Here the actual row would be written over the trained row of a token."""
-    tokenizer = word_level(end=True)
-    host = host_for(tokenizer, spare=9)
-    before = {key: value.clone() for key, value in host.state_dict().items()}
-    changed = {"symbol_tokens": "x y", "actual": "z", "placeholder": "u", **config}
-    with pytest.raises(ConversionError, match=message):
-        get_symbol_model(host, tokenizer, SymbolConfig(**changed))
-    assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
-
-
 def with_adapter(host):
     host.add_adapter(LoraConfig(target_modules=["q", "v"], init_lora_weights=False))
     return host

@@ -143,29 +143,6 @@ def test_table():
     assert "no name" not in table([vanilla, other])
 
 
-def test_table_of_edit_distances():
-    """An answer that is missing counts with its distance, and is a dash where all are missing."""
-    found = [(1, ("exact",), 0), (1, ("wrong",), 3), (6, (OUTSIDE,), 8)]
-    records = [
-        Record(i, "ab", "ab", k, 8, None if verdicts == (OUTSIDE,) else ("a",), verdicts, distance)
-        for i, (k, verdicts, distance) in enumerate(found)
-    ]
-    report = Report("vanilla", {}, records)
-    assert report.overall.edit_distance == report.overall.rate("edit_distance") == 11 / 3
-    assert report.by_num_symbols[1].edit_distance == 1.5
-    assert report.to_dict()["by_num_symbols"][1]["edit_distance"] == 8
-    assert "edit_distance" not in Report("", {}, [record(0, 1, "exact")]).to_dict()["overall"]
-    assert math.isnan(Rates.of([]).rate("edit_distance"))
-    assert table([report]).splitlines() == [
-        "%              symbols:     1  6   all",
-        "--------------------------------------",
-        f"edit_distance  vanilla   1.50  {DASH}  3.67",
-        f"correct        vanilla   50.0  {DASH}  33.3",
-        "samples                     2  1     3",
-        "edit_distance: mean number of tokens, less is better; the rest in %",
-    ]
-
-
 def test_facts_have_a_block_of_their_own():
     found = [
         ("exact", 1),

@@ -2,11 +2,8 @@
 
 import copy
 import json
-import textwrap
 from functools import partial
-from pathlib import Path
 
-import own_process
 import pytest
 import sharded
 import torch
@@ -412,35 +409,6 @@ def test_no_label_gives_a_loss_of_zero_with_a_gradient():
     scores = label_scores(logits, nothing, usable)
     scores.loss.backward()
     assert scores.loss == 0 and not logits.grad.any()
-
-
-TWO_PROCESSES = """
-    import json, sys
-    from pathlib import Path
-    sys.path.insert(0, sys.argv[1])
-    from train.test_trl import *
-
-    _, losses = train(
-        SFTTrainer, SFTConfig, sys.argv[2], *converted()[:1], PAIRS * 3, converted()[1],
-        per_device_train_batch_size=2,
-    )
-    Path(sys.argv[2], "losses.json").write_text(json.dumps(losses))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_see_the_rows_of_one(tmp_path):
-    """Three steps of four of twelve rows: each has the loss that one process has."""
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(TWO_PROCESSES))
-    tests = Path(__file__).resolve().parents[1]
-    result = own_process.run_in_two(script, tests, tmp_path)
-    assert result.returncode == 0, result.stderr[-3000:]
-    model, tokenizer = converted()
-    _, losses = train(
-        SFTTrainer, SFTConfig, tmp_path, model, PAIRS * 3, tokenizer, per_device_train_batch_size=4
-    )
-    assert json.loads((tmp_path / "losses.json").read_text()) == close(losses)
 
 
 @pytest.mark.slow
