@@ -48,7 +48,7 @@ def token_id(tokenizer: Any, token: str) -> int:
         ConversionError: the tokenizer splits it.
     """
     ids = tokenizer(token, add_special_tokens=False)["input_ids"]
-    if len(ids) == 1 and ids[0] != tokenizer.unktoken_id:
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
         return ids[0]
     index = tokenizer.get_vocab().get(token)
     if index is not None:
@@ -67,7 +67,7 @@ def _word_ids(tokenizer: Any, word: str) -> list[int]:
         ConversionError: a part of it is unknown.
     """
     ids = tokenizer(word, add_special_tokens=False)["input_ids"]
-    if len(ids) < 2 or tokenizer.unktoken_id in ids or word in tokenizer.get_vocab():
+    if len(ids) < 2 or tokenizer.unk_token_id in ids or word in tokenizer.get_vocab():
         return [token_id(tokenizer, word)]
     return ids
 
