@@ -206,6 +206,3 @@ class _ActingLoader(Loader):
             self.loader.exec_module(module)
             if self.action is not None:
                 self.imports.waiting.append(self.action)
-
-
-__all__ = ["MODEL_TYPES", "SYMBOL_MODEL_TYPES", "register_when_imported"]

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.modeling.tokenization_canonical import (
-    LETTERS,
-    CanonicalNames,
-    CanonicalTokenizer,
-    host_words,
-)
+from hf_alpha.modeling.tokenization_canonical import CanonicalNames, CanonicalTokenizer
 
 
 @dataclass(frozen=True)
@@ -132,15 +127,3 @@ def convert_to_canonical(
         f"\nnext: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
     )
     return tokenizer
-
-
-__all__ = [
-    "LETTERS",
-    "CanonicalModel",
-    "CanonicalNames",
-    "CanonicalTokenizer",
-    "Vote",
-    "convert_to_canonical",
-    "generating",
-    "host_words",
-]

@@ -73,6 +73,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-__all__ = ["CODE", "code_files", "link_code"]

@@ -120,6 +120,3 @@ def processor() -> str:
         if match is not None:
             return match[1]
     return platform.machine()
-
-
-__all__ = ["describe_environment", "how_to_install", "missing_library", "optional", "processor"]

@@ -451,9 +451,3 @@ def _shown(text: MarkedText) -> str:
     )
     line = " ".join(marked.split())
     return line if len(line) <= _LENGTH else line[: _LENGTH - 1] + "…"
-
-
-__all__ = [
-    "FIRST_LOOK_FILE", "LACKING", "REMEDY", "TOO_MANY", "FirstLook", "TrainingFacts", "classes_of",
-    "fault", "listed", "look_at_tests", "mark", "unknown_id", "unknown_words",
-]  # fmt: skip

@@ -416,25 +416,21 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def check_settings(
-    folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any], later: Iterable[str] = ()
-) -> None:
+def check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Refuse to go on in a folder with other settings than those of the run that began there.
 
     Args:
         folder: of the run.
         stored: the settings that it wrote down, in JSON.
         settings: those of now.
-        later: keys that older runs have not written down.
 
     Raises:
         ValueError: naming each difference.
     """
     settings = json.loads(json.dumps(settings))
-    keys = [key for key in {**stored, **settings} if key in stored or key not in later]
     if differences := [
         f"{key} is {stored.get(key)!r} there and {settings.get(key)!r} here"
-        for key in keys
+        for key in {**stored, **settings}
         if stored.get(key) != settings.get(key)
     ]:
         raise ValueError(
@@ -505,12 +501,3 @@ class Records:
         # In ASCII: a line is a record, whatever line separators a text contains.
         self._file.write("".join(json.dumps(record) + "\n" for record in records).encode())
         self._file.flush()
-
-
-__all__ = [
-    "ADAPTER", "DEEPEST", "OutsideError", "Records", "base_of", "check_folder_of",
-    "check_settings", "checkpoint_place", "file_of", "inside", "lock_folder", "locked",
-    "locks_folder", "may_be_on_hub", "new_folder", "parse_json", "read_json",
-    "remove_leftovers", "replacing", "scratch_folder", "similar_names", "temporary_name",
-    "write_text",
-]  # fmt: skip

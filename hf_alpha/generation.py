@@ -535,32 +535,3 @@ def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
         model.train(training)
         if config is not None:
             config.max_length = limit
-
-
-__all__ = [
-    "MAX_NEW_TOKENS",
-    "NEW_NAME",
-    "InputTooLong",
-    "MaskedTokens",
-    "answer_batches",
-    "answer_room",
-    "beam_search",
-    "check_text",
-    "configured_limit",
-    "encode_problem",
-    "encode_problems",
-    "end_and_pad",
-    "equal_batches",
-    "evaluation_mode",
-    "extend_vocabulary",
-    "fit_tokenizer",
-    "generate_answers",
-    "generate_ids",
-    "generate_rows",
-    "needed_symbols",
-    "plan_batches",
-    "raise_limit",
-    "room_for",
-    "search_settings",
-    "warn_of_unknown",
-]

@@ -67,6 +67,3 @@ def mark_names(texts: Iterable[str], names_of: Mapping[str, list[str]], task: An
     ]
     check_marked(chain.from_iterable(names_of.values()), marked)
     return marked
-
-
-__all__ = ["by_class", "classes_by_row", "mark_names", "read_names"]

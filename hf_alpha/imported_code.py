@@ -89,6 +89,3 @@ def _search_here(module: str) -> None:
     """Let Python look in the current folder too, last, for a module that is not loaded yet."""
     if module not in sys.modules and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
-
-
-__all__ = ["import_functions", "import_object", "module_source"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors import safe_open
 from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
@@ -20,7 +19,7 @@ from transformers import (
 )
 from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
 from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
-from transformers.utils import CHAT_TEMPLATE_DIR, cached_file, logging
+from transformers.utils import CHAT_TEMPLATE_DIR, logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.folders import (
@@ -438,7 +437,6 @@ def _new_weights(report: dict[str, Any]) -> list[str]:
 
 def _check_body(model: PreTrainedModel, report: dict[str, Any], file: str) -> None:
     """Check that every tensor but a head's came from the file; for the arguments see `Check`."""
-    _check_kinds(model, file)
     body = f"{model.base_model_prefix}."
     of_body = [name for name in _new_weights(report) if name.startswith(body)]
     missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
@@ -531,7 +529,6 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
     for in_file, in_model in list(shapes.values())[:1]:
         problem = f"has the shape {tuple(in_file)}, and {tuple(in_model)} by config.json"
         _refuse_tensors(file, list(shapes), problem)
-    _check_kinds(model, file)
     _check_finite(model, file)
 
 
@@ -546,42 +543,6 @@ def _refuse_tensors(file: str, names: list[str], problem: str) -> None:
     if names:
         others = f", and {len(names) - 1} more" if len(names) > 1 else ""
         raise CheckpointError(f"{file}: tensor {names[0]!r} {problem}{others}")
-
-
-def _check_kinds(model: PreTrainedModel, file: str) -> None:
-    """Check that the file has numbers with a fraction where the model has, and no others.
-
-    Loading turns whole numbers, which are no weights, into such without a word.
-
-    Args:
-        model: as it was loaded.
-        file: a folder's or Hub name, and `WEIGHTS`; there may be several files in its place.
-    """
-    is_fractional = {
-        name: tensor.is_floating_point() for name, tensor in model.state_dict().items()
-    }
-    for path in _weight_files(file.removesuffix(f"/{WEIGHTS}")):
-        with safe_open(path, "pt") as tensors:
-            for name in sorted(is_fractional.keys() & tensors.keys()):
-                kind = tensors.get_slice(name).get_dtype()
-                if kind.startswith(("F", "BF")) != is_fractional[name]:
-                    fit = "floating-point" if is_fractional[name] else "whole"
-                    problem = f"holds {kind}, and the model has {fit} numbers"
-                    _refuse_tensors(f"{path}", [name], problem)
-
-
-def _weight_files(place: str) -> list[Path]:
-    """Return the files of weights loaded from a folder or repository: safetensors."""
-    files = [
-        cached_file(place, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
-        for name in (WEIGHTS, f"{WEIGHTS}.index.json")
-    ]
-    if files[0] is not None:
-        return [Path(files[0])]
-    if files[1] is None:
-        return []
-    index = Path(files[1])
-    return [index.parent / name for name in sorted(set(read_json(index)["weight_map"].values()))]
 
 
 def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
@@ -643,10 +604,3 @@ def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
             start = joined_ranges.pop()[0]
         joined_ranges.append((start, stop))
     return joined_ranges
-
-
-__all__ = [
-    "CheckpointError", "auto_class", "check_agreement", "check_files", "check_segments", "file_of",
-    "load_checkpoint", "load_config", "load_for", "load_host", "load_parts", "load_tokenizer",
-    "spells_names", "tokenizer_place",
-]  # fmt: skip

@@ -103,6 +103,3 @@ class InNames:
         rows = [self.prompt, [*self.prompt, *ids]]
         read, written = self.tokenizer.decode(rows, skip_special_tokens, **self.names)
         return written[len(read) :]
-
-
-__all__ = ["NamesTextGenerationPipeline"]

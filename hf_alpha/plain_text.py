@@ -50,6 +50,3 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def _more_ticks(text: str) -> int:
     """Return one more than the most backticks in a row."""
     return 1 + max(map(len, re.findall("`+", text)), default=0)
-
-
-__all__ = ["aligned", "fenced", "printable", "within_line"]

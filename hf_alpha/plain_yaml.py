@@ -101,6 +101,3 @@ def parse_yaml(text: str, place: str) -> Any:
 def write_yaml(content: Any) -> str:
     """Return plain data in YAML that `parse_yaml` reads."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False)
-
-
-__all__ = ["parse_yaml", "read_yaml", "write_yaml"]

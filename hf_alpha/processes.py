@@ -62,6 +62,3 @@ def gather(items: list[Item], state: Any | None) -> list[Item]:
     from accelerate.utils import gather_object  # type: ignore[import-untyped]
 
     return list(gather_object(items))
-
-
-__all__ = ["choose_device", "gather", "process_state", "split"]

@@ -96,6 +96,3 @@ def shown(logs: Mapping[str, Any]) -> dict[str, str]:
 def _digits(value: float, digits: int) -> str:
     """Return a number with so many digits, zeros at its end included."""
     return f"{value:#.{digits}g}".rstrip(".")
-
-
-__all__ = ["TrainingProgress", "without_bars"]

@@ -220,6 +220,3 @@ def pictures(folder: Path) -> Iterator[str]:
         hidden = any(part.startswith(".") for part in path.parts)  # .. as well
         if path.suffix.lower() in PICTURES and not (hidden or path.is_absolute()):
             yield str(path)
-
-
-__all__ = ["model_files", "pictures", "push", "shared_files"]

@@ -175,6 +175,3 @@ def closing(reports: Sequence[Report], most_trained: int) -> str:
             f"         Same answer when names are renamed: {', '.join(renamed) or 'not measured'}.",
         ]
     )
-
-
-__all__ = ["quickstart"]

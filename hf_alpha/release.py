@@ -129,6 +129,3 @@ def _write(source: str | Path, out: Path) -> None:
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     link_code(out)
-
-
-__all__ = ["LOG_FILE", "merge", "read_log", "refresh", "release"]

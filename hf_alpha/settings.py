@@ -277,9 +277,3 @@ def _meanings(docstring: str | None) -> dict[str, str]:
         if match := ARGUMENT.match(" ".join(block.split())):
             meanings |= dict.fromkeys(re.split(r", ?", match[1]), match[2])
     return meanings
-
-
-__all__ = [
-    "Keys", "RecipeError", "as_written", "json_schema", "meaning", "model_of", "placed",
-    "section",
-]  # fmt: skip

@@ -300,6 +300,3 @@ def describe(runs: Sequence[Run], reports: Sequence[Report], measure: str) -> st
         lengths_table(reports[:-1], "correct"),
     ]
     return "\n\n".join(filter(None, blocks))
-
-
-__all__ = ["CURVES_FILE", "ENCODINGS", "compare_encodings", "with_encoding"]

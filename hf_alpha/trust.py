@@ -158,9 +158,3 @@ def _key(place: str | Path) -> str:
     """Return one key for all ways to write a place."""
     folder = Path(place).expanduser()
     return str(folder.resolve()) if folder.exists() else str(place)
-
-
-__all__ = [
-    "TRUST_OPTION", "UntrustedCodeError", "is_package_check", "is_trusted", "refused_code",
-    "remember_copy", "remember_recipe", "trusting", "was_trained_here",
-]  # fmt: skip

@@ -26,10 +26,11 @@ from hf_alpha import (
     NamesTextGenerationPipeline,
     load_checkpoint,
 )
-from hf_alpha.canonical import LETTERS, convert_to_canonical, generating, host_words
+from hf_alpha.canonical import convert_to_canonical, generating
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_canonical import LETTERS, host_words
 
 RULE = {"pattern": "[A-Za-z_][A-Za-z_0-9]*", "reserved": ["def", "return", "and", "not"]}
 TOKEN = r"\w+|\W"

@@ -206,19 +206,6 @@ def test_other_objectives_have_cards_too(objective, row, tmp_path):
     assert "## Training" in card.text and "## Examples" not in card.text
 
 
-def test_texts_of_listed_names_say_where_names_stand(tmp_path):
-    """The code of a card runs where rules alone do not find names."""
-    file = write_rows(tmp_path / "rows.jsonl", relations(12))
-    data = {"train": file, "test": file, "source": "story", "target": "kind"}
-    people = {"person": {"column": "people", "count": 4}}
-    model = {**FOLNET, "symbol_encoding": "relational"}
-    train(recipe(tmp_path, "class", data, {"max_steps": 1}, model=model, symbols=people))
-    card = evaluated(tmp_path / "out", "--by", "kind")
-    code = re.search(r"```python\n(.*?)```", card.text, re.DOTALL)[1]
-    assert "MarkedText(" in code
-    exec(code, {"folder": str(tmp_path / "out")})
-
-
 def test_a_model_whose_names_come_with_each_text(tmp_path, monkeypatch):
     """From a file of a spreadsheet to the page: all say that names are given, and take them."""
     monkeypatch.chdir(tmp_path)
@@ -254,13 +241,3 @@ def test_a_model_whose_names_come_with_each_text(tmp_path, monkeypatch):
     assert "taken for names: zoe (person), max (person)" in drawn
     renamed = choice.rename(asked, names="zoe,max")
     assert renamed.same and renamed.names == {"zoe": "max", "max": "zoe"}
-
-
-def test_a_card_of_numbers_has_no_picture_of_shares(tmp_path):
-    rows = [{"source": "good " * i + "end", "target": i / 2, "half": i % 2} for i in range(12)]
-    file = write_rows(tmp_path / "rows.jsonl", rows)
-    objective = {"name": "class", "regression": True}
-    train(recipe(tmp_path, objective, {"train": file, "test": file}, {"max_steps": 1}))
-    card = evaluated(tmp_path / "out", "--by", "half")
-    assert "results.png" not in card.text and "lowest" not in card.text
-    assert "trust_remote_code" not in card.text and card.data.tags == ["hf_alpha"]

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import own_process
@@ -13,8 +11,7 @@ from strategies import make_model
 
 from hf_alpha import resources
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.build_tokenizer import main as build_tokenizer_command
-from hf_alpha.code_links import CODE, code_files, link_code
+from hf_alpha.code_links import CODE, code_files
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.release import refresh, release
@@ -96,18 +93,6 @@ def test_saving_leaves_other_files_alone(saved):
     assert {path.name for path in saved.iterdir()} == before
 
 
-def test_several_processes_may_save_at_once(saved):
-    for path in saved.glob("*.py"):
-        path.unlink()
-        path.symlink_to(CODE / path.name)
-    before, config = contents(CODE), make_model().config
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(config.save_pretrained, [saved] * 8))
-    assert contents(CODE) == before
-    assert contents(saved) == {name: before[name] for name in code_files(saved)}
-    assert "configuration_alpha.py" not in links(saved)
-
-
 # Without the package: loads a released model by its own code, while somebody edits the code of the
 # checkout, and saves it in a copy of the folder, as fine-tuning does.
 FINE_TUNED = """
@@ -180,16 +165,3 @@ def test_releases_link_in_the_checkout_and_copy_elsewhere(saved, checkout, name)
     refresh(outside.parent / "copy")
     assert not links(outside.parent / "copy")
     assert contents(CODE) == before
-
-
-def test_built_tokenizers_link_in_the_checkout_and_copy_elsewhere(checkout, monkeypatch):
-    for folder in (checkout / "tokenizer" / "copying", checkout / "tokenizer-of-mine"):
-        for _ in range(2):  # again over what is there
-            monkeypatch.setattr(sys, "argv", ["build_tokenizer", "copying", str(folder)])
-            build_tokenizer_command()
-    assert links(checkout / "tokenizer" / "copying") == expected_links(
-        checkout / "tokenizer" / "copying"
-    )
-    assert not links(folder) and contents(folder).keys() == code_files(folder)
-    link_code(folder)
-    assert not links(folder)

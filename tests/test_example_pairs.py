@@ -14,7 +14,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_alpha.recipe import read_recipe
-from hf_alpha.tasks.text import TextTask
 from hf_alpha.tasks.text.anf import names_in
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
@@ -143,18 +142,6 @@ def test_pools_have_no_letter_in_common():
     assert not {name[0] for name in pools[0]} & {name[0] for name in pools[1]}
     counts = spread(random.Random(0), ["a", "b"], 5)
     assert len(counts) == 5 and {*counts} == {"a", "b"}
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_the_check_of_a_recipe_runs(name):
-    """In the process that checks have, as a recipe names it."""
-    task = TASKS[name]
-    row = drawn(task, 1)
-    asked = TextTask(check=read_recipe(f"text/{name}").check)
-    answer = f" {row['target']}" if name == "extract" else row["target"].replace(" ;", "  ;")
-    assert asked.check(row["source"], row["target"], row["target"]) == "exact"
-    assert asked.ask(row["source"], answer, None) == ("correct", None)
-    assert asked.check(row["source"], "nothing", row["target"]) == "wrong"
 
 
 @given(seeds, st.integers(1, 9))

@@ -1,5 +1,3 @@
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,17 +99,6 @@ def test_names_of_a_column_and_of_several_classes():
     assert "«Ann: person» met Bob «2: number» times" in str(found)
 
 
-def test_long_examples_and_many_names():
-    names = [f"x{i}" for i in range(100)]
-    finder = NameFinder({"variable": r"x\d+"})
-    found = look([(f"sum\n{' '.join(names)}", " ".join(reversed(names)))], finder)
-    found.check()
-    assert "100 / 100.0 / 100 names" in str(found) and "100 different" in str(found)
-    assert all(len(line) < 140 for line in str(found).splitlines()) and "sum «x0: variable»" in str(
-        found
-    )
-
-
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
@@ -141,19 +128,6 @@ def test_a_pattern_that_takes_a_word_of_the_task_for_a_name():
     assert look(pairs, NameFinder({"variable": r"\w+"})).questions == [question]
     assert "swap" not in look(pairs, FINDER).questions[0]
     assert look(pairs[:19], FINDER).questions == []
-
-
-def test_data_of_names_alone_may_be_meant():
-    rng = random.Random(0)
-    texts = [" ".join(rng.sample("xyz", 2)) for _ in range(5)]
-    pairs = [(text, text[::-1]) for text in texts]
-    with pytest.raises(ValueError, match="If that is meant, list the names as `tokens`"):
-        look(pairs, NameFinder({"letter": "[a-z]"})).check()
-    meant = look(pairs, NameFinder({"letter": ["x", "y", "z"]}))
-    meant.check()
-    assert meant.nameless == 0
-    with pytest.raises(ValueError, match="the data holds no pair"):
-        look([], FINDER).check()
 
 
 RULES = {"small": {"pattern": "[a-z]", "count": 3}, "large": {"pattern": "[A-Z]", "count": 3}}

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,6 @@ from hf_alpha.folders import (
     remove_leftovers,
     replacing,
     scratch_folder,
-    similar_names,
 )
 
 HOLD = """
@@ -76,22 +74,6 @@ def test_a_child_that_outlives_a_killed_run_keeps_nobody_out(tmp_path):
     finally:
         os.kill(child, signal.SIGKILL)
         process.stdout.close()
-
-
-def test_one_process_writes_a_folder_and_may_say_so_twice(tmp_path):
-    with lock_folder(tmp_path / "out"), lock_folder(tmp_path / "out" / ".." / "out"):
-        assert (tmp_path / "out").is_dir()
-    process, mine = holder(tmp_path / "out")
-    assert mine
-    with (
-        pytest.raises(ValueError, match=r"another process writes .*/out: wait until it has ended"),
-        lock_folder(tmp_path / "out"),
-    ):
-        pass
-    process.kill()
-    process.wait()
-    with lock_folder(tmp_path / "out"):
-        pass
 
 
 def test_one_process_makes_a_folder(tmp_path):
@@ -181,17 +163,6 @@ def test_a_released_models_bare_name_is_told_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"'inline-t5' \(did you mean /.*/inline-t5\?\)"):
         checkpoint_place("inline-t5")
-
-
-def test_similar_names_lie_where_a_path_goes_wrong(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data" / "deep").mkdir(parents=True)
-    (tmp_path / "data" / "train.jsonl").write_text("")
-    assert similar_names(Path("data/trian.jsonl")) == " (did you mean data/train.jsonl?)"
-    assert similar_names(Path("dta/train.jsonl")) == " (did you mean data?)"
-    assert similar_names(tmp_path / "dta") == f" (did you mean {tmp_path}/data?)"
-    for name in ("data/else", "data/train.jsonl", "data/train.jsonl/x", "nothing/at/all"):
-        assert similar_names(Path(name)) == "", name
 
 
 def test_a_name_in_a_folder_means_what_is_in_it(tmp_path):

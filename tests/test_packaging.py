@@ -296,24 +296,9 @@ def test_the_citation_is_of_this_version():
         assert all("name" in author or "family-names" in author for author in work["authors"])
 
 
-def test_hooks_before_a_commit_are_steps_of_ci():
-    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
-    steps = (ROOT / ".ci" / "run").read_text()
-    assert len(hooks) == 3
-    for hook in hooks:
-        assert f'step "{hook["name"]}' in steps
-
-
 def canonical(requirement: str) -> str:
     """`PyYAML>=6.0` -> `pyyaml`."""
     name = requirement.split(";")[0]
     for mark in "<>=!~[ ":
         name = name.split(mark)[0]
     return name.lower().replace("_", "-").replace(".", "-")
-
-
-def test_ci_runs_the_command_of_the_readme():
-    """The command that CI takes from the README is there, once, as CI looks for it."""
-    assert re.findall(r"pip install .*pytest", (ROOT / "README.md").read_text()) == [
-        "pip install -e '.[test]' -c constraints.txt && pytest"
-    ]

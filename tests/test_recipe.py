@@ -367,17 +367,6 @@ def test_a_recipe_of_others_stays_of_its_kind_without_its_places(tmp_path):
     assert (recipe.kind, recipe.data.train) == ("pairs", "")
 
 
-def test_zeros_are_written(tmp_path):
-    recipe = parse_recipe({
-        "task": "text",
-        "data": {"train": "x.jsonl", "max_answer_samples": 0},
-        "symbols": {"x": "[a-z]"},
-        "training": {"output_dir": "out"},
-    })  # fmt: skip
-    write_recipe(recipe, tmp_path / "recipe.yaml")
-    assert read_recipe(tmp_path / "recipe.yaml") == recipe
-
-
 @settings(max_examples=30)
 @given(st.from_regex(r"[-+]?[0-9][0-9.eE_:x+-]{0,5}", fullmatch=True))
 @example("1e5")

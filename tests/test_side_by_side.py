@@ -153,7 +153,7 @@ def test_seeds_count_together():
             Record(i, "x", "y", i + 1, 10, ("y",), ("exact" if right else "wrong",))
             for i, right in enumerate(rights)
         ]
-        covariance = AlphaCovariance((CovarianceSample(0, 1, 2, 2, 1),), {}, 24, 0)
+        covariance = AlphaCovariance((CovarianceSample(0, 1, 2, 2, 1, 2, 2),), {}, 24, 0)
         return Report(name, {}, records, covariance)
 
     one = pooled("one", [report("a", [True, False, True, False]), report("b", [True] * 4)])

@@ -158,14 +158,6 @@ def test_the_tokenizer_of_a_new_model_gives_what_it_can_generate_from(
         assert model.generate(**batch, max_new_tokens=2).shape[0] == 2
 
 
-@pytest.mark.parametrize("suffix", ["", "-small"])
-def test_a_decoder_has_as_many_parameters_as_the_t5_beside_it(suffix):
-    recipes = (read_recipe(f"propositional/{name}{suffix}") for name in ("t5", "gpt2"))
-    with torch.device("meta"):
-        t5, gpt2 = (prepare_model(recipe)[0].num_parameters() for recipe in recipes)
-    assert gpt2 == pytest.approx(t5, rel=0.05)
-
-
 TINY_DECODERS = {
     "gpt2": {
         "model_type": "gpt2", "n_embd": 32, "n_head": 2, "n_layer": 2, "n_inner": 64,
@@ -347,14 +339,6 @@ def test_a_run_goes_on_with_its_own_vocabulary_only(own_task):
     assert train(longer, allow_changes=True, say=lambda _: None).state.global_step == 4
 
 
-def test_validation_may_have_more_names_than_training(own_task):
-    row = {"source": "SWAP a b : " + " ".join("abcdefghijklm"), "target": "a"}
-    (own_task / "valid.jsonl").write_text(json.dumps(row) + "\n")
-    changes = ["data.validation=valid.jsonl", "check=null", "training.output_dir=more"]
-    trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
-    assert trainer.model.config.symbol_classes == {"variable": 13, "function": 10}
-
-
 def test_answers_may_be_as_long_as_those_of_the_data(own_task):
     """In `generate`, whoever calls it; so it is in a released model."""
     row = {"source": "SWAP a b : " + "a b " * 50, "target": "b a " * 50}
@@ -394,17 +378,6 @@ def test_a_decoder_answers_own_pairs(own_task, tokenizer):
     for answer, row in zip(answers, alone, strict=True):
         length = row["input_ids"].shape[1]
         assert answer.tolist() == model.generate(**row, max_new_tokens=4)[0, length:].tolist()
-
-
-def test_names_that_a_function_finds_reach_every_tool(own_task):
-    code = "import re\ndef find(text):\n    return [m.span() for m in re.finditer('[a-z]', text)]\n"
-    (own_task / "own_names.py").write_text(code)
-    changes = ["symbols={variable: {function: 'own_names:find'}}", "training.output_dir=found"]
-    train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
-    model, tokenizer = load_checkpoint("found")
-    task = read_recipe("own.yaml", changes).configured_task
-    (solution,) = solve(["SWAP a b : F a b"], task=task, model=(model, tokenizer))
-    assert solution.error is None and solution.answers
 
 
 TWO_CLASSES = {"variable": 2, "function": 2}
@@ -503,13 +476,6 @@ def test_checkpoints_that_do_not_fit_the_pairs(own_task, settings, change, messa
             say=lambda _: None,
         )
     assert not (own_task / "out").exists()
-
-
-def test_streamed_pairs_are_trained(own_task):
-    changes = ["data.streaming=true", "training.eval_strategy=no", "check=null",
-               "training.load_best_model_at_end=false", "training.output_dir=streamed"]  # fmt: skip
-    trainer = train(read_recipe("own.yaml", [*QUIET, *changes]), say=lambda _: None)
-    assert trainer.state.global_step == 4
 
 
 @pytest.mark.parametrize(
@@ -713,13 +679,6 @@ def test_a_state_of_training_that_is_none_is_named_and_runs_nothing(short_run, t
     assert not folder.exists()
 
 
-def test_a_scaler_that_nothing_needs_is_left_aside(short_run, tmp_path):
-    out = shutil.copytree(short_run, tmp_path / "out")
-    torch.save(Evil(tmp_path / "made"), out / "checkpoint-2" / "scaler.pt")
-    assert train(copying(out, *LONGER), allow_changes=True).state.global_step == 3
-    assert not (tmp_path / "made").exists()
-
-
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
     """No file of this process may be larger: what the system says is as of a full disk."""
@@ -760,22 +719,6 @@ def test_data_is_drawn_as_it_is_needed(tmp_path):
     assert read_recipe(out / "recipe.yaml").data == copying(out).data
 
 
-def test_drawn_data_follows_the_recipe(tmp_path):
-    tokenizer = build_tokenizer("copying", 5)
-    changes = ["data.max_train_samples=7", "data.max_eval_samples=5"]
-    train_data, valid_data = prepare_data(copying(tmp_path, *changes), tokenizer)
-    assert len(train_data) == 7 and len(valid_data) == 5
-    assert train_data[3] == prepare_data(copying(tmp_path), tokenizer)[0][3]
-    for change, message in [
-        ("data.draw={num_samples: 9}", "data: draw: the key 'sizes' is missing: smallest"),
-        ("data.draw.sizes=[0, 3]", "data: draw: sizes must be"),
-        ("data.draw.sizes=3-5", "data: draw: sizes: Input should be a valid tuple; it is '3-5'"),
-        ("data.draw.num_symbols=6", "data: draw: the vocabulary has 5 symbols"),
-    ]:
-        with pytest.raises(RecipeError, match=message):
-            prepare_data(copying(tmp_path, change), tokenizer)
-
-
 def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):
     """One with more symbols than training has; the best checkpoint is what the run ends with."""
     wider = {"num_samples": 300, "sizes": [11, 13], "num_symbols": 7, "seed": 1}
@@ -805,24 +748,6 @@ def test_another_dataset_chooses_the_checkpoint(data_dir, tmp_path):
     said: list[str] = []
     assert_same(train(recipe, say=said.append).model.state_dict(), chosen)
     assert "finished run of 12 steps: nothing is done" in said[-1]
-
-
-def test_training_problems_of_several_datasets_are_read_one_after_the_other(data_dir, tmp_path):
-    folders = [tmp_path / "longer", tmp_path / "own"]
-    longer = {"num_samples": 40, "sizes": [11, 13], "num_symbols": 5, "seed": 1}
-    folders[1].mkdir()
-    (folders[1] / "train.jsonl").write_text(json.dumps({"problem": "&ab", "answer": "a1b1"}) + "\n")
-    more = f"data.more=[{{path: {folders[0]}, generate: {longer}}}, {{path: {folders[1]}}}]"
-    recipe, tokenizer = debug(data_dir, tmp_path / "out", more), build_tokenizer("propositional", 5)
-    train_data, valid_data = prepare_data(recipe, tokenizer)
-    parts = [load(folder, "train")["problem"] for folder in (data_dir, *folders)]
-    assert train_data["problem"] == [problem for part in parts for problem in part]
-    assert len(parts[1]) > 20 and len(train_data["input_ids"]) == sum(map(len, parts))
-    assert valid_data["problem"] == load(data_dir, "validation")["problem"]
-    with pytest.raises(RecipeError, match=r"data.*nowhere"):
-        prepare_data(debug(data_dir, tmp_path, "data.more=[{path: nowhere}]"), tokenizer)
-    with pytest.raises(RecipeError, match="data: more: "):
-        debug(data_dir, tmp_path, "data.more=[{path: x, generate: {size: 3}}]")
 
 
 def test_checkpoints_cut_off_are_passed_over(tmp_path):
@@ -970,25 +895,6 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path, encoding):
 def prepare_model_of(trainer):
     torch.manual_seed(trainer.args.seed)
     return type(trainer.model)(trainer.model.config)
-
-
-@pytest.mark.parametrize("optimizer", ["adamw_torch", "adamw_torch_fused"])
-def test_steps_that_overflow_are_not_counted(data_dir, tmp_path, optimizer):
-    """As with fp16: a step whose gradients are not finite is left out."""
-    changes = [f"training.optim={optimizer}", "training.max_steps=5", "training.eval_strategy=no"]
-    recipe = debug(data_dir, tmp_path, *changes)
-    model, tokenizer = prepare_model(recipe)
-    data, _ = prepare_data(recipe, tokenizer)
-    trainer = AlphaTrainer(
-        model, prepare_arguments(recipe), train_dataset=data, data_collator=AlphaCollator(tokenizer)
-    )
-    trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    left = iter([True, True, False, True])
-    weight = next(model.parameters())
-    weight.register_hook(lambda gradient: gradient * (torch.inf if next(left, False) else 1.0))
-    trainer.train()
-    assert trainer.state.global_step == 5
-    assert model.symbol_layer.steps.count == 2
 
 
 @pytest.mark.parametrize("kind", [Seq2SeqTrainer, AlphaTrainer])

@@ -268,16 +268,3 @@ def _read_as(grammar: Grammar | None, problem: str) -> str | None:
         return grammar.format(grammar.rewritten([*problem.written]), "infix")
     except FormulaError:  # it is too long
         return None
-
-
-__all__ = [
-    "DEFAULT_SEARCH",
-    "Answerer",
-    "Chain",
-    "Random",
-    "Refutation",
-    "Replies",
-    "Reply",
-    "Search",
-    "Solver",
-]

@@ -358,6 +358,3 @@ def _without_origin(settings: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in settings.items()
         if key not in ORIGIN
     }
-
-
-__all__ = ["Host", "Model", "answer_limit", "load_answerer", "too_many_names"]

@@ -169,8 +169,3 @@ def test_data(recipe: "Recipe", data: str | None) -> Any:
             "--data"
         )
     return place
-
-
-__all__ = [
-    "quiet_bars", "read_inputs", "say", "stream_inputs", "test_data", "user_test_rows",
-]  # fmt: skip

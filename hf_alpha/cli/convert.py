@@ -352,7 +352,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     Raises:
         ValueError: a number is none, or it is not clear which class a pattern is for.
     """
-    from hf_alpha.convert.retrofit import CLASS
+    from hf_alpha.convert.backbone_rows import CLASS
 
     counts = by_class(symbols or "32")
     patterns = _patterns(names)
@@ -374,7 +374,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
 
 def _rules_by_class(names: list[str]) -> dict[str, dict[str, Any]]:
     """Return class -> rule of its names; where none is named, the class has the usual name."""
-    from hf_alpha.convert.retrofit import CLASS
+    from hf_alpha.convert.backbone_rows import CLASS
 
     return {name or CLASS: _rule(text) for name, text in _patterns(names).items()}
 
@@ -400,6 +400,3 @@ def _patterns(names: list[str]) -> dict[str, str]:
             raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
         patterns |= by_name
     return patterns
-
-
-__all__ = ["convert"]

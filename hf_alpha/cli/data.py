@@ -227,6 +227,3 @@ def _transducer_of(
             f"the transducer in {folder} has its own {', '.join(given_settings)}: leave it out"
         )
     return Transducer.load(folder)
-
-
-__all__ = ["generate_data", "transduce"]

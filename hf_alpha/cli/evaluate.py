@@ -333,6 +333,3 @@ def report_folder(models: list[str], data: str | None, *choices: object) -> Path
     if (folder / TRAINER_STATE).is_file():
         return folder / name
     return Path("runs") / name / "-".join(part for part in folder.parts if part.strip("./"))
-
-
-__all__ = ["evaluate", "row_names"]

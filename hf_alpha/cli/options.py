@@ -155,9 +155,3 @@ def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
         source = command.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise ValueError(f"{option_names[name]} {why}: leave it out")
-
-
-__all__ = [
-    "TASKS", "Beams", "Device", "ModelsTask", "Quiet", "Seed", "TrustRemoteCode", "grouped",
-    "integers", "may_trust", "names_of", "refuse",
-]  # fmt: skip

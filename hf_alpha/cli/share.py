@@ -79,6 +79,3 @@ def push(
     from hf_alpha.push import push as run
 
     say(run(folder, repository, private, lambda text: say(text, err=True), dry_run))
-
-
-__all__ = ["info", "push", "release"]

@@ -158,6 +158,3 @@ def quickstart(
     from hf_alpha.quickstart import quickstart as tour
 
     tour(output, steps, samples, seed)
-
-
-__all__ = ["compare", "quickstart", "train"]

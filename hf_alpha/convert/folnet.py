@@ -423,15 +423,3 @@ def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor])
     )
     ids = {f"{kind}_token_id": getattr(tokenizer, f"{kind}_token_id") for kind in SPECIAL}
     return {name: number for name, number in ids.items() if number is not None}
-
-
-__all__ = [
-    "convert_folnet",
-    "convert_settings",
-    "convert_state",
-    "convert_weights",
-    "prove",
-    "read_settings",
-    "read_weights",
-    "sources",
-]

@@ -169,6 +169,3 @@ class OriginalFolnet:
         kernel, premise = self._linear(f"{name}.reader.2", two).chunk(2, dim=-1)
         atoms = torch.einsum("bxad,bayd->bxyd", kernel.softmax(2), premise)
         return self._linear(f"{name}.writer", atoms)
-
-
-__all__ = ["OriginalFolnet"]

@@ -432,13 +432,3 @@ def _outputs(outputs: Any, mask: Tensor) -> list[Tensor]:
         pooled = outputs.get("pooler_output")
         tensors = [outputs["last_hidden_state"], *([] if pooled is None else [pooled])]
     return [output * mask[..., None] if output.dim() == 3 else output for output in tensors]
-
-
-__all__ = [
-    "FAMILIES",
-    "convert_config",
-    "convert_encoder",
-    "convert_weights",
-    "prove",
-    "to_geometric",
-]

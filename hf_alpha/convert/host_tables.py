@@ -237,6 +237,3 @@ def _configs(host: PreTrainedModel) -> Iterator[PreTrainedConfig]:
             seen_ids.add(id(config))
             queue += [part for part in vars(config).values() if isinstance(part, PreTrainedConfig)]
             yield config
-
-
-__all__ = ["check_tables", "draw_rows", "fill_row", "resize_tables", "row_length", "table_rows"]

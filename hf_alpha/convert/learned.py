@@ -443,16 +443,3 @@ def _ids_of(tokenizer: AnyTokenizer, symbols: str, role: str) -> list[int]:
         message = f"{symbol!r} is no symbol; this model has {' '.join(map(str, by_name))}"
         refuse(symbol not in every, f"{role}: {message}")
     return [every[symbol] for symbol in symbols.split(",")]
-
-
-__all__ = [
-    "CONVERSIONS",
-    "class_row",
-    "convert_checkpoint",
-    "prove_dual_part",
-    "prove_relational",
-    "prove_streams",
-    "to_dual_part",
-    "to_relational",
-    "to_streams",
-]

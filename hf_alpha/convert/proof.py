@@ -265,13 +265,3 @@ def _uncached(
     vocabulary = model.config.vocabulary
     listed = {"stream_ids": first_occurrence(ids, vocabulary.is_symbol(ids))}
     return model(input_ids=sequences[:, :-1], **listed, use_cache=False).logits[:, -count:]
-
-
-__all__ = [
-    "Family",
-    "plain_logits",
-    "prove_encoding",
-    "prove_growth",
-    "prove_saving",
-    "random_probe",
-]

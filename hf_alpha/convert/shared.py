@@ -104,18 +104,3 @@ def check_gap(what: str, gap: float, tolerance: float = 0.0) -> None:
     """Raise a ConversionError for a gap beyond the tolerance; `what` differs says where."""
     agrees = gap <= tolerance  # NaN does not
     refuse(not agrees, f"proof failed: {what} by up to {gap:.2e}")
-
-
-__all__ = [
-    "ConversionError",
-    "changed_config",
-    "check_fit",
-    "check_gap",
-    "check_learned",
-    "check_sides",
-    "class_members",
-    "for_proof",
-    "new_model",
-    "probe",
-    "refuse",
-]

@@ -377,16 +377,3 @@ class Rounds:
             self.keys.add(key)
         self.tables[size].append(part.filter(pa.array(are_new, pa.bool_())))
         self.counts[size] = num_rows
-
-
-__all__ = [
-    "Chunk",
-    "Make",
-    "Rounds",
-    "check_sizes",
-    "make_chunks",
-    "rarity",
-    "rows_of",
-    "try_one",
-    "write_table",
-]

@@ -13,7 +13,6 @@ from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
-from .files import filling_cache
 from .rows import problems
 
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
@@ -81,7 +80,6 @@ def one_sequence(row: Mapping[str, Any]) -> dict[str, Any]:
     return sequence
 
 
-@filling_cache()
 def tokenize(
     dataset: Any, tokenizer: AnyTokenizer, num_workers: int = 1, new_names: bool = False
 ) -> Any:
@@ -180,6 +178,3 @@ class BucketSampler(Sampler[int]):
             yield from full[index].tolist()
         for batch in short:
             yield from batch.tolist()
-
-
-__all__ = ["AlphaCollator", "BucketSampler", "one_sequence", "tokenize"]

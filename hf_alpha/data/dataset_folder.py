@@ -163,6 +163,3 @@ def _write_records(
     write_text(folder / "README.md", str(card))
     record = {"settings": settings, "rows": counts}
     write_text(folder / SETTINGS, json.dumps(record, indent=2) + "\n")
-
-
-__all__ = ["PARTS", "SETTINGS", "make_dataset"]

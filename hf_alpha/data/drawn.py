@@ -96,6 +96,3 @@ class DrawnProblems(Dataset[Row]):
         if not feasible:
             raise ValueError(f"there is no problem of size {size}: choose other sizes")
         return feasible
-
-
-__all__ = ["DrawnProblems"]

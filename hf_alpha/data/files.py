@@ -2,14 +2,12 @@
 
 import codecs
 import csv
-import errno
 import gzip
 import io
 import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -24,7 +22,6 @@ from datasets import (
     load_dataset,
     load_dataset_builder,
 )
-from datasets.config import HF_DATASETS_CACHE
 from huggingface_hub import metadata_load
 from pandas import read_csv
 
@@ -37,7 +34,10 @@ from .dataset_folder import SETTINGS
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
 # What lies beside the files of a dataset and holds no rows.
-_DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
+_DESCRIPTIONS = {
+    *("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "config.json"),
+    SETTINGS,
+}
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
 _ESCAPED = re.compile(r"\\.")
 BLOCK_ROWS = 1000
@@ -161,10 +161,7 @@ def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> 
 def read_named(reader: Callable[..., Any], path: Path, *args: Any, **kwargs: Any) -> Any:
     """Call a reader of `datasets`, which raises ValueError with the path of a damaged file."""
     try:
-        with filling_cache():
-            return reader(*args, **kwargs)
-    except CacheFullError:
-        raise
+        return reader(*args, **kwargs)
     except Exception as error:
         cause = error.__cause__ or error
         reason = " ".join(str(cause).split()) or "it is empty"
@@ -445,58 +442,3 @@ def check_text(value: object, column: str, place: str) -> None:
         raise ValueError(
             f"{place}: the column {column!r} holds {content}{kind}: give a text in each row"
         )
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says where there is no room for a file."""
-
-
-class CacheFullError(OSError):
-    """There is no room for a copy of data; the message names the folder and says what to do."""
-
-
-@contextmanager
-def filling_cache() -> Iterator[None]:
-    """Say where `datasets` finds no room for its copy of data: its own errors name no file.
-
-    Functions may be decorated with it.
-
-    Raises:
-        CacheFullError: there is none.
-    """
-    try:
-        yield
-    except Exception as error:
-        causes = [cause for cause in _causes(error) if getattr(cause, "errno", None) in FULL]
-        if not causes or isinstance(error, CacheFullError):
-            raise
-        raise CacheFullError(
-            f"the cache of datasets, {HF_DATASETS_CACHE}, has no room for a copy of the "
-            f"data: {causes[0]}; free some space, or name another folder in the environment "
-            "variable HF_DATASETS_CACHE"
-        ) from error
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what led to it, each once: a cause may be the error itself."""
-    yielded: set[int] = set()
-    while error is not None and id(error) not in yielded:
-        yielded.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-__all__ = [
-    "CARDS",
-    "AnyDataset",
-    "CacheFullError",
-    "TextFiles",
-    "check_card",
-    "check_columns",
-    "check_rows",
-    "check_text",
-    "column_names",
-    "filling_cache",
-    "read_files",
-    "read_named",
-]

@@ -121,6 +121,3 @@ def blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
                 numbered = []
     if numbered:
         yield numbered
-
-
-__all__ = ["FORMATS", "Row", "blocks", "open_text", "read_format", "reader_of"]

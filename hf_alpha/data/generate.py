@@ -114,18 +114,7 @@ def generate(
     alpha = task.alpha if alpha is None else alpha
     constants = task.constant_priority if constant_priority is None else constant_priority
     more = {"few_symbols": few_symbols, "many_symbols": many_symbols, "walk": walk}
-    refuse(num_samples < 1, f"num_samples must be at least 1, got {num_samples}")
-    for name, value in more.items():
-        refuse(value < 0, f"{name} must be at least 0, got {value}")
-    refuse(
-        (many_symbols or up_to_symbols) and not (many_symbols and up_to_symbols > num_symbols),
-        f"many_symbols = {many_symbols} and up_to_symbols = {up_to_symbols} go together: so "
-        f"many rows, with more than num_symbols = {num_symbols} symbols and up to so many",
-    )
-    refuse(
-        walk and not hard, f"walk = {walk} needs hard, the share of problems that it starts from"
-    )
-    refuse(not 0 <= alpha <= 1, f"alpha must be between 0 and 1, got {alpha}")
+    _check_numbers(num_samples, num_symbols, up_to_symbols, alpha, hard, **more)
     pattern, recorded = _pattern(
         task, "samples", seed, targets, hard, hardness, equivalence,
         num_symbols=num_symbols, constant_priority=constants, walk=walk,
@@ -232,6 +221,24 @@ def generate_grid(
     return make_dataset(Path(out_dir), recorded, cells, draw, num_workers, progress, "test")
 
 
+def _check_numbers(
+    num_samples: int, num_symbols: int, up_to_symbols: int, alpha: float, hard: float, **more: int
+) -> None:
+    refuse(num_samples < 1, f"num_samples must be at least 1, got {num_samples}")
+    for name, value in more.items():
+        refuse(value < 0, f"{name} must be at least 0, got {value}")
+    many, walk = more["many_symbols"], more["walk"]
+    refuse(
+        (many or up_to_symbols) and not (many and up_to_symbols > num_symbols),
+        f"many_symbols = {many} and up_to_symbols = {up_to_symbols} go together: so "
+        f"many rows, with more than num_symbols = {num_symbols} symbols and up to so many",
+    )
+    refuse(
+        walk and not hard, f"walk = {walk} needs hard, the share of problems that it starts from"
+    )
+    refuse(not 0 <= alpha <= 1, f"alpha must be between 0 and 1, got {alpha}")
+
+
 def _pattern(
     task: DrawnTask,
     kind: str,
@@ -301,6 +308,3 @@ def _warn_if_fewer(tables: list[pa.Table], wanted: int, what: str) -> None:
     missing = wanted - sum(map(len, tables))
     if missing > 0:
         logger.warning("%d of %d rows are missing of %s", missing, wanted, what)
-
-
-__all__ = ["generate", "generate_grid"]

@@ -66,16 +66,3 @@ def canonical_text(text: str, finder: NameFinder) -> str:
 def pair_key(problem: str, finder: NameFinder) -> bytes:
     """Return a hash of 8 bytes: problems that are equal up to renaming have the same one."""
     return key_of(canonical_text(problem, finder))[:8]
-
-
-__all__ = [
-    "KEY_BYTES",
-    "SPLITS",
-    "canonical_text",
-    "key_in",
-    "key_of",
-    "keys_of",
-    "pair_key",
-    "positions_of",
-    "split_of",
-]

@@ -392,18 +392,3 @@ def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> in
     """Return how many texts are problems of `train`, up to renaming."""
     counts = Counter(pair_key(text, finder) for text in texts)
     return sum(counts.pop(pair_key(text, finder), 0) for text in problems_in(train, "overlap"))
-
-
-__all__ = [
-    "FEW",
-    "PairTexts",
-    "UserPairs",
-    "drop_bad",
-    "evaluation_rows",
-    "hold_out",
-    "hold_out_keys",
-    "look_first",
-    "read_pairs",
-    "renamings",
-    "training_pairs",
-]

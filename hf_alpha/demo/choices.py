@@ -222,9 +222,3 @@ def renamed_text(task: Task, problem: Problem, text: str, names: Mapping[str, st
         name = "" if span is None else text[span.start : span.stop]
         written += part + names.get(name, name)
     return written
-
-
-__all__ = [
-    "MAX_ANSWERS", "MAX_CHARACTERS", "Choice", "Renamed", "other_names", "page_choices",
-    "renamed_text",
-]  # fmt: skip

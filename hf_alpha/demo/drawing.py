@@ -85,6 +85,3 @@ def _name(symbol: str) -> str:
 
 def _text(text: str) -> str:
     return html.escape(printable(text))
-
-
-__all__ = ["STYLE", "draw_renamed", "draw_solution"]

@@ -106,8 +106,8 @@ class SmallRequests:
             await self.app(scope, limited, send)
 
 
-def serve(choices: Mapping[str, Choice], host: str = LOOPBACK, port: int | None = None) -> Any:
-    """Serve the page, by default to this machine alone, at the first free port from 7860 on.
+def serve(choices: Mapping[str, Choice], port: int | None = None) -> Any:
+    """Serve the page to this machine alone, by default at the first free port from 7860 on.
 
     Returns:
         The page, `gradio.Blocks`: `local_url` is its address, `block_thread` waits for Ctrl-C, and
@@ -121,13 +121,13 @@ def serve(choices: Mapping[str, Choice], host: str = LOOPBACK, port: int | None 
 
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # or it asks for its latest version
     # Nor may a page from elsewhere reach this one, by a name that it has pointed at this machine.
-    hosts = ["127.0.0.1", "localhost"] if host == LOOPBACK else ["*"]
+    hosts = [LOOPBACK, "localhost"]
     layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(SmallRequests)]
     page = build_page(choices)
     page.queue(max_size=MAX_WAITING, default_concurrency_limit=1, api_open=False)  # none passes by
     try:
         page.launch(
-            server_name=host, server_port=port, prevent_thread_lock=True, quiet=True,
+            server_name=LOOPBACK, server_port=port, prevent_thread_lock=True, quiet=True,
             show_error=True, ssr_mode=False, share=False, css=STYLE, footer_links=["api"],
             app_kwargs={"middleware": layers},
         )  # fmt: skip
@@ -135,6 +135,3 @@ def serve(choices: Mapping[str, Choice], host: str = LOOPBACK, port: int | None 
         where = "the ports from 7860 on are" if port is None else f"port {port} is"
         raise OSError(f"{where} taken: name another by --port") from None
     return page
-
-
-__all__ = ["MAX_BODY", "MAX_WAITING", "SmallRequests", "build_page", "serve"]

@@ -327,16 +327,3 @@ def evaluate_objective(
     text = scores_table(scores, by)
     write_text(out / "report.txt", f"{text}\n")
     return text, scores
-
-
-__all__ = [
-    "MOST_COLUMNS",
-    "TABLE_FILE",
-    "choose_rows",
-    "compare",
-    "draw_problems",
-    "evaluate_objective",
-    "rates_table",
-    "rows_recipe",
-    "trained_region",
-]

@@ -8,7 +8,7 @@ and U the set of predictions with the renamings undone; its alpha-covariance is
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -57,8 +57,8 @@ class CovarianceSample:
         possible: how many renamings there are, the identity included.
         renamings: how many of them were run: |P|.
         distinct: different predictions once the renamings are undone: |U|.
-        raw: different predictions before that; None if a report of an earlier version lacks it.
-        named: renamings whose prediction has a name in it; None likewise.
+        raw: different predictions before that.
+        named: renamings whose prediction has a name in it.
     """
 
     index: int
@@ -66,8 +66,8 @@ class CovarianceSample:
     possible: int
     renamings: int
     distinct: int
-    raw: int | None = None
-    named: int | None = None
+    raw: int
+    named: int
 
     @property
     def score(self) -> float:
@@ -113,19 +113,14 @@ class AlphaCovariance:
         return sum(sample.renamings < sample.possible for sample in self.samples)
 
     @property
-    def constant(self) -> int | None:
-        """Number of samples with one answer to all renamings; None if a report does not say."""
-        return self._count(lambda sample: sample.raw == 1)
+    def constant(self) -> int:
+        """Number of samples with one answer to all renamings."""
+        return sum(sample.raw == 1 for sample in self.samples)
 
     @property
-    def nameless(self) -> int | None:
-        """Number of samples with no name in any answer, constant or not; None likewise."""
-        return self._count(lambda sample: sample.named == 0)
-
-    def _count(self, is_so: Callable[[CovarianceSample], bool]) -> int | None:
-        if any(sample.raw is None or sample.named is None for sample in self.samples):
-            return None
-        return sum(map(is_so, self.samples))
+    def nameless(self) -> int:
+        """Number of samples with no name in any answer, constant or not."""
+        return sum(sample.named == 0 for sample in self.samples)
 
     def __str__(self) -> str:
         """Return the mean with what has to be known beside it."""
@@ -136,7 +131,7 @@ class AlphaCovariance:
 
     @property
     def caveat(self) -> str:
-        """Say how many samples are nameless; "" if none is, or that is not known."""
+        """Say how many samples are nameless; "" if none is."""
         return f"{self.nameless} of {self.used} problems" if self.nameless else ""
 
     @cached_property
@@ -467,6 +462,3 @@ def _measured_on(
         f"{number} problem{'s' * (most != 1)} a column, "
         f"{'all renamings of each' if limit is None else renamings}{''.join(skips)}"
     )
-
-
-__all__ = ["AlphaCovariance", "CovarianceSample", "alpha_covariance", "covariance_notes"]

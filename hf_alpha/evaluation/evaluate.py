@@ -29,8 +29,6 @@ from hf_alpha.tasks.checking import check_answer
 
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
-LATER = {"configuration", "generation", "tokenizer"}
-"""Settings that older runs have not written down."""
 
 Row = Mapping[str, Any]
 
@@ -188,10 +186,10 @@ class _RunFiles:
         # A report that came without its records, from a repository say, is made again.
         if (folder / REPORT_FILE).is_file() and (folder / RECORDS_FILE).is_file():
             self.finished = Report.load(folder)
-            check_settings(folder, self.finished.settings, self._settings, LATER)
+            check_settings(folder, self.finished.settings, self._settings)
             return
         if (folder / PROGRESS_FILE).is_file():
-            check_settings(folder, read_json(folder / PROGRESS_FILE), self._settings, LATER)
+            check_settings(folder, read_json(folder / PROGRESS_FILE), self._settings)
             parts = sorted(folder.glob(PROGRESS_PARTS))
             records = [Record.from_dict(row) for path in parts for row in Records(path)]
             self.done = {record.index: record for record in records}
@@ -233,6 +231,3 @@ class _RunFiles:
             if self.state is not None:
                 self.state.wait_for_everyone()
         return report
-
-
-__all__ = ["evaluate", "run"]

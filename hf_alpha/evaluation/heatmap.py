@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hf_alpha.evaluation.fonts import make_legible
+from hf_alpha.evaluation.curves import take_literally
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
         axis.set_visible(False)
     _label(figure, axes, heatmaps, colors)
     figure.supxlabel(_notes(heatmaps, full_count), fontsize=8, color="0.3")
-    make_legible(figure)
+    take_literally(figure)
     return figure
 
 
@@ -248,6 +248,3 @@ def _notes(panels: Sequence[Heatmap], full_count: int) -> str:
     if any(panel.training_region for panel in panels):
         notes.append("dashed frame: training data")
     return "; ".join(notes)
-
-
-__all__ = ["Cell", "Heatmap", "draw", "make_figure"]

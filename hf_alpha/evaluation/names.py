@@ -367,6 +367,3 @@ def _pattern(names: Iterable[str]) -> Any:
 def _list(items: Items) -> str:
     names = (str(name).rpartition("\0")[2] for name in items[1::2])
     return ", ".join(map(repr, names)) or "none"
-
-
-__all__ = ["Ids", "RuledNames", "Symbols", "Words", "by_rules", "names_of", "rename"]

@@ -132,11 +132,3 @@ def other_draws(model: PreTrainedModel) -> Iterator[None]:
     finally:
         model.redraw_symbols(seed)
         draws.random_parts = parts
-
-
-__all__ = [
-    "draw_losses",
-    "median_seed",
-    "other_draws",
-    "use_median_draw",
-]

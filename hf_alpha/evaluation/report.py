@@ -506,9 +506,3 @@ def _rows(
 
 def _json(data: Any) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-__all__ = [
-    "EDIT_DISTANCE", "OUTCOMES", "OUTSIDE", "Bins", "Rates", "Record", "Report", "lengths_table",
-    "names_bins", "table", "warning_lines",
-]  # fmt: skip

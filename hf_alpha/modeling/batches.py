@@ -129,6 +129,3 @@ def rectangle(rows: Sequence[Sequence[int]], filler: int, multiple: int = 1) -> 
     width = max([1, *map(len, rows)])
     width = -(-width // multiple) * multiple
     return [[*row, *[filler] * (width - len(row))] for row in rows]
-
-
-__all__ = ["AlphaEncoding", "Names", "PadsColumns", "rectangle"]

@@ -196,6 +196,3 @@ class CausalHead(SymbolHead, GenerationMixin):
             symbol = symbol if mask is None else symbol & (mask > 0)
             kwargs["stream_ids"] = first_occurrence(prompt, symbol)
         return super().generate(inputs, *args, **kwargs)
-
-
-__all__ = ["NO_LAST_STATE", "CausalHead", "CausalOutput", "next_tokens"]

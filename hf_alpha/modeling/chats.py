@@ -287,6 +287,3 @@ def _schema(schema: Any, write: Write) -> Any:
         else:
             written[key] = value if key in SCHEMA_WORDS else _schema(value, write)
     return written
-
-
-__all__ = ["ROLES", "WritesChats"]

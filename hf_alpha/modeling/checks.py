@@ -314,28 +314,3 @@ def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None
                 f"{name} has {int(x.min())}: a position is at least 0, and one beyond the input "
                 "has no loss"
             )
-
-
-__all__ = [
-    "IGNORE",
-    "can_look",
-    "check_by_token",
-    "check_cache",
-    "check_classes",
-    "check_dimensions",
-    "check_ids",
-    "check_label_shape",
-    "check_labels",
-    "check_multi_labels",
-    "check_positions",
-    "check_rows",
-    "check_span",
-    "check_symbols",
-    "check_told_apart",
-    "check_types",
-    "is_recorded",
-    "is_transformed",
-    "refuse_positions",
-    "refuse_unknown",
-    "refuse_vectors",
-]

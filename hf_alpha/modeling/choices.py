@@ -59,13 +59,3 @@ def refuse(fault: object, message: str) -> None:
     """Raise a ValueError with this message if there is a fault: a condition that holds."""
     if fault:
         raise ValueError(message)
-
-
-__all__ = [
-    "check_activation",
-    "check_choice",
-    "check_known",
-    "check_numbers",
-    "check_unique",
-    "refuse",
-]

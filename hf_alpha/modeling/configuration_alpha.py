@@ -246,6 +246,3 @@ class AlphaConfig(SymbolModelConfig):
             side.num_hidden_layers = self.num_slots + self.num_histories
             side.num_attention_heads = self.decoder_attention_heads
         return side
-
-
-__all__ = ["AlphaConfig"]

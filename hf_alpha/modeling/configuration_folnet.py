@@ -313,6 +313,3 @@ class FolnetConfig(SymbolModelConfig):
         side = copy.deepcopy(self)
         side.num_hidden_layers = self.num_decoder_layers
         return side
-
-
-__all__ = ["FolnetConfig"]

@@ -169,6 +169,3 @@ class GeometricConfig(PreTrainedConfig):
             f"{self.num_attention_heads} heads, feed-forward {self.intermediate_size}, "
             f"{self.relation_attention} over {count} kind{'s' * (count != 1)} of segments"
         )
-
-
-__all__ = ["RELATION_ATTENTIONS", "GeometricConfig"]

@@ -292,6 +292,3 @@ def _writes_text(kind: type[PreTrainedConfig], settings: dict[str, Any]) -> bool
     encodes = kind in MODEL_FOR_MASKED_LM_MAPPING and not settings.get("is_decoder")
     alone = not (encodes or kind.is_encoder_decoder)  # the other half may hear, or see
     return kind in MODEL_FOR_CAUSAL_LM_MAPPING and alone
-
-
-__all__ = ["SIDES", "RetrofitConfig"]

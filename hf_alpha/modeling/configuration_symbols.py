@@ -307,6 +307,3 @@ def special_tokens(tokenizer: Any) -> dict[str, int | None]:
     pad, start, end = (getattr(tokenizer, name) for name in names)
     first = pad if start is None else start  # as in T5, whose tokenizer has no start either
     return {**dict(zip(names, (pad, start, end), strict=True)), "decoder_start_token_id": first}
-
-
-__all__ = ["FIXED_SCALE", "SYMBOL_RENAMINGS", "SymbolModelConfig", "special_tokens"]

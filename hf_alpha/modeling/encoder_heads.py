@@ -220,16 +220,3 @@ def labels_for_loss(
     if kind == "multi_label_classification" or (kind is None and classes > 1):
         check_multi_labels(labels)
     return labels.float().reshape(logits_BC.shape)  # half precision would round large numbers
-
-
-__all__ = [
-    "EncoderHead",
-    "Pooler",
-    "SequenceClassification",
-    "TokenClassification",
-    "TokenLabels",
-    "class_loss",
-    "head_dropout",
-    "labels_for_loss",
-    "place_loss",
-]

@@ -155,6 +155,3 @@ def listed_logits(
     symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
     symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
     return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)
-
-
-__all__ = ["SymbolEncoding", "listed_logits"]

@@ -106,6 +106,3 @@ class DualPartEncoding(SymbolEncoding):
         if self.vocabulary.class_rows is None:
             return ids_BL[:, None]
         return super().rows(ids_BL, streams)
-
-
-__all__ = ["DualPartEncoding", "HostParts"]

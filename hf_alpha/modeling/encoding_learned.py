@@ -21,6 +21,3 @@ class LearnedEncoding(SymbolEncoding):
         "convert the model to 'streams' or 'relational' first (hf-alpha convert), or, if it is a "
         "decoder, train one with more symbols"
     )
-
-
-__all__ = ["LearnedEncoding"]

@@ -96,6 +96,3 @@ class StreamsEncoding(SymbolEncoding):
         index = actual_BS[:, :, None, None].expand(-1, -1, scores_BSTR.shape[2], 1)
         own_BTS = scores_BSTR.gather(-1, index)[..., 0].transpose(1, 2)
         return listed_logits(base_BTV, own_BTS, streams, self.vocabulary)
-
-
-__all__ = ["HostStreams", "StreamsEncoding"]

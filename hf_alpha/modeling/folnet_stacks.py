@@ -734,6 +734,3 @@ def seen(
     if mask is not None:
         visible = visible & (mask[:, None] > 0)
     return visible
-
-
-__all__ = ["FolnetDecoder", "FolnetEncoder", "FolnetOutput", "FolnetPreTrainedModel", "layer_norm"]

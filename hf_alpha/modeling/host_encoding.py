@@ -159,6 +159,3 @@ def silent(layer: nn.Linear) -> nn.Linear:
     """Returns a layer that begins with zeros, so that what it is part of begins with no effect."""
     layer.starts_at_zero = True  # type: ignore[assignment]
     return layer
-
-
-__all__ = ["HeadCall", "HostEncoding", "HostOutput", "host_encoding", "silent"]

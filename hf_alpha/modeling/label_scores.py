@@ -108,6 +108,3 @@ def temperature_of(forward: Any) -> float | None:
             "pip install 'trl==1.16.*'"
         )
     return float(settings["temperature"])
-
-
-__all__ = ["LabelScores", "label_scores", "temperature_of"]

@@ -785,16 +785,3 @@ OPERATORS: dict[str, type[LogicOperator]] = {
 }
 SLOTS = "jact"
 """Operators that keep premises of a decoder's past, in the order of their cache slots."""
-
-__all__ = [
-    "HISTORY",
-    "OPERATORS",
-    "Atoms",
-    "BinaryBool",
-    "Columns",
-    "Join",
-    "Scope",
-    "Source",
-    "UnaryBool",
-    "use_premise_layers",
-]

@@ -154,6 +154,3 @@ def token_loss(
         num_items = num_items.to(total.device)
     # Without any label, 0 and not 0 / 0.
     return total / (num_items.clamp(min=1) if isinstance(num_items, torch.Tensor) else num_items)
-
-
-__all__ = ["ADACOS", "LogitScale", "token_loss"]

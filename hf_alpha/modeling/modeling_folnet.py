@@ -672,19 +672,3 @@ def check_form(config: FolnetConfig, name: str, needed: str) -> None:
             f"{name} is a model of the form {needed!r}, and the configuration is of {form!r}: make "
             f"it with FolnetConfig({FORMS[needed]})"
         )
-
-
-__all__ = [
-    "FolnetDecoder",
-    "FolnetEncoder",
-    "FolnetForCausalLM",
-    "FolnetForConditionalGeneration",
-    "FolnetForMaskedLM",
-    "FolnetForMultipleChoice",
-    "FolnetForPreTraining",
-    "FolnetForQuestionAnswering",
-    "FolnetForSequenceClassification",
-    "FolnetForTokenClassification",
-    "FolnetModel",
-    "FolnetPreTrainedModel",
-]

@@ -544,12 +544,3 @@ class GeometricForSequenceClassification(SequenceClassification, GeometricHead):
     """A model that gives a text, or a pair of texts, a class or a number."""
 
     output_class = SequenceClassifierOutput
-
-
-__all__ = [
-    "GeometricForMaskedLM",
-    "GeometricForSequenceClassification",
-    "GeometricForTokenClassification",
-    "GeometricModel",
-    "GeometricPreTrainedModel",
-]

@@ -779,14 +779,3 @@ def _outer_lists(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.
             yield f"{prefix}{name}", child
         else:
             yield from _outer_lists(child, f"{prefix}{name}.")
-
-
-__all__ = [
-    "AggregatedBlock",
-    "RetrofitForConditionalGeneration",
-    "RetrofitModel",
-    "check_arguments",
-    "repeat_rows",
-    "side_by_side",
-    "taken_arguments",
-]

@@ -331,6 +331,3 @@ def check_keeps_keys(backbone: PreTrainedModel) -> None:
             f"a {backbone.config.model_type!r} model has no past_key_values, keys and values of "
             "earlier tokens: take a decoder such as gpt2 or llama"
         )
-
-
-__all__ = ["PackedTexts", "RetrofitForCausalLM", "check_keeps_keys", "packed_texts"]

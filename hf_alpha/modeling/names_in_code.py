@@ -166,6 +166,3 @@ def _library(module: str, package: str, what: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ImportError(f"{what} need {module}: pip install {package} ({error})") from None
-
-
-__all__ = ["identifiers", "json_names", "numbers", "sql_names", "sql_words"]

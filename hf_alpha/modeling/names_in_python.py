@@ -481,6 +481,3 @@ def _blank(match: Any) -> str:
     for field, start in _fields(written):
         blank[start : start + len(field)] = field
     return "".join(blank)
-
-
-__all__ = ["NAME", "python_names", "unbound_names"]

@@ -229,6 +229,3 @@ class NewSymbols(nn.Linear):
         """Returns products of states (..., D) with the rows, or with rows of unit length."""
         # Offloaded weights are only there while this is called.
         return F.linear(x, F.normalize(self.weight, dim=-1) if unit_rows else self.weight)
-
-
-__all__ = ["UNUSABLE", "NewSymbols", "TextSoFar", "WrittenSymbols", "symbols_so_far"]

@@ -105,15 +105,3 @@ def distance_ids(query_BT: torch.Tensor, key_BM: torch.Tensor, limit: int) -> to
     """
     distance = (key_BM[:, None] - query_BT[..., None]).clamp(1 - limit, limit - 1)
     return torch.where(distance < 0, distance + 2 * limit, distance)
-
-
-__all__ = [
-    "decoder_positions",
-    "distance_ids",
-    "length_scale",
-    "rotary",
-    "rotate",
-    "sinusoidal",
-    "token_positions",
-    "tree",
-]

@@ -126,6 +126,3 @@ def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
 def _signed(number: int) -> int:
     """Returns the signed 64-bit integer that has the same lowest bits."""
     return (number + 2**63) % 2**64 - 2**63
-
-
-__all__ = ["RANDOM_METHODS", "capacity", "draw_key", "mix", "sample_keys", "symbol_vectors"]

@@ -43,6 +43,3 @@ def code_files(saved: object) -> Iterator[Path]:
     if module != "__main__":  # which is not saved
         file = str(sys.modules[module].__file__)
         yield from map(Path, (file, *get_relative_import_files(file)))
-
-
-__all__ = ["SavesCode", "code_files"]

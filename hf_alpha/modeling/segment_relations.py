@@ -29,16 +29,6 @@ def num_relations(max_distance: int) -> int:
     return 2 * max_distance + 1 + len(RELATIONS)
 
 
-def relation_names(max_distance: int) -> list[str]:
-    """Returns the names of all relations, in the order of their numbers.
-
-    They are `-2`, `-1`, `0`, `+1`, `+2` with `max_distance=2`, and behind them `RELATIONS`. The two
-    distances of the largest size stand for all that are as large or larger.
-    """
-    distances = range(-max_distance, max_distance + 1)
-    return [f"{d:+d}" if d else "0" for d in distances] + list(RELATIONS)
-
-
 def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: int) -> torch.Tensor:
     """Returns numbers of the relations of each element to each: (B, N, N), rows i and columns j.
 
@@ -187,13 +177,3 @@ class RelationVectors(nn.Module):
         products_BHNR = query_BHNK @ vectors_RK.to(query_BHNK.dtype).T
         batch, heads = query_BHNK.shape[:2]
         return products_BHNR.gather(-1, relations[:, None].expand(batch, heads, -1, -1))
-
-
-__all__ = [
-    "RELATIONS",
-    "RelationVectors",
-    "Segments",
-    "num_relations",
-    "relation_ids",
-    "relation_names",
-]

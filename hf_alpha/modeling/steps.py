@@ -69,6 +69,3 @@ def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     weight_ids = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
     for counter in list(_watched):
         counter.note(weight_ids)
-
-
-__all__ = ["StepCounter"]

@@ -51,6 +51,3 @@ def encoding_class(name: str) -> type[SymbolEncoding]:
     if name not in _ENCODINGS:
         raise ValueError(f"symbol_encoding must be one of {', '.join(_ENCODINGS)}; not {name!r}")
     return _ENCODINGS[name]
-
-
-__all__ = ["encoding_class", "encoding_names", "register_encoding"]

@@ -324,6 +324,3 @@ def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Ten
     shifted = labels_BT.new_full(labels_BT.shape, config.decoder_start_token_id)
     shifted[:, 1:] = labels_BT[:, :-1]
     return shifted.masked_fill(shifted == -100, config.pad_token_id)
-
-
-__all__ = ["OUTSIDE_LOSS", "SymbolHead", "SymbolModel", "shift_right"]

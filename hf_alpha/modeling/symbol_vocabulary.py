@@ -237,6 +237,3 @@ def _check_class(name: str, ranges: list[list[int]], count: int) -> None:
     )
     members = sum(stop - start for start, stop in ranges)
     refuse(members != count, f"{listed} holds {members} ids, symbol_classes says {count}")
-
-
-__all__ = ["SymbolVocabulary", "check_size", "has_tokens", "token_digest"]

@@ -162,18 +162,3 @@ def unpack_streams(packed: torch.Tensor, width: int) -> torch.Tensor:
     """Unpacks (B, L, S * D) -> (B, S, L, D) for streams of model width `width`."""
     b, length, total = packed.shape
     return packed.view(b, length, total // width, width).transpose(1, 2)
-
-
-__all__ = [
-    "aggregate",
-    "canonical_renaming",
-    "first_occurrence",
-    "mean_streams",
-    "own_streams",
-    "pack_streams",
-    "random_renaming",
-    "rename_columns",
-    "rename_ids",
-    "stream_weights",
-    "unpack_streams",
-]

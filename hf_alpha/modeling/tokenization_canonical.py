@@ -444,5 +444,3 @@ class CanonicalTokenizer(TextTokenizer):
 
 
 CanonicalTokenizer.register_for_auto_class("AutoTokenizer")
-
-__all__ = ["LETTERS", "CanonicalNames", "CanonicalTokenizer", "Spelled", "host_words"]

@@ -332,5 +332,3 @@ def _columns(segments: Sequence[Sequence[Placed]], padded: bool) -> dict[str, li
 
 
 GeometricTokenizer.register_for_auto_class("AutoTokenizer")
-
-__all__ = ["SEGMENTS", "GeometricTokenizer"]

@@ -270,6 +270,3 @@ def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: UserPairs, say: Sa
     model.extend_symbols(missing_counts)
     tokenizer.extend_symbols(missing_counts)
     say(f"symbols of the checkpoint: {counts}; they are added")
-
-
-__all__ = ["LABEL_SMOOTHING", "AnswerObjective", "AnswerPairs", "AnswerProblems", "prepare_data"]

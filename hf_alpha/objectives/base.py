@@ -19,7 +19,6 @@ from transformers import (
     PreTrainedModel,
 )
 
-from hf_alpha.data.files import filling_cache
 from hf_alpha.data.keys import canonical_text
 from hf_alpha.data.pairs import hold_out_keys
 from hf_alpha.data.rows import batches, path_of
@@ -298,7 +297,6 @@ class RowsObjective(Objective):
         """
         return {}
 
-    @filling_cache()
     def features(
         self,
         rows: Dataset,
@@ -461,17 +459,3 @@ def num_positions(model: PreTrainedModel) -> int | None:
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
     ]
     return min(sizes, default=None)
-
-
-__all__ = [
-    "IDS",
-    "Batch",
-    "Finder",
-    "Predictions",
-    "Record",
-    "Row",
-    "RowsObjective",
-    "Texts",
-    "accepted",
-    "num_positions",
-]

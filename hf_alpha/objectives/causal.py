@@ -196,6 +196,3 @@ def _check_causal(model: PreTrainedModel) -> None:
             f"a {model.config.model_type!r} model sees the tokens behind, and would copy them: set "
             "is_decoder, or name a decoder such as gpt2 or llama"
         )
-
-
-__all__ = ["Causal"]

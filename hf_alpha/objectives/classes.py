@@ -221,6 +221,3 @@ def _number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
-
-
-__all__ = ["Classes", "Labelled", "declared_names"]

@@ -191,6 +191,3 @@ def table(scores: Mapping[str, Scores], by: str | None = None) -> str:
 
 def _shown(metric: str, value: float) -> str:
     return f"{value:.3f}" if metric in NUMBERS else f"{100 * value:.1f}"
-
-
-__all__ = ["Scores", "evaluate_checkpoint", "evaluate_model", "table"]

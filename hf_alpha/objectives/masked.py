@@ -18,7 +18,6 @@ from datasets.fingerprint import Hasher
 from torch import nn
 from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.data.files import filling_cache
 from hf_alpha.data.keys import key_of
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_choice, check_numbers
@@ -43,8 +42,8 @@ PART = 100_000
 """Rows that one worker makes sequences of; no document goes beyond them."""
 
 Segment = tuple[int, int]  # how many tokens it has more than one, and its id
-Token = tuple[int | Name, int, tuple[Segment, ...]]
-"""Its id or name, the number of its word in the document, and the segments that begin at it."""
+Token = tuple[int | Name, tuple[Segment, ...]]
+"""Its id or name, and the segments that begin at it."""
 Document = list[list[Token]]  # its sentences
 
 
@@ -82,7 +81,6 @@ class Masked(RowsObjective):
         "masked: a document is a row (rows), or all rows up to one without text (blank_lines)",
     )
     masked_share: float = setting(0.15, "masked: share of the tokens that are to be found")
-    whole_words: bool = setting(False, "masked: mask all tokens of a word, by [MASK] only")
     covered_segments: str = setting(
         "drop",
         "masked: what becomes of a segment over a masked token, which tells something about "
@@ -143,7 +141,6 @@ class Masked(RowsObjective):
         texts = {number: "\n".join(filter(None, some)) for number, some in documents.items()}
         return [texts[number] for number in numbers]
 
-    @filling_cache()
     def features(
         self,
         rows: Dataset,
@@ -179,7 +176,7 @@ class Masked(RowsObjective):
                 num_proc=workers if workers > 1 else None,
             )
         except DatasetGenerationError as error:
-            if isinstance(error.__cause__, ValueError):
+            if isinstance(error.__cause__, ValueError | OSError):
                 raise error.__cause__ from None
             raise
 
@@ -187,8 +184,6 @@ class Masked(RowsObjective):
         """Return column -> type of the features."""
         names = ["input_ids", "token_type_ids", "special_tokens_mask", *_segment_keys(tokenizer)]
         kinds: dict[str, Any] = dict.fromkeys(names, List(Value("int32")))
-        if self.whole_words:
-            kinds["offset_mapping"] = List(List(Value("int64")))
         if self.paired:
             kinds |= {"sentence_label": Value("int64"), "sentences": Value("int64")}
         return Features({**kinds, "place": Value("int64")})
@@ -226,7 +221,7 @@ class Masked(RowsObjective):
             for documents in self._documents(part, start, data, tokenizer):
                 for pair in self._pairs(documents, tokenizer, rng):
                     try:
-                        sequence = frame(pair, self.whole_words)
+                        sequence = frame(pair)
                     except ValueError as error:
                         raise ValueError(f"rows from {start} on, in a sequence: {error}") from error
                     yield {**sequence, "place": place if training else -1 - place}
@@ -242,7 +237,7 @@ class Masked(RowsObjective):
         texts = Texts(self, rows, data, finder_of(tokenizer)).by_row()
         for row, (text,) in enumerate(texts, start):
             sentences = _split(text)
-            current += _tokens(sentences, numbering, sum(map(len, current)), row)
+            current += _tokens(sentences, numbering, row)
             if current and (self.documents == "rows" or not sentences):
                 documents.append(current)
                 current = []
@@ -349,18 +344,14 @@ class MaskingCollator:
         self._is_symbol_V = torch.zeros(len(tokenizer), dtype=torch.bool)
         self._is_symbol_V[getattr(tokenizer, "symbol_ids", [])] = True
         self._has_symbols = bool(self._is_symbol_V.any())
-        draws = not (objective.whole_words or self._has_symbols)  # else `with_shown_symbols` does
         self._mask = DataCollatorForLanguageModeling(
             tokenizer,
             mlm_probability=objective.masked_share,
-            whole_word_mask=objective.whole_words,
-            mask_replace_prob=1.0 if objective.whole_words else 0.8,
-            random_replace_prob=0.1 if draws else 0.0,
+            random_replace_prob=0.0 if self._has_symbols else 0.1,  # `with_shown_symbols` does it
         )
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         copies = [dict(row) for row in rows]
-        self._pad_spans(copies)
         places = [row.pop("place") for row in copies]
         classes = [row.pop("sentence_label", None) for row in copies]
         epoch = self.epoch if places[0] >= 0 else 0
@@ -375,15 +366,6 @@ class MaskingCollator:
         if classes[0] is not None:
             batch[_label_name(self.model)] = torch.tensor(classes)
         return accepted(batch, self.model)
-
-    def _pad_spans(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Give all rows as many spans of words: tokenizers do not pad them."""
-        width = max(len(row["input_ids"]) for row in rows)
-        for row in rows:
-            if (spans := row.get("offset_mapping")) is not None:
-                filling = [[0, 0]] * (width - len(spans))
-                left = self._mask.tokenizer.padding_side == "left"
-                row["offset_mapping"] = filling + spans if left else spans + filling
 
 
 def with_shown_symbols(
@@ -465,8 +447,8 @@ def _split(text: str) -> list[str]:
     ]
 
 
-def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) -> Document:
-    """Return the tokens of a row's sentences; their words are numbered from `words` on."""
+def _tokens(sentences: list[str], numbering: Numbering, row: int) -> Document:
+    """Return the tokens of a row's sentences."""
     if not sentences:
         return []
     place = f"row {row}, in its sentences"
@@ -474,10 +456,8 @@ def _tokens(sentences: list[str], numbering: Numbering, words: int, row: int) ->
     names_by_sentence = getattr(encoding, "names", [{}] * len(sentences))
     document: Document = []
     for number, ids in enumerate(encoding["input_ids"]):
-        places = [words if word is None else words + word for word in encoding.word_ids(number)]
-        words = max(places, default=words) + 1
         tokens = numbering.names(ids, names_by_sentence[number])
-        document.append(list(zip(tokens, places, _beginning(encoding, number), strict=True)))
+        document.append(list(zip(tokens, _beginning(encoding, number), strict=True)))
     return [sentence for sentence in document if sentence]
 
 
@@ -511,16 +491,15 @@ class _Frame:
             if part is None or all(part != other for other, *_ in self.pieces):
                 self.pieces.append((part, index, kind))
 
-    def __call__(self, pair: Pair, with_words: bool) -> dict[str, Any]:
+    def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the columns of a sequence."""
         sequence = list[int | Name]()
-        types, special, words = list[int](), list[int](), list[int]()
+        types, special = list[int](), list[int]()
         segments: list[tuple[int, int, int]] = []  # start, end and id
         for part, index, kind in self.pieces:
-            tokens = [(index, -1, ())] if part is None else (pair.second if part else pair.first)
+            tokens = [(index, ())] if part is None else (pair.second if part else pair.first)
             segments += _whole(tokens, len(sequence))
-            sequence += [token for token, *_ in tokens]
-            words += [word for _, word, _ in tokens]
+            sequence += [token for token, _ in tokens]
             types += [kind] * len(tokens)
             special += [int(part is None)] * len(tokens)
         row: dict[str, Any] = {
@@ -531,8 +510,6 @@ class _Frame:
         if self.with_segments:
             for key, place in zip(SEGMENTS, (2, 0, 1), strict=True):
                 row[key] = [segment[place] for segment in segments]
-        if with_words:
-            row["offset_mapping"] = _touching(words)
         pair_columns = {"sentence_label": pair.label, "sentences": pair.sentences}
         return row | (pair_columns if self.paired else {})
 
@@ -544,20 +521,10 @@ def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int
         tokens: of the part.
         column: of its first token.
     """
-    for place, (_, _, segments) in enumerate(tokens):
+    for place, (_, segments) in enumerate(tokens):
         for length, index in segments:
             if place + length < len(tokens):
                 yield column + place, column + place + length, index
-
-
-def _touching(words: Sequence[int]) -> list[list[int]]:
-    """Return spans for Transformers' collator: those of one word touch, of two words do not."""
-    spans, end = [], 0
-    for place, word in enumerate(words):
-        start = end if place and word == words[place - 1] else end + 1
-        end = start + 1
-        spans.append([start, end] if word >= 0 else [0, 0])
-    return spans
 
 
 def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
@@ -581,6 +548,3 @@ def _shortened(
         longer = first if len(first) >= len(second) else second
         del longer[0 if rng.random() < 0.5 else -1]
     return first, second
-
-
-__all__ = ["Masked", "MaskingCollator", "without_covered"]

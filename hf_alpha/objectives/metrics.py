@@ -84,5 +84,3 @@ def best_answer(metric: OfAnswers, answer: str, answers: Sequence[str]) -> float
 OF_CLASSES: dict[str, Metric] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 OF_NUMBERS: dict[str, Metric] = {"pearson": pearson, "spearman": spearman}
 OF_ANSWERS: dict[str, OfAnswers] = {"exact": exact_answer, "f1": f1_of_words}
-
-__all__ = ["OF_ANSWERS", "OF_CLASSES", "OF_NUMBERS", "Metric", "best_answer", "normalized"]

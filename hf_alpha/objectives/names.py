@@ -146,15 +146,3 @@ class Numbering:
                 )
         table = self.tokenizer.assign_symbols(classes) if classes else {}
         return [table[token.name] if isinstance(token, Name) else token for token in tokens]
-
-
-__all__ = [
-    "Name",
-    "Numbering",
-    "cut_out",
-    "encoded",
-    "find_names",
-    "finder_of",
-    "marked",
-    "name_columns",
-]

@@ -112,6 +112,3 @@ class Objective(ABC):
         The keys are arguments of the trainer: `train_dataset` and `eval_dataset`, and those of
         metrics.
         """
-
-
-__all__ = ["Collator", "Examples", "Objective", "Say", "setting"]

@@ -174,6 +174,3 @@ def _of_package(name: Any) -> Any:
         raise ValueError(
             f"no optimiser {name!r} in {PACKAGE}, nor among {', '.join(FUSED)}"
         ) from error
-
-
-__all__ = ["FusedAdam", "FusedLamb", "optimizer_of"]

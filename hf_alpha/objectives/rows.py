@@ -149,15 +149,3 @@ def text_in(value: Any, column: str, row: int) -> str:
         value = " ".join(value)
     check_text(value, column, f"row {row}")
     return value
-
-
-__all__ = [
-    "DataSource",
-    "Where",
-    "check_cell",
-    "check_validation",
-    "first",
-    "kept",
-    "read_rows",
-    "text_in",
-]

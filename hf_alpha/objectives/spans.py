@@ -237,6 +237,3 @@ def _place(answers: Mapping[str, Any], offsets: Sequence[Sequence[int]]) -> tupl
     if not places or offsets[places[0]][0] > start or offsets[places[-1]][1] < stop:
         return 0, 0
     return places[0], places[-1]
-
-
-__all__ = ["Spans"]

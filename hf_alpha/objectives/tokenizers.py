@@ -182,6 +182,3 @@ def _gives_types(tokenizer: Any) -> bool:
         return len(set(tokenizer("a", "b").get("token_type_ids", ()))) > 1
     types = backend.encode("a", "b").type_ids
     return "token_type_ids" in tokenizer.model_input_names and len(set(types)) > 1
-
-
-__all__ = ["MASK", "check_tokenizer", "make_tokenizer", "with_transducer"]

@@ -261,6 +261,3 @@ def _fault(words: Any, tags: Sequence[Any], spans: bool) -> str | None:
         if spans and not _marks_spans(tag):
             return f"the tag of word {place}, {word!r}: {tag!r} {_NO_SPAN_TAG}"
     return None
-
-
-__all__ = ["Tokens", "first_tokens", "span_scores", "spans_of", "word_by_word"]

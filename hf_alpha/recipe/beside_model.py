@@ -189,6 +189,3 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     functions = {f"symbols.{name}.function": rule.function for name, rule in rules if rule.function}
     _check_code(functions, model, f"{model}/tokenizer_config.json")
     return tokenizer.finder.to_dict()
-
-
-__all__ = ["named_code", "recipe_beside", "recipe_for", "recipe_of", "rules_of", "writes_answers"]

@@ -127,6 +127,3 @@ def _or_null(schema: Schema) -> Schema:
         return {**schema, "type": [schema["type"], "null"]}
     kinds = schema.get("anyOf", [NULL])  # without kinds, it takes anything
     return schema if NULL in kinds else {**schema, "anyOf": [*kinds, NULL]}
-
-
-__all__ = ["describe_settings", "recipe_schema"]

@@ -386,8 +386,3 @@ def kind_of(objective: Any, data: Mapping[str, Any]) -> Kind:
     if data.get("train") is not None:
         return "pairs"
     return "drawn" if data.get("draw") else "generated"
-
-
-__all__ = [
-    "DEFAULT_MODEL_TYPE", "Data", "Kind", "Recipe", "model_keys",
-]  # fmt: skip

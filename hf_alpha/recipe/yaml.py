@@ -249,9 +249,3 @@ def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out values that say nothing: null, false and empty mappings; numbers stay."""
     silent = (type(None), bool, dict)
     return {key: value for key, value in content.items() if value or not isinstance(value, silent)}
-
-
-__all__ = [
-    "HUB_TOKEN", "RECIPE_FILE", "check_shareable", "differences", "leaves", "parse_recipe",
-    "read_recipe", "write_recipe",
-]  # fmt: skip

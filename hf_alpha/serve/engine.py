@@ -323,6 +323,3 @@ class Engine:
             return int(torch.multinomial(scores.softmax(-1), 1, generator=numbers))
 
         return draw
-
-
-__all__ = ["Ask", "Engine", "Part"]

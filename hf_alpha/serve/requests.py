@@ -88,6 +88,3 @@ def read_request(kind: type[Request], body: bytes) -> Any:
         first = error.errors()[0]
         place = "".join(f"{part}: " for part in first["loc"])
         raise Refusal(400, place + first["msg"].removeprefix("Value error, ")) from None
-
-
-__all__ = ["Chat", "Completion", "Refusal", "Request", "read_request"]

@@ -295,6 +295,3 @@ def serve(api: Api, host: str, port: int, say: Callable[[str], object] = print) 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
     with suppress(KeyboardInterrupt):
         Server(api, LOOPBACK if host in LOOPBACK else ["*"]).run(sockets=[listening])
-
-
-__all__ = ["LOOPBACK", "Api", "Server", "serve"]

@@ -80,6 +80,3 @@ class AssignmentMask:
         allowed_RV.scatter_(1, ids_RT, False)
         allowed_RV[:, self._end] = True
         return allowed_RV
-
-
-__all__ = ["AssignmentMask", "TraceMask"]

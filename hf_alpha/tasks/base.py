@@ -131,14 +131,6 @@ class Task(ABC):
         """Return how far an answer is from the right one; None where that has no sense."""
         return None
 
-    def require_solver(self, solver: str) -> None:
-        """Make sure that a solver of `check` is there before long work begins.
-
-        Raises:
-            MissingSolverError: it is not installed; the message says what to install.
-        """
-        return None
-
     def measured(self, predictions: list[str], references: list[str]) -> dict[str, float]:
         """Return measures of all answers together, by name; none by default.
 

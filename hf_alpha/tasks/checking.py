@@ -35,6 +35,3 @@ def check_answer(
     """
     notation = "prefix" if " " in answer else "compact"
     return task.check(problem, answer, target, notation=notation, **settings)
-
-
-__all__ = ["Answer", "check_answer"]

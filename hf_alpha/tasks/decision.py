@@ -104,6 +104,3 @@ def small_core(
         size //= 2
     writer = as_written(grammar)
     return tuple(writer.format(parts[number], "infix") for number in numbers)
-
-
-__all__ = ["Clock", "Decision", "conjuncts", "joined", "small_core"]

@@ -107,6 +107,3 @@ def _short(label: str) -> str:
         return label
     half = (MAX_LABEL - 3) // 2
     return f"{label[:half]} … {label[-half:]}"
-
-
-__all__ = ["MAX_COLUMNS", "MAX_TOKENS", "Explanation", "TableRow", "subformulas"]

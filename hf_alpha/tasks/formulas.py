@@ -89,6 +89,3 @@ def as_written(grammar: Grammar) -> Grammar:
     """Return a grammar that keeps derived operators, as `format` of the given one does not."""
     operators = {token: arity for token, arity in grammar.arities.items() if arity}
     return replace(grammar, operators=operators, derived={})
-
-
-__all__ = ["DERIVED", "SPELLINGS", "as_written", "fold", "subformula_ends"]

@@ -50,6 +50,3 @@ class Problem(str):
         if self.too_long is not None:
             raise FormulaError(self.too_long)
         return self._tokens
-
-
-__all__ = ["Problem"]

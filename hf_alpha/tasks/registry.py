@@ -156,15 +156,3 @@ def _fault(task: Any) -> str | None:
 def _path(task: Any) -> str:
     name = getattr(task, "__qualname__", None)
     return repr(task) if name is None else f"{task.__module__}:{name}"
-
-
-__all__ = [
-    "DEFAULT_TASK",
-    "ENTRY_POINTS",
-    "built_in_tasks",
-    "drawn_task",
-    "get_task",
-    "name_of",
-    "register_task",
-    "task_names",
-]

@@ -214,10 +214,3 @@ def is_finished(state: TrainerState, arguments: Seq2SeqTrainingArguments) -> boo
     if arguments.max_steps > 0:
         return state.global_step >= arguments.max_steps
     return (state.epoch or 0) >= arguments.num_train_epochs
-
-
-__all__ = [
-    "DAMAGED", "NOTE", "TRAINER_STATE", "check_shapes", "check_vocabulary", "final_weights",
-    "has_model", "is_finished", "last_checkpoint", "notes_of_changes", "readable_state",
-    "starting_point", "state_of", "whole_checkpoint",
-]  # fmt: skip

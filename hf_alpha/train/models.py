@@ -119,6 +119,3 @@ def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
         return config_class.for_tokenizer(tokenizer, **values)
     special = {name: getattr(tokenizer, name) for name in SPECIAL_IDS}
     return config_class(vocab_size=len(tokenizer), **{**special, **values})
-
-
-__all__ = ["SPECIAL_IDS", "complete_rules", "config_for", "prepare_model"]

@@ -200,6 +200,3 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
         for tracker in get_reporting_integration_callbacks(arguments.report_to):
             tracker()  # one that is not installed says so before any work
     return arguments
-
-
-__all__ = ["prepare_arguments", "train"]

@@ -376,9 +376,3 @@ class StopOnInterrupt(TrainerCallback):
             control.should_log &= is_whole
             control.should_evaluate &= is_whole
             control.should_save = is_whole
-
-
-__all__ = [
-    "PATIENCE", "AlphaTrainer", "FiniteSteps", "Interrupted", "NotFiniteError", "ObjectiveTrainer",
-    "RunTrainer", "StopOnInterrupt", "bucket_keys",
-]  # fmt: skip

@@ -205,6 +205,3 @@ class Cascade:
             lattice.add(new, self._mask_of_label)
             all_segments.update(new)
         return sorted(all_segments)
-
-
-__all__ = ["Cascade", "Conditions", "RuleAutomaton"]

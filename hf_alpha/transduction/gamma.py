@@ -159,6 +159,3 @@ def _file(width: float, height: float, title: str, parts: Sequence[str]) -> str:
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
-
-
-__all__ = ["GammaSpace", "Match", "Segment", "leftmost_longest"]

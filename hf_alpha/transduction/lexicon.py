@@ -190,6 +190,3 @@ class PhraseMatcher:
             ((last := end // _WIDTH) - length + 1, last, ids)
             for end, (length, ids) in self._find("".join([code(w, _UNKNOWN) for w in words]))
         ]
-
-
-__all__ = ["Lexicon", "PhraseMatcher"]

@@ -278,6 +278,3 @@ class _Parser:
         self._refuse(is_turned, token.start(), f"{token[0]}: the second number is the smaller one")
         enough = self._max_units + 1
         return min(least, enough), 0 if unlimited else min(most, enough)
-
-
-__all__ = ["Rule", "RuleError", "compile_rules", "read_rules", "rules_of"]

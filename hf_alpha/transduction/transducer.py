@@ -254,6 +254,3 @@ def _table(lexicon: Lexicon, options: Options) -> str:
             "; ..." * (len(several) > 3),
         )  # fmt: skip
     return "".join(sorted(f"{w}\t{label}\n" for w, labels in entries.items() for label in labels))
-
-
-__all__ = ["LEXICON_FILE", "SETTINGS_FILE", "Transducer"]

@@ -57,6 +57,3 @@ def unit_finder(unit: str) -> Callable[[str], "re.Pattern[str] | regex.Pattern[s
 def composed(units: Sequence[str], text: str) -> Sequence[str]:
     """Return the units of a text in Unicode's normal form C, in which units are compared."""
     return units if text.isascii() else [unicodedata.normalize("NFC", unit) for unit in units]
-
-
-__all__ = ["Options", "composed", "unit_finder"]

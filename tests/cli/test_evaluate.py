@@ -7,6 +7,7 @@ import pytest
 from commands import hf_alpha
 from datasets import load_dataset
 from pictures import shows_reports
+from row_files import write
 
 
 @pytest.mark.slow
@@ -65,9 +66,10 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
 
 
 def test_evaluate_on_given_data(tmp_path, vanilla, data):
-    (tmp_path / "pairs.txt").write_text("&ab\na1b1\n|a!c\na1\n1\n\n&a&b&cd\na1b1c1d1\n")
+    pairs = {"&ab": "a1b1", "|a!c": "a1", "1": "", "&a&b&cd": "a1b1c1d1"}
+    write(tmp_path / "pairs.csv", [{"problem": x, "answer": y} for x, y in pairs.items()])
     shared = ["evaluate", vanilla, "--beams", 1]
-    one = [*shared, "--covariance", 2, "--out", tmp_path / "one", "--data", tmp_path / "pairs.txt"]
+    one = [*shared, "--covariance", 2, "--out", tmp_path / "one", "--data", tmp_path / "pairs.csv"]
     done = hf_alpha(*one)
     assert done.code == 0, done.err
     assert re.search(r"symbols: +0 +2 +4 +all\n", done.out)
@@ -89,9 +91,9 @@ def test_evaluate_on_given_data(tmp_path, vanilla, data):
 
 
 def test_evaluate_without_symbols(tmp_path, vanilla):
-    (tmp_path / "pairs.txt").write_text("1\n\n|10\n\n")
+    write(tmp_path / "pairs.csv", [{"problem": x, "answer": ""} for x in ("1", "|10")])
     done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--beams", 1,
-                    "--data", tmp_path / "pairs.txt", "--split", "pairs")  # fmt: skip
+                    "--data", tmp_path / "pairs.csv", "--split", "train")  # fmt: skip
     assert done.code == 0, done.err
 
 

@@ -1,10 +1,8 @@
 """The command line as a whole: help, completion, versions, endings."""
 
-import os
 import re
 import subprocess
 import sys
-from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
@@ -54,11 +52,6 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
-def test_evaluate_has_few_options():
-    options = [one.name for one in COMMANDS["evaluate"].params if one.param_type_name == "option"]
-    assert len(options) <= 14, options
-
-
 def test_alone_it_names_five_commands_that_there_are():
     done = hf_alpha()
     assert done.code == 0 and not done.err
@@ -76,17 +69,6 @@ def test_other_libraries_say_nothing(command):
     model = str(ROOT / "model_cards" / "small" / "propositional-streams-small")
     done = hf_alpha(*[model if word == "MODEL" else word for word in command])
     assert done.code == 0 and not done.err
-
-
-def test_no_panel_of_a_help_is_long():
-    """Options that belong together have a panel of their own, beside those of the command."""
-    sizes: Counter[tuple[str, str | None]] = Counter(
-        (name, getattr(parameter, "rich_help_panel", None))
-        for name, command in COMMANDS.items()
-        for parameter in command.params
-    )
-    assert max(sizes.values()) <= 12, sizes.most_common(1)
-    assert {panel for name, panel in sizes if name == "evaluate"} > {"Problems", "Cards"}
 
 
 OPTIONS = [
@@ -171,24 +153,6 @@ def test_commands_print_what_terminals_do_not_obey(tmp_path):
     assert r"/\x1b]0;title\x07 is neither a model" in hf_alpha("push", folder, "me/it").error
     for file in Path(hf_alpha_package.__file__).parent.joinpath("cli").glob("*.py"):
         assert ("typer.echo" in file.read_text()) == (file.name == "common.py"), "by `say` alone"
-
-
-@pytest.mark.slow  # two shells, each with a Python
-def test_bash_completes_commands_and_options():
-    """The script that --show-completion prints, in a bash that it is read by."""
-    script = """
-        eval "$(hf-alpha --show-completion)"
-        last() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hf_alpha_completion hf-alpha; }
-        last hf-alpha qui; echo "${COMPREPLY[@]}"
-        last hf-alpha evaluate --s; echo "${COMPREPLY[@]}"
-    """
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True,
-        timeout=120,
-    )  # fmt: skip
-    options = "--split --symbols --sizes --samples"
-    assert done.stdout == f"quickstart\n{options}\n", done.stderr
 
 
 MISTYPED = """

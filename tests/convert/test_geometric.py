@@ -8,7 +8,6 @@ from geometrics import LABELS
 from small_tokenizers import word_piece
 
 from hf_alpha.convert import ConversionError, geometric, to_geometric
-from hf_alpha.loading import load_for
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 
@@ -75,18 +74,6 @@ def batch_of(count=2, length=12):
     ids, one = torch.randint(3, 40, (count, length)), torch.ones(count, 1, dtype=torch.long)
     segments = {"segment_ids": one, "segment_starts": one, "segment_ends": 3 * one}
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, segments
-
-
-def test_gates_that_begin_open():
-    """They are set after the proof: then segments count, and closed again they do not."""
-    model = encoder("Bert")
-    converted = to_geometric(model, LABELS, gate=1.0).eval()
-    inputs, segments = batch_of()
-    assert not torch.allclose(converted(**inputs, **segments)[0], converted(**inputs)[0])
-    geometric.set_gates(converted, 0.0)
-    torch.testing.assert_close(
-        converted(**inputs, **segments)[0], model(**inputs)[0], rtol=1e-4, atol=1e-5
-    )
 
 
 def test_gates_open_in_training():
@@ -206,18 +193,6 @@ def test_heads_are_those_that_were_trained(family, head, asked, wanted, transduc
     pools = hasattr(getattr(model, model.base_model_prefix), "pooler") and family == "Bert"
     if wanted == "GeometricModel":
         assert (made.pooler is not None) == (pools and head == "ForPreTraining")
-
-
-def test_a_converted_encoder_gets_a_head_in_training(transducer, tmp_path):
-    """Of BERT's pretraining, the summary of the first token is what classes are told by."""
-    tokenizer = word_piece()
-    model = encoder("Bert", "ForPreTraining", vocab_size=len(tokenizer))
-    folder = save(tmp_path / "model", model, tokenizer)
-    geometric.convert_encoder(folder, tmp_path / "out", transducer, head="none")
-    auto = transformers.AutoModelForSequenceClassification
-    loaded, _, new = load_for(tmp_path / "out", auto, {})
-    assert new == ["classifier.bias", "classifier.weight"]
-    assert torch.equal(loaded.geometric.pooler.dense.weight, model.bert.pooler.dense.weight)
 
 
 def test_what_a_folder_lacks_is_not_made_up(transducer, tmp_path):

@@ -143,18 +143,6 @@ def test_rows_are_drawn_as_those_of_the_vocabulary_are(name):
         draw_rows(host, [VOCABULARY, NEW], like)
 
 
-@pytest.mark.parametrize("name", ["t5", "bart"])
-def test_training_goes_on_in_half_precision(name):
-    host, batch = make_host(name).to(torch.bfloat16), draw_ids()
-    host(**batch).logits.sum().backward()
-    table = host.get_input_embeddings().weight
-    resize_tables(host, NEW)
-    fill_row(host, NEW - 1, [6, 7])
-    host(**batch).logits.sum().backward()
-    assert host.get_input_embeddings().weight is table and table.grad.shape == table.shape
-    assert {tensor.dtype for tensor in host.parameters()} == {torch.bfloat16}
-
-
 @pytest.mark.parametrize("name", HOSTS_OF_TWO_VOCABULARIES)
 def test_one_vocabulary_is_needed(name):
     host = make_host(name)

@@ -8,6 +8,7 @@ from small_tokenizers import unigram
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.proof import prove_growth, prove_saving
+from hf_alpha.convert.shared import check_gap
 
 
 def test_rows_that_are_added_may_change_the_rounding_of_old_logits_and_no_more():
@@ -34,3 +35,10 @@ def test_a_folder_that_holds_another_model_is_found(tmp_path):
     layer.self_attn.v_proj.register_forward_hook(lambda module, args, output: 1.1 * output)
     with pytest.raises(ConversionError, match="loaded from what was written"):
         prove_saving(model, tmp_path)
+
+
+def test_a_gap_beyond_the_tolerance_fails_a_proof_and_so_does_nan():
+    check_gap("logits differ", 0.5, 0.5)
+    for gap in (0.51, float("nan")):
+        with pytest.raises(ConversionError, match=r"^proof failed: logits differ by up to"):
+            check_gap("logits differ", gap, 0.5)

@@ -14,7 +14,6 @@ from small_tokenizers import byte_level, smiles, unigram, word_level
 from strategies import make_model
 from tokenizers import processors
 from transformers import (
-    AutoModelForSeq2SeqLM,
     BertConfig,
     BertForMaskedLM,
     BertModel,
@@ -33,11 +32,11 @@ from transformers import (
 )
 
 from hf_alpha import MarkedText, SymbolConfig, TextTokenizer, get_symbol_model, load_checkpoint
-from hf_alpha.canonical import LETTERS
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import table_rows
 from hf_alpha.convert.retrofit import GATE, convert_host
 from hf_alpha.modeling.symbol_layer import SymbolLayer
+from hf_alpha.modeling.tokenization_canonical import LETTERS
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 FIVE = {"name": {"pattern": "[xyz]", "count": 5}}
@@ -122,26 +121,6 @@ def test_relations_of_a_decoder_begin_with_what_helps_before_training(tmp_path):
     assert 0.05 < moved.max() < 0.2
 
 
-def test_what_is_added_to_words_of_an_encoder_decoder_moves_no_faster_than_they():
-    """Its scale is 1, not the length of rows: a trained host would lose answers in a few steps."""
-    _, _, model, _ = converted("bart", make=byte_level, encoding="relational")
-    assert model.config.random_scale == [1.0, 1.0]
-    one = {"symbols": {"name": 2}, "actual": "x"}
-    _, _, model, _ = converted("bart", make=byte_level, encoding="relational", **one)
-    assert 1.0 not in model.config.random_scale  # a row that no host has read
-
-
-@pytest.mark.parametrize(("make", "spacing"), [(byte_level, "kept"), (unigram, "before")])
-def test_spaces_beside_names_are_the_hosts_own_where_it_has_one_alone(make, spacing):
-    """Elsewhere `<join>` says that there is none."""
-    tokenizer = converted("gpt2", make=make)[-1]
-    assert tokenizer.spacing == spacing
-    text = "alice sees x(y, z)"
-    encoded = tokenizer(text)
-    back = tokenizer.decode(encoded["input_ids"], names=encoded.names, skip_special_tokens=True)
-    assert back == text
-
-
 def test_names_that_a_column_lists_are_no_hindrance():
     """No text says which they are, and a conversion looks at one of its own."""
     plain = byte_level()
@@ -153,16 +132,6 @@ def test_names_that_a_column_lists_are_no_hindrance():
     encoded = tokenizer(text)
     assert len({*encoded["input_ids"]} & {*tokenizer.symbol_ids}) == 2
     assert tokenizer.decode(encoded["input_ids"], names=encoded.names) == text
-
-
-def test_a_vocabulary_of_a_few_tokens_may_be_summed_in_another_order():
-    """A product with 5 columns need not be, bit for bit, that part of one with 25."""
-    for name in ("t5", "bart"):
-        words = word_level()
-        host = host_for(words, name)
-        model, tokenizer = get_symbol_model(host, words, SymbolConfig(symbols={"name": 20}))
-        assert len(words) < 12 and len(tokenizer) >= len(words) + 20
-        assert model.config.num_base_tokens < 13
 
 
 def test_every_symbol_has_a_row_where_names_have_vectors():
@@ -259,21 +228,6 @@ def test_tokens_become_symbols_in_place():
         assert torch.equal(ours[..., columns], theirs[..., columns])
 
 
-@pytest.mark.parametrize(
-    ("given", "rows"),
-    [
-        ({}, [4, 5]),
-        ({"actual": "y"}, [5, 4]),
-        ({"actual": "z"}, [6, 4]),
-        ({"placeholder": "x"}, [5, 4]),
-        ({"placeholder": "z"}, [4, 6]),
-    ],
-)
-def test_a_role_that_is_not_named_gets_the_first_symbol_left(given, rows):
-    _, _, model, _ = converted(make=word_level, symbol_tokens="x y z", **given)
-    assert model.config.class_rows == {"name": rows}
-
-
 def test_classes_have_rows_of_their_own():
     """A row stays where it is for a symbol of the class alone; others get a copy."""
     tokens = {"symbol_tokens": {"a": "x y", "b": "z u"}, "actual": {"a": "x", "b": "x"}}
@@ -355,16 +309,6 @@ def test_a_tokenizer_without_padding_gets_some():
     assert model.config.pad_token_id == model.generation_config.pad_token_id == len(plain)
 
 
-def test_a_head_of_its_own_stays_apart(tmp_path):
-    """T5 v1.1 says that its head is tied although it is not."""
-    _, _, model, tokenizer = converted("t5_v1_1")
-    before = logits(model, tokenizer)
-    model.save_pretrained(tmp_path)
-    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
-    assert loaded.backbone.lm_head.weight is not loaded.backbone.shared.weight
-    assert torch.equal(logits(loaded, tokenizer), before)
-
-
 def with_language(template: str):
     """A tokenizer as mBART's (`text </s> en_XX`) or NLLB's (`eng_Latn text </s>`)."""
     tokenizer = word_level(words=("en_XX",))
@@ -417,26 +361,6 @@ def test_names_are_found_in_bytes():
     )
     assert told.equal(renamed) and told.equal(swapped)  # symbols go by first occurrence
     assert told.shape == once.shape and not told.allclose(once)
-
-
-@pytest.mark.parametrize("end", [False, True])
-def test_a_decoder_goes_on_from_a_text_as_its_host(end):
-    """Whether its tokenizer writes an end token behind texts or not."""
-    plain = unigram(end=end)
-    host = host_for(plain, "llama").eval()
-    model, tokenizer = get_symbol_model(copy.deepcopy(host), plain, SymbolConfig(symbols=FIVE))
-    options = {"max_new_tokens": 8, "do_sample": False}
-    for text in ("alice sees", "not"):
-        before = host.generate(**plain([text], return_tensors="pt"), **options)
-        assert model.generate(**tokenizer([text], return_tensors="pt"), **options).equal(before)
-
-
-def test_names_that_a_rule_lists_are_kept_where_a_vector_of_each_is_learned():
-    rule = {"name": {"tokens": ["x", "y"], "count": 3}}
-    *_, learned, tokenizer = converted(encoding="learned", symbols=rule)
-    _, forgetful = get_symbol_model(learned, tokenizer)
-    assert tokenizer.symbol_names == {"<name_0>": "x", "<name_1>": "y"}
-    assert forgetful.symbol_names == {}
 
 
 def test_a_model_that_was_trained_with_vectors_for_names_becomes_one_without():
@@ -572,27 +496,6 @@ def test_what_cannot_be_converted_says_the_way_out(make, config, message):
     assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"renaming": "wild"}, "symbol_renaming must be one of .*not 'wild'"),
-        ({"settings": {"random_scale": [0, 1]}}, "random_scale is .*two numbers above 0"),
-        ({"settings": {"symbol_seed": "x"}}, "symbol_seed"),
-        ({"settings": {"class_rows": {"name": [1, 5]}}}, "row 1 is that of a base token"),
-        ({"symbol_tokens": "x </s>"}, "special token 2 is no base token"),
-    ],
-)
-def test_no_row_changes_before_all_settings_are_checked(config, message):
-    """Here the actual row would be written over the trained row of a token."""
-    tokenizer = word_level(end=True)
-    host = host_for(tokenizer, spare=9)
-    before = {key: value.clone() for key, value in host.state_dict().items()}
-    changed = {"symbol_tokens": "x y", "actual": "z", "placeholder": "u", **config}
-    with pytest.raises(ConversionError, match=message):
-        get_symbol_model(host, tokenizer, SymbolConfig(**changed))
-    assert all(torch.equal(value, before[key]) for key, value in host.state_dict().items())
-
-
 def with_adapter(host):
     host.add_adapter(LoraConfig(target_modules=["q", "v"], init_lora_weights=False))
     return host
@@ -660,13 +563,6 @@ def test_spellings_that_are_no_symbols_are_named(caplog, tokens, said):
     converted("bart", make=byte_level, symbol_tokens=tokens)
     assert all(text in caplog.text for text in said)
     assert "name those" not in caplog.text and caplog.text.count("no symbol") <= len(tokens.split())
-
-
-def test_words_of_one_spelling_get_no_warning(caplog):
-    for make in (word_level, unigram):
-        converted(make=make, symbol_tokens="x y")
-    converted("bart", make=byte_level, symbol_tokens="e s")  # ` e` is a space and `e`
-    assert not caplog.text
 
 
 def prophet(tokenizer):
@@ -758,17 +654,6 @@ def folder(tmp_path) -> Path:
     host_for(tokenizer, spare=3).save_pretrained(tmp_path / "host")
     tokenizer.save_pretrained(tmp_path / "host")
     return tmp_path / "host"
-
-
-def test_a_folder_is_converted(folder, tmp_path):
-    lines: list[str] = []
-    config = SymbolConfig(symbols=FIVE, aggregated_attention=["encoder"])
-    made = convert_host(folder, tmp_path / "out", config, lines.append)
-    model, tokenizer = load_checkpoint(tmp_path / "out")
-    assert torch.equal(logits(model, tokenizer), logits(made.eval(), tokenizer))
-    (said,) = lines
-    assert "5 of class name" in said and "no rows added" in said and "logits are identical" in said
-    assert f"{model.num_parameters():,} parameters" in said and "hf-alpha train" in said
 
 
 def test_nothing_is_written_and_no_weight_is_made_up(folder, tmp_path):

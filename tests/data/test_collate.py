@@ -85,17 +85,6 @@ def test_a_decoder_gets_one_sequence_and_learns_the_answer_alone(side):
     assert batch["input_ids"].tolist() == [problem, [4, 2, 0, 0]] and "labels" not in batch
 
 
-def test_ids_behind_the_symbols_are_none():
-    tokenizer = build_tokenizer("propositional", 5)
-    tokenizer.symbol_ranges = {"proposition": [[10, 14]]}
-    rows = rows_of(PAIRS[:1])
-    rows[0]["labels"] = [14, 3, 2]
-    assert AlphaCollator(tokenizer)(rows)["labels"].tolist() == [[14, 3, 2]]
-    rows[0]["labels"] = [13, 3, 2]
-    with pytest.raises(ValueError, match=r"symbol\(s\) d, which"):
-        AlphaCollator(tokenizer)(rows)
-
-
 TEXTS = ["swap x y : x + y", "swap y z : z"]
 ANSWERS = ["y x", "z"]
 RULES = {"variable": {"pattern": "[xyz]", "count": 4}}
@@ -153,16 +142,6 @@ def test_the_cache_knows_all_of_a_text_tokenizer(change):
     assert tokenize(data, named(**given | change))._fingerprint != first
 
 
-def test_both_tokenizers_encode_many_rows_and_number_them():
-    problems, answers = map(list, zip(*PAIRS, strict=True))
-    assert TOKENIZER.encode_pairs(problems, answers) == rows_of(PAIRS)
-    for tokenizer in (TOKENIZER, TextTokenizer.from_texts(TEXTS, RULES)):
-        with pytest.raises(ValueError, match=r"^row 8: .*'z'"):
-            tokenizer.encode_pairs(["x", "x"], ["x", "z"], first_row=7)
-    with pytest.raises(ValueError, match="1 rows in `problems`, but 2 in `answers`"):
-        TOKENIZER.encode_pairs(["a"], ["a1", "b1"])
-
-
 def random_keys(count: int, seed: int = 0) -> np.ndarray:
     """(number of symbols, length), about as in generated data."""
     rng = np.random.default_rng(seed)
@@ -172,15 +151,6 @@ def random_keys(count: int, seed: int = 0) -> np.ndarray:
 
 def batches(order, size: int) -> list[list[int]]:
     return [order[i : i + size] for i in range(0, len(order), size)]
-
-
-def waste(keys: np.ndarray, order: list[int], size: int) -> tuple[float, float]:
-    """Share of streams, and of tokens, that are padding."""
-    shares = []
-    for column in keys.T:
-        padded = sum(int(column[b].max()) * len(b) for b in batches(order, size))
-        shares.append(1 - int(column.sum()) / padded)
-    return shares[0], shares[1]
 
 
 @given(
@@ -201,27 +171,6 @@ def test_every_sample_once_in_an_order_of_seed_and_epoch(count, size, window, se
     other = BucketSampler(keys, size, seed + 1, window)
     other.set_epoch(epoch)
     assert count < 50 or list(other) != order
-
-
-def test_batches_are_alike():
-    keys, size = random_keys(20_000), 32
-    order = list(BucketSampler(keys, size))
-    shuffled = np.random.default_rng(1).permutation(len(keys)).tolist()
-    streams, tokens = waste(keys, order, size)
-    random_streams, random_tokens = waste(keys, shuffled, size)
-    assert random_streams > 0.3 and random_tokens > 0.4
-    assert streams < random_streams / 20 and tokens < random_tokens / 4
-
-
-def test_batches_come_in_random_order_and_change_with_the_epoch():
-    keys, size = random_keys(6400), 32
-    sampler = BucketSampler(keys, size)
-    first = batches(list(sampler), size)
-    means = np.array([keys[b, 0].mean() for b in first])
-    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.25
-    sampler.set_epoch(1)
-    second = {frozenset(b) for b in batches(list(sampler), size)}
-    assert not second & {frozenset(b) for b in first}
 
 
 def test_the_short_batch_is_last():

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,18 +42,6 @@ def test_a_row_depends_on_seed_split_and_index_only():
         assert sum(a == b for a, b in zip(rows_of(other), rows, strict=True)) < 50
     loader = DataLoader(drawn(), num_workers=2, batch_size=50, collate_fn=list)
     assert [row for batch in loader for row in batch] == rows
-
-
-def test_sizes_and_numbers_of_symbols_are_uniform():
-    keys = drawn(num_samples=100_000, sizes=(3, 10)).keys
-    assert keys.dtype == np.int16  # ten million rows take 40 MB
-    sizes, counts = np.unique(keys[:, 1], return_counts=True)
-    assert sizes.tolist() == list(range(3, 11)) and abs(counts / 12_500 - 1).max() < 0.05
-    for size, feasible in ((3, 3), (4, 4), (9, 5)):
-        chosen = keys[keys[:, 1] == size, 0]
-        numbers, counts = np.unique(chosen, return_counts=True)
-        assert numbers.tolist() == list(range(1, feasible + 1))
-        assert abs(counts * feasible / len(chosen) - 1).max() < 0.06
 
 
 def test_other_tasks_are_drawn_until_there_is_an_answer():

@@ -3,7 +3,6 @@ import json
 import math
 import random
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -29,7 +28,6 @@ from hf_alpha.evaluation import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.covariance import _Renamings
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
-ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = ["&a!b", "| request ! grant", "0", "^=ab|c!d", "&b!a"]
 GREEDY = {"num_beams": 1, "max_new_tokens": 6}
 BEAMS = {"num_beams": 3, "max_new_tokens": 6}
@@ -102,15 +100,6 @@ def test_an_answer_ends_at_the_token_that_is_asked_for():
     assert score(lambda ids: [9, *ids], ["x"]).constant == 0
 
 
-def test_thousands_of_renamings():
-    names = tuple("abcdefg")
-    model, tokenizer = Rule(lambda ids: ids), word_level(words=names)
-    found = alpha_covariance(
-        model, tokenizer, [" ".join(names)], names, max_renamings=None, progress=False
-    )
-    assert [(s.renamings, s.raw, s.distinct) for s in found.samples] == [(5040, 5040, 1)]
-
-
 def test_the_mean_is_over_samples_with_two_renamings():
     found = score(lambda ids: [4], ["x", "and", "x and", "y z x"])
     assert found.skipped == {1: "has a single renaming"}
@@ -123,24 +112,6 @@ def test_the_mean_is_over_samples_with_two_renamings():
     assert nothing.mean is None and nothing.used == 0
     for result in (found, nothing):
         assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
-
-
-def test_a_sample_of_renamings_is_seeded_and_stated():
-    problems, rule = ["x y z u"], lambda ids: [4]
-    symbols = ["x", "y", "z", "u"]
-    capped = score(rule, problems, symbols, max_renamings=7)
-    sample = capped.samples[0]
-    assert (sample.renamings, sample.possible, capped.sampled) == (7, 24, 1)
-    assert capped == score(rule, problems, symbols, max_renamings=7)
-    seen = set()
-    for seed in range(3):
-        rows = []
-        score(lambda ids, rows=rows: rows.append(tuple(ids)) or [9], problems, symbols,
-              max_renamings=7, seed=seed)  # fmt: skip
-        assert len(set(rows)) == 7 and (4, 5, 6, 7) in rows
-        seen.add(frozenset(rows))
-    assert len(seen) == 3
-    assert score(rule, problems, symbols, max_renamings=None).samples[0].renamings == 24
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=2), st.integers(0, 2**32))
@@ -344,14 +315,6 @@ def test_models_of_which_the_score_is_known(make_tokenizer):
     )
     for result in (copied, stubborn, nameless):
         assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
-
-
-def test_results_of_earlier_versions_do_not_say_what_was_constant():
-    data = score(lambda ids: [9], ["x"]).to_dict()
-    for sample in data["samples"]:
-        del sample["raw"], sample["named"]
-    old = AlphaCovariance.from_dict(data)
-    assert (old.mean, old.constant, old.nameless, old.caveat) == (1.0, None, None, "")
 
 
 @pytest.mark.parametrize("make", [random_bart, random_gpt2])

@@ -16,8 +16,9 @@ FORMULAS = ["request & !grant", "|a&bc", "a & !a", "& a", "^a^bc"]
 
 def reports(out: Path) -> dict:
     """Table and reports of the model beside random answers; weights and versions left aside."""
-    data = out / "pairs.txt"
-    data.write_text("".join(f"{problem}\n{answer}\n" for problem, answer in PAIRS))
+    data = out / "pairs.jsonl"
+    rows = ({"problem": problem, "answer": answer} for problem, answer in PAIRS)
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = hf_alpha("evaluate", MODEL, "--data", data, "--out", out / "report", "--top-n", 2,
                     "--covariance", 1)  # fmt: skip
     assert done.code == 0, done.err

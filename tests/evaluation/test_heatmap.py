@@ -4,6 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
+from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.heatmap import Cell, make_figure
 from hf_alpha.evaluation.report import OUTSIDE
 
@@ -98,48 +99,9 @@ def test_picture_is_written(tmp_path):
         Heatmap.of(Report("empty", {}, []), "edit_distance")
 
 
-def test_colour_shows_the_rate_and_nothing_else():
-    """Cells of one rate have one colour, however many samples they have; few fill less of it."""
-    rates = {
-        (1, 1): (0.5, 100),
-        (1, 2): (0.5, 8),
-        (1, 3): (0.5, 2),
-        (2, 2): (0.0, 8),
-        (2, 3): (1.0, 8),
-    }
-    cells = tuple(Cell(*place, rate, count, False) for place, (rate, count) in rates.items())
-    (panel, _) = make_figure([Heatmap("any", "correct", 0.5, cells)]).axes
-    boxes = boxes_of(panel)
-    assert boxes.keys() == rates.keys(), "nothing is drawn where there are no samples"
-    (many, full), (some, same), (few, small) = (boxes[1, size] for size in (1, 2, 3))
-    assert many == some == few and full == same
-    assert small == pytest.approx(full * np.sqrt(2 / 4)), "full from half the median on"
-    (red, _, blue), _ = boxes[2, 2]
-    assert red > blue, "a rate of 0"
-    (red, _, blue), _ = boxes[2, 3]
-    assert blue > red, "a rate of 1"
-
-
-def test_small_edit_distances_are_blue(tmp_path):
-    heatmap = Heatmap.of(make_report(), "edit_distance")
-    assert heatmap.overall == 15 / 7
-    panel, bar = make_figure([heatmap]).axes
-    assert bar.get_ylim() == (0, 3), "the worst cell within the vocabulary"
-    good = Heatmap("good", "edit_distance", 2 / 3, heatmap.cells[:1])
-    assert make_figure([good]).axes[1].get_ylim() == (0, 1), "two thirds of a token is no disaster"
-    assert panel.get_title() == "vanilla: 2.14 overall"
-    (red, _, blue), _ = boxes_of(panel)[1, 3]
-    assert red > blue, "a distance of 3"
-    (red, _, blue), _ = boxes_of(panel)[2, 3]
-    assert blue > red, "a distance of 0"
-    assert panel.patches[0].get_hatch(), "outside the vocabulary"
-    assert draw([heatmap], tmp_path / "distance.png").is_file()
-
-
-@pytest.mark.parametrize("sizes", [(4, 4), (4, 5), (1, 45)])
-def test_ticks_are_lengths(sizes):
-    cells = tuple(Cell(2, size, 0.5, 3, False) for size in sizes)
-    panel, _ = make_figure([Heatmap("any", "correct", 0.5, cells)]).axes
-    shown = [tick for tick in panel.get_xticks() if sizes[0] - 0.5 <= tick <= sizes[1] + 0.5]
-    assert shown and all(tick == round(tick) for tick in shown)
-    assert len(set(sizes)) == 1 or len(shown) > 1
+def test_dollars_are_dollars(tmp_path):
+    """Two of them would begin a formula, which would be an error here."""
+    name, cells = r"$\nothing{$", (Cell(2, 4, 0.5, 3, False),)
+    assert draw([Heatmap(name, "correct", 0.5, cells)], tmp_path / "heatmap.png").is_file()
+    report = Report(name, {}, [Record(0, "a", "a1", 1, 1, ("a1",), ("exact",), 0)])
+    assert draw_curves([report], tmp_path / "c.png", title=name, caption=name).is_file()

@@ -83,27 +83,6 @@ def test_renaming_and_its_inverse_are_the_identity(text, image):
         checked(words, text, table)
 
 
-@given(
-    st.lists(st.sampled_from(["x", "y", "z", "u", "and", "=", "foreign", "X", "xy", "x'"])),
-    st.permutations(["x", "y", "z", "u"]),
-)
-def test_text_and_tokens_agree_where_a_name_is_a_token(parts, image):
-    """Renaming the text is renaming the ids, wherever the check has nothing against it.
-
-    It has something just where a name is in a word that is one token, here an unknown one.
-    """
-    names, tokenizer = ["x", "y", "z", "u"], word_level(end=True)
-    words, text = Words(tokenizer, names), " ".join(parts)
-    table = dict(zip(names, image, strict=True))
-    by_id = {tokenizer.vocab[old]: tokenizer.vocab[new] for old, new in table.items()}
-    ids = tokenizer(text)["input_ids"]
-    if "x'" in parts:
-        with pytest.raises(ValueError, match="which has the names"):
-            checked(words, text, table)
-    else:
-        assert checked(words, text, table) == [by_id.get(i, i) for i in ids]
-
-
 @pytest.mark.parametrize(
     ("make", "symbols", "message"),
     [
@@ -263,12 +242,3 @@ def test_texts_with_names_are_renamed_as_ids(encoding: str, seed: int):
     swapped = [[" ".join({"x": "Bob", "f": "New"}.get(w, w) for w in a[0].split())] for a in one]
     assert [[" ".join(a[0].split())] for a in two] == swapped
     assert any(set(answer[0].split()) & {*"xyzaf"} for answer in one)  # names are at stake
-
-
-def test_symbols_of_a_text_tokenizer_go_by_token_or_name():
-    tokenizer = TextTokenizer.from_texts(TEXTS, CLASSES)
-    tokenizer.name_symbols(TEXTS)
-    token = next(token for token, name in tokenizer.symbol_names.items() if name == "x")
-    assert Ids(tokenizer, ["x"]).classes == Ids(tokenizer, [token]).classes
-    with pytest.raises(ValueError, match="'swap_it' is not a single token"):
-        Ids(tokenizer, ["swap_it"])

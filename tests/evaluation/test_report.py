@@ -67,7 +67,7 @@ def test_rates_add_up_in_every_grouping(report):
 @given(reports())
 def test_round_trip(tmp_path_factory, report):
     report.alpha_covariance = AlphaCovariance(
-        (CovarianceSample(0, 2, 20, 5, 3),), {1: "has a single renaming"}, 5, 7
+        (CovarianceSample(0, 2, 20, 5, 3, 3, 3),), {1: "has a single renaming"}, 5, 7
     )
     data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert Report.from_dict(data) == report
@@ -77,16 +77,6 @@ def test_round_trip(tmp_path_factory, report):
     assert Report.load(folder) == report
     assert sorted(path.name for path in folder.iterdir()) == ["records.jsonl", "report.json"]
     assert "records" not in json.loads((folder / "report.json").read_text())
-
-
-def test_reports_of_earlier_versions_are_read(tmp_path):
-    report = Report("old", {}, [Record(0, "a", "a1", 1, 1, ("a1",), ("exact",))])
-    report.save(tmp_path)
-    lines = tmp_path / "records.jsonl"
-    old = json.loads(lines.read_text())
-    assert (old.pop("distance"), old.pop("facts")) == (None, {})
-    lines.write_text(json.dumps(old) + "\n")
-    assert Report.load(tmp_path) == report
 
 
 def test_load_says_what_is_missing(tmp_path):
@@ -108,7 +98,9 @@ def test_table():
     other = Report("converted", {}, [
         record(0, 1, "correct"), record(1, 1, "exact"), record(2, 1, "exact"),
         record(3, 4, "malformed"), record(4, 4, "correct")])  # fmt: skip
-    other.alpha_covariance = AlphaCovariance((CovarianceSample(0, 4, 24, 24, 1),), {}, None, 0)
+    other.alpha_covariance = AlphaCovariance(
+        (CovarianceSample(0, 4, 24, 24, 1, 24, 24),), {}, None, 0
+    )
     assert table([vanilla, other]).splitlines() == [
         "%                 symbols:       1      4    all",
         "------------------------------------------------",
@@ -125,7 +117,7 @@ def test_table():
     assert "correct" not in table([vanilla], metrics=["exact"])
 
     def measured(*symbols: int, skipped: int = 0, seed: int = 0) -> AlphaCovariance:
-        samples = (CovarianceSample(i, k, 24, 12, 1) for i, k in enumerate(symbols))
+        samples = (CovarianceSample(i, k, 24, 12, 1, 12, 12) for i, k in enumerate(symbols))
         return AlphaCovariance(tuple(samples), dict.fromkeys(range(skipped), "outside"), 12, seed)
 
     vanilla.alpha_covariance = measured(1, 1, skipped=2)
@@ -149,29 +141,6 @@ def test_table():
     assert table([vanilla, other]).endswith(f"\n{line}")
     other.alpha_covariance = AlphaCovariance(tuple(found[:2]), {}, 12, 0)  # one is constant
     assert "no name" not in table([vanilla, other])
-
-
-def test_table_of_edit_distances():
-    """An answer that is missing counts with its distance, and is a dash where all are missing."""
-    found = [(1, ("exact",), 0), (1, ("wrong",), 3), (6, (OUTSIDE,), 8)]
-    records = [
-        Record(i, "ab", "ab", k, 8, None if verdicts == (OUTSIDE,) else ("a",), verdicts, distance)
-        for i, (k, verdicts, distance) in enumerate(found)
-    ]
-    report = Report("vanilla", {}, records)
-    assert report.overall.edit_distance == report.overall.rate("edit_distance") == 11 / 3
-    assert report.by_num_symbols[1].edit_distance == 1.5
-    assert report.to_dict()["by_num_symbols"][1]["edit_distance"] == 8
-    assert "edit_distance" not in Report("", {}, [record(0, 1, "exact")]).to_dict()["overall"]
-    assert math.isnan(Rates.of([]).rate("edit_distance"))
-    assert table([report]).splitlines() == [
-        "%              symbols:     1  6   all",
-        "--------------------------------------",
-        f"edit_distance  vanilla   1.50  {DASH}  3.67",
-        f"correct        vanilla   50.0  {DASH}  33.3",
-        "samples                     2  1     3",
-        "edit_distance: mean number of tokens, less is better; the rest in %",
-    ]
 
 
 def test_facts_have_a_block_of_their_own():

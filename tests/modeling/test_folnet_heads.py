@@ -6,7 +6,6 @@ import pytest
 import torch
 from folnets import FORMS, NO_DROPOUT, folnet_batch, make_folnet
 from torch.nn import functional as F
-from transformers import Trainer, TrainingArguments
 
 SIZES = [(8, 4), (5, 2), (7, 0)]
 WRITERS = ["AutoModelForSeq2SeqLM", "AutoModelForCausalLM"]
@@ -125,45 +124,6 @@ def test_a_causal_loss_takes_labels_that_are_shifted_already():
     )
     shifted[:, -1] = 3
     assert not torch.equal(model(**batch, labels=labels, shift_labels=shifted).loss, expected)
-
-
-@pytest.mark.parametrize(
-    ("auto_class", "names"),
-    [
-        ("AutoModelForSequenceClassification", ["labels"]),
-        ("AutoModelForPreTraining", ["labels", "next_sentence_label"]),
-    ],
-)
-def test_trainer_weighs_micro_batches_as_one_batch(auto_class, names, tmp_path):
-    """As many labels in each: a step in two micro-batches is a step of the whole batch."""
-    weights = []
-    for size, parts in ((4, 1), (2, 2)):
-        model = make_folnet(auto_class, **LEARNED, **NO_DROPOUT)
-        batch = folnet_batch(1, model.config, [(6, 3)] * 4)
-        tokens = auto_class == "AutoModelForPreTraining"
-        batch["labels"] = batch["input_ids"].clone() if tokens else torch.tensor([0, 1, 1, 0])
-        batch["next_sentence_label"] = torch.tensor([1, 0, 1, 1])
-        keep = {"input_ids", "attention_mask", "token_type_ids", *names}
-        rows = [{name: x[i] for name, x in batch.items() if name in keep} for i in range(4)]
-        arguments = TrainingArguments(
-            str(tmp_path), max_steps=1, per_device_train_batch_size=size, learning_rate=0.5,
-            gradient_accumulation_steps=parts, optim="sgd", report_to="none", max_grad_norm=0,
-            save_strategy="no", use_cpu=True, disable_tqdm=True, label_names=names,
-        )  # fmt: skip
-        Trainer(model, arguments, train_dataset=rows).train()
-        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
-    torch.testing.assert_close(*weights, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "auto_class", ["AutoModelForPreTraining", "AutoModelForTokenClassification"]
-)
-def test_batches_without_a_class_have_no_loss_and_no_nan(auto_class):
-    model = make_folnet(auto_class, **LEARNED)
-    batch = folnet_batch(1, model.config, SIZES)
-    nothing = torch.full_like(batch["input_ids"], -100)
-    labels = {"next_sentence_label": nothing[:, 0]} if "Pre" in auto_class else {"labels": nothing}
-    assert float(model(**batch, **labels).loss.detach()) == 0.0
 
 
 def test_pairs_without_token_types_are_refused():
@@ -342,17 +302,6 @@ def test_outputs_have_the_order_of_their_class():
         assert list(found) == sorted(found, key=names.index) and "past_key_values" in found
 
 
-@pytest.mark.parametrize("encoding", ["learned", "relational"])
-def test_what_the_encoder_returns_as_a_tuple_is_taken(encoding):
-    model = make_folnet(symbol_encoding=encoding)
-    batch = folnet_batch(1, model.config, SIZES)
-    target = batch.pop("decoder_input_ids")
-    encoded = model.get_encoder()(**batch, return_dict=False, output_hidden_states=True)
-    mask = {"attention_mask": batch["attention_mask"], "decoder_input_ids": target}
-    found = model(**mask, encoder_outputs=encoded).logits
-    assert torch.equal(found, model(**batch, decoder_input_ids=target).logits)
-
-
 @pytest.mark.parametrize("auto_class", ALL)
 def test_vectors_positions_and_inputs_without_a_token_are_refused(auto_class):
     model = make_folnet(auto_class, **LEARNED)
@@ -472,20 +421,3 @@ def test_a_prefix_model_goes_on_from_a_kept_cache(side):
     ]  # fmt: skip
     assert torch.equal(ways[0].sequences, ways[1].sequences)
     torch.testing.assert_close(ways[0].logits, ways[1].logits, atol=1e-5, rtol=1e-5)
-
-
-def test_all_ways_to_generate_with_a_prefix_give_the_same():
-    """Those that use a cache of their own."""
-    model, assistant = (
-        make_folnet("AutoModelForCausalLM", seed, prefix_lm=True, **LEARNED) for seed in (0, 1)
-    )
-    batch = folnet_batch(1, model.config, [(6, 2)])
-    expected = model.generate(**batch, max_new_tokens=8)
-    for how in (
-        {"assistant_model": assistant}, {"prompt_lookup_num_tokens": 2}, {"use_cache": False},
-        {"prefill_chunk_size": 4},
-    ):  # fmt: skip
-        assert model.generate(**batch, max_new_tokens=8, **how).equal(expected)
-    causal = make_folnet("AutoModelForCausalLM", 2, **LEARNED)
-    expected = causal.generate(**batch, max_new_tokens=8)
-    assert causal.generate(**batch, max_new_tokens=8, assistant_model=model).equal(expected)

@@ -5,7 +5,6 @@ import json
 import string
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 import hf_alpha.modeling.grammar as grammar_module
 from hf_alpha.modeling.grammar import FormulaError, Grammar, unquoted
-from hf_alpha.tasks.formulas import SPELLINGS
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
@@ -39,7 +37,6 @@ NAMES = st.from_regex(r"[a-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
 GLUED_NAMES = st.from_regex(r"[FGXURWMVabFalse_][FGXUVafalse01_]{0,6}", fullmatch=True).filter(
     LTL.is_name
 )
-DWYER = Path(__file__).parents[1] / "data_files" / "dwyer.tsv"
 
 
 @st.composite
@@ -110,15 +107,6 @@ def test_tree_paths_equal_the_recursive_reference(case: tuple[Grammar, list[str]
     assert grammar.tree_paths(tokens) == recursive_paths(grammar, tokens)
 
 
-def test_tree_paths_keep_the_nearest_steps_and_fit_int64() -> None:
-    for depth in (61, 62, 63, 64, 200):
-        tokens = ["&", "a"] * depth + ["b"]
-        paths = PROPOSITIONAL.tree_paths(tokens)
-        assert paths == recursive_paths(PROPOSITIONAL, tokens)
-        assert min(paths) > 0
-        assert max(paths) < 2**63
-
-
 @given(formulas(NAMES))
 def test_grammar_travels_through_json(case: tuple[Grammar, list[str]]) -> None:
     grammar, tokens = case
@@ -159,15 +147,6 @@ def test_grammars_of_tokenizers_saved_before_are_read() -> None:
 )
 def test_readings(text: str, tokens: str) -> None:
     assert PROPOSITIONAL.parse(text) == tokens.split()
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_both_logics_know_all_spellings_of_connectives(spelling: str) -> None:
-    token, iff = SPELLINGS[spelling], {"<->": "="}
-    for grammar, meant in ((LTL, token), (PROPOSITIONAL, iff.get(token, token))):
-        operands = ["a", "b"][: grammar.arities[meant]]
-        assert grammar.read(" ".join([spelling, *operands]), "prefix") == [meant, *operands]
-        assert not grammar.is_name(spelling)
 
 
 def test_letter_operators_and_repeated_operands() -> None:

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 import torch
 from reference.folnet import BINARY, UNARY, FolnetReference, View, causal
-from torch import nn
 
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.logic_operators import (
@@ -237,82 +236,3 @@ def test_boolean_operators(boolean_form, transposed, act):
             binary: lambda one, two, view, of=reference: of.binary_boolean("operator", two, view),
         }
         assert_same(module, case, module(atoms), equations[module], binary=module is binary)
-
-
-def identity(linear):
-    with torch.no_grad():
-        linear.weight.copy_(torch.eye(*linear.weight.shape))
-        if linear.bias is not None:
-            linear.bias.zero_()
-
-
-def test_join_of_assoc_is_self_attention():
-    """`j.a` without residual, norm and Boolean operators of the binary branch (Section 3.2)."""
-    heads, size, length = 3, 4, 6
-    width = heads * size
-    config = FolnetConfig(**{**SIZES, "hidden_size": width, "binary_hidden_size": heads})
-    assoc, join = (randomize(OPERATORS[letter](config), seed) for seed, letter in enumerate("aj"))
-    for same in (assoc.output, join.kernel):
-        identity(same)
-    attention = nn.MultiheadAttention(width, heads, batch_first=True).double()
-    with torch.no_grad():
-        projections = (assoc.kernel, assoc.premise, join.premise)
-        attention.in_proj_weight.copy_(torch.cat([part.weight for part in projections]))
-        attention.in_proj_bias.copy_(torch.cat([part.bias for part in projections]))
-        attention.out_proj.load_state_dict(join.output.state_dict())
-    x = torch.randn(2, length, width, dtype=torch.float64)
-    padding = torch.arange(length) >= torch.tensor([[4], [6]])
-    scope = Scope(additive(~padding[:, None], torch.float64))
-    scores = run(assoc, x, torch.empty(0), scope)
-    expected, kernel = attention(x, x, x, key_padding_mask=padding, average_attn_weights=False)
-    atoms = Atoms.of(x, scores, scope, [join])
-    torch.testing.assert_close(join(atoms), expected, **CLOSE)
-    torch.testing.assert_close(atoms.kernels["j"].transpose(0, 1), kernel, **CLOSE)
-
-
-def test_mu_and_prod_with_static_premises_are_shaws_relative_positions():
-    """Appendix E: their binary premises are the vectors of the clipped distance, for all inputs."""
-    heads, size, length, most = 3, 4, 7, 2
-    width = heads * size
-    config = FolnetConfig(**{**SIZES, "hidden_size": width, "binary_hidden_size": heads + 2 * size})
-    parts = {x: randomize(OPERATORS[x](config), seed) for seed, x in enumerate("apjm")}
-    assoc, prod, join, mu = parts.values()
-    x = torch.randn(2, length, width, dtype=torch.float64)
-    keys, values = torch.randn(2, 2 * most + 1, size, dtype=torch.float64)
-    place = torch.arange(length)
-    distance = (place[None] - place[:, None]).clamp(-most, most) + most
-    with torch.no_grad():
-        prod.kernel.load_state_dict(assoc.kernel.state_dict())  # both are x W^Q
-        for linear in (join.output, mu.output):
-            identity(linear)
-        # Binary atoms hold scores, then keys, then values; operators read and write their part.
-        for linear, first in ((join.kernel, 0), (mu.kernel, 0), (prod.premise, heads),
-                              (mu.premise, heads + size)):  # fmt: skip
-            linear.weight.zero_()
-            rows = torch.arange(len(linear.weight))
-            linear.weight[rows, rows + first] = 1
-        prod.premise.bias.zero_()
-        for linear in (assoc.output, prod.output):
-            identity(linear)
-    static = torch.cat((torch.zeros(length, length, heads), keys[distance], values[distance]), -1)
-    base = static.double().expand(2, -1, -1, -1)
-    scored = base + sum(run(operator, x, base, Scope()) for operator in (assoc, prod))
-    found = sum(run(operator, x, scored, Scope()) for operator in (join, mu))
-
-    query, key, value = (
-        linear(x).unflatten(-1, (heads, size))
-        for linear in (assoc.kernel, assoc.premise, join.premise)
-    )
-    for h in range(heads):
-        for i in range(length):
-            e = torch.stack(  # Equation 35
-                [
-                    (query[:, i, h] * (key[:, j, h] + keys[distance[i, j]])).sum(-1) / size**0.5
-                    for j in range(length)
-                ]
-            ).softmax(0)
-            z = sum(  # Equation 34
-                e[j][:, None] * (value[:, j, h] + values[distance[i, j]]) for j in range(length)
-            )
-            place = slice(h * size, (h + 1) * size)
-            torch.testing.assert_close(found[:, i, place], z, **CLOSE)

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from geometrics import FORMS, LABELS, SMALL, batch, small_config, small_model
+from geometrics import FORMS, SMALL, batch, small_config, small_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.geometric import graph_attention, rotary_attention
+from reference.geometric import graph_attention, relation_names, rotary_attention
 from torch import nn
 from transformers import BertConfig, BertModel
 
@@ -18,7 +18,7 @@ from hf_alpha.modeling.modeling_geometric import (
     GeometricSelfAttention,
 )
 from hf_alpha.modeling.positions import rotary
-from hf_alpha.modeling.segment_relations import relation_ids, relation_names
+from hf_alpha.modeling.segment_relations import relation_ids
 
 HEADS = (
     GeometricForMaskedLM, GeometricForSequenceClassification, GeometricForTokenClassification
@@ -145,16 +145,6 @@ def test_every_weight_takes_part_in_training(form):
     torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_a_model_without_labels_has_no_vectors_for_them():
-    model = small_model(segment_labels=[])
-    assert not [name for name, _ in model.named_parameters() if "segment" in name]
-    inputs = batch()
-    nothing = {name: 0 * x if name.startswith("seg") else x for name, x in inputs.items()}
-    assert model.train()(**nothing).logits.shape == (3, 9, 40)
-    with pytest.raises(ValueError, match="the model knows 0 segment_labels"):
-        model(**inputs)
-
-
 @pytest.mark.parametrize("form", ["gated graph", "gated rotary"])
 def test_closed_gates_hide_segments(form):
     """With gates at 0, `==`: segments and relations change nothing that tokens say."""
@@ -190,51 +180,12 @@ def test_padding_and_the_rest_of_a_batch_change_nothing(form, left, right, more)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("form", ["graph", "shared graph", "rotary"])
-def test_only_relative_places_count(form):
-    model, inputs = small_model(**FORMS[form]), batch()
-    positions = torch.arange(9)[None]
-    torch.testing.assert_close(
-        model(**inputs, position_ids=positions + 100).logits,
-        model(**inputs, position_ids=positions).logits,
-        rtol=1e-4,
-        atol=1e-4,
-    )
-
-
 @EACH_FORM
 def test_the_order_of_segments_does_not_matter(form):
     model, inputs = small_model(**FORMS[form]), batch()
     turned = {n: t.flip(1) if n.startswith("segment") else t for n, t in inputs.items()}
     one, two = model(**inputs).logits, model(**turned).logits
     torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-4)
-
-
-def test_names_and_numbers_of_parameters():
-    """What is new beside BERT, for each form: vectors of labels and relations, and gates."""
-    width, head, heads, layers = 24, 8, 3, 2
-    relations, labels = 2 * 4 + 10, len(LABELS) + 1
-    plain = {name for name, _ in small_model(relation_attention="none").named_parameters()}
-    positions = "geometric.embeddings.position_embeddings.weight"
-    segments = {"geometric.embeddings.segment_embeddings.weight": labels * width}
-    block = "geometric.encoder.layer.{}.attention.self."
-    per_layer = {
-        block.format(i) + "relations.vectors.weight": relations * head for i in range(layers)
-    }
-    gates = {block.format(i) + "gate": heads for i in range(layers)}
-    shared = {"geometric.encoder.relations.vectors.weight": relations * head}
-    new = {
-        "graph": segments | per_layer,
-        "shared graph": segments | shared,
-        "rotary": segments,
-        "gated graph": segments | per_layer | gates,
-        "gated rotary": segments | gates,
-    }
-    for form, wanted in new.items():
-        found = {name: p.numel() for name, p in small_model(**FORMS[form]).named_parameters()}
-        kept = plain if "gated" in form else plain - {positions}
-        assert kept <= found.keys()
-        assert {name: found[name] for name in found.keys() - kept} == wanted
 
 
 @EACH_FORM

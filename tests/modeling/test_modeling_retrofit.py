@@ -406,15 +406,6 @@ def test_states_of_the_encoder_alone_are_enough_with_the_input(encoding):
     assert logits(model, given).equal(logits(model, batch))
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("settings", [BOTH_SIDES, {"symbol_encoding": "relational"}])
-def test_what_is_put_around_a_backbone_has_its_precision(dtype, settings):
-    host = make_host("t5", 0, vocab_size=VOCABULARY + 5).to(dtype)
-    model = make_retrofit(host, **settings)
-    assert {weight.dtype for weight in model.parameters()} == {dtype}
-    assert logits(model, random_batch(1, model.config, SIZES)).dtype == dtype
-
-
 def test_attention_without_scores_is_refused():
     model = make_retrofit("bart", **BOTH_SIDES)
     model.config._attn_implementation_internal = "flash_attention_2"
@@ -442,18 +433,6 @@ def test_squashed_logits_are_the_same_by_both_ways_through_the_head():
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("encoding", ["dual_part", "relational"])
-@pytest.mark.parametrize("host", ["t5", "bart", "t5gemma"])
-def test_an_adapter_in_the_place_of_the_table_loses_nothing(host, encoding):
-    model = make_retrofit(host, symbol_encoding=encoding)
-    batch = random_batch(1, model.config, SIZES)
-    expected = logits(model, batch)
-    tokens = {"target_modules": ["q", "q_proj"], "trainable_token_indices": {"embed_tokens": [4]}}
-    adapted = get_peft_model(model, LoraConfig(task_type="SEQ_2_SEQ_LM", **tokens)).eval()
-    with torch.no_grad():
-        torch.testing.assert_close(adapted(**batch).logits, expected)
-
-
 def test_a_table_that_is_not_called_is_an_error():
     model = make_retrofit("t5", symbol_encoding="dual_part")
     table = model.backbone.encoder.embed_tokens
@@ -479,18 +458,6 @@ def test_reentrant_checkpointing_of_layers_that_share_a_trained_mask_is_refused(
         batch = random_batch(1, model.config, SIZES)
         model(**batch, labels=batch["decoder_input_ids"]).loss.backward()
     make_retrofit("bart").activation_checkpointing_enable({"use_reentrant": True})
-
-
-@pytest.mark.parametrize("name", HOSTS)
-def test_layers_are_found_and_called_in_their_order(name):
-    host, order = make_host(name), []
-    encoder, decoder = layers_of(host.get_encoder()), layers_of(host.get_decoder())
-    assert (len(encoder), len(decoder)) == (3 if name == "byt5" else 2, 2)
-    for number, layer in enumerate((*encoder, *decoder)):
-        layer.register_forward_hook(lambda *_, number=number: order.append(number))
-    ids = torch.arange(4, 11)[None]
-    host(input_ids=ids, decoder_input_ids=ids[:, :5])
-    assert order == list(range(len(encoder) + len(decoder)))
 
 
 class Stack(nn.Module):

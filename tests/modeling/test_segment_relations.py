@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.geometric import relation
+from reference.geometric import relation, relation_names
 
 from hf_alpha.modeling.segment_relations import (
     RELATIONS,
@@ -12,7 +12,6 @@ from hf_alpha.modeling.segment_relations import (
     Segments,
     num_relations,
     relation_ids,
-    relation_names,
 )
 
 # G of Section 2.1: t1 to t6, b1 = (1, 1), b2 = (3, 3), b3 = (2, 3).

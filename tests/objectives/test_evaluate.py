@@ -1,7 +1,6 @@
 from commands import hf_alpha
 from datasets import ClassLabel, Dataset
 from small_objectives import SIZES, evaluated, recipe, relations, write_rows
-from strategies import make_model
 from transformers import BertConfig, BertForSequenceClassification
 
 from hf_alpha.objectives.classes import Classes
@@ -83,19 +82,3 @@ def test_sequences_are_not_grouped(tmp_path):
     train(recipe(tmp_path, {"name": "masked", "sentences": "none"}, data))
     error = hf_alpha("evaluate", tmp_path / "out", "--by", "kind").error
     assert "metrics of sequences, not of rows" in error
-
-
-def test_reports_of_two_models_do_not_land_beside_their_weights(tmp_path):
-    file = write_rows(tmp_path / "train.jsonl", relations(8))
-    data = {"source": "story", "target": "kind", "train": file, "test": file}
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        train(recipe(tmp_path / name, "class", data, {"max_steps": 1}))
-    models = [str(tmp_path / name / "out") for name in "ab"]
-    done = hf_alpha("evaluate", *models, "--out", tmp_path / "report")
-    assert done.code == 0, done.err
-    assert len(list((tmp_path / "report").rglob("metrics.json"))) == 2
-    make_model().save_pretrained(tmp_path / "other")
-    error = hf_alpha("evaluate", models[0], tmp_path / "other", "--out", "no").error
-    assert "other writes answers, " in error and "out does not: evaluate them apart" in error
-    assert not list((tmp_path / "a").rglob("metrics.json"))

@@ -1,6 +1,5 @@
 import copy
 import random
-import re
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from small_objectives import (
     write_rows,
 )
 from transformers import (
-    AlbertForPreTraining,
     AutoModelForMaskedLM,
     AutoModelForPreTraining,
     BertConfig,
@@ -107,23 +105,6 @@ def test_sequences_are_filled_and_nothing_is_lost_without_pairs():
     assert "sentence_label" not in made.column_names
 
 
-@pytest.mark.parametrize("sentences", ["nsp", "sop"])
-def test_sentences_that_are_in_no_sequence_are_counted(sentences):
-    """SOP has no use for a sentence alone, NSP uses all; no sequence is so long that it is cut."""
-    texts = [*TEXTS, *(f"d{d}s0." for d in range(40, 50))]
-    aim = Masked(128, sentences=sentences)
-    made = sequences(aim, texts)
-    shown = {place for row in made for place in parts(row)[0]}
-    if sentences == "sop":
-        shown |= {place for row in made for place in parts(row)[1]}
-    total = sum(text.count(".") for text in texts)
-    lost = total - len(shown) if sentences == "sop" else 0
-    said = f"{lost} of {total} sentences are in none"
-    rows = Dataset.from_dict({"text": texts})
-    assert aim.summary(rows, made, DATA, None) == f"50 rows, {len(made)} sequences; {said}"
-    assert (lost >= 10) == (sentences == "sop")
-
-
 def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch):
     monkeypatch.setattr("hf_alpha.objectives.masked.PART", 10)
     aim = Masked(24)
@@ -134,24 +115,6 @@ def test_sequences_do_not_depend_on_workers_and_lines_make_documents(monkeypatch
     lines = [line for text in TEXTS for line in [*text.split(". "), "", None]]
     again = sequences(Masked(24, documents="blank_lines"), lines)
     assert {d for row in again for d, _ in parts(row)[0]} == set(range(40))
-
-
-@settings(max_examples=8)
-@given(st.integers(0, 99), st.lists(st.integers(1, 3), min_size=40, max_size=40))
-def test_documents_of_lines_are_held_out_whole(tmp_path_factory, seed, gaps):
-    """However many lines without text are between them, and wherever they stand."""
-    lines = []
-    for text, gap in zip(TEXTS, gaps, strict=True):
-        lines += [*text.replace(". ", ".\n").split("\n"), *[["", " ", None][gap % 3]] * gap]
-    file = write_rows(tmp_path_factory.mktemp("d") / "l.jsonl", [{"text": x} for x in lines])
-    data = Data(source="text", train=file, validation=0.3)
-    sides = Masked(documents="blank_lines").read_both(data, seed, None)
-    found = [
-        [" ".join(part.split("\n")).strip() for part in re.split("\n{2,}", side) if part.strip()]
-        for side in ("\n".join((x or "").strip() for x in rows["text"]) for rows in sides)
-    ]
-    assert sorted(found[0] + found[1]) == sorted(TEXTS)
-    assert [text for text in TEXTS if text in found[1]] == found[1]
 
 
 PHRASES = [("{0} {0}", "TWO"), ("{0} {0} {0}", "THREE"), ("{0} .", "END"), ("{0}", "ONE")]
@@ -233,27 +196,6 @@ def test_masks_are_drawn_anew_in_each_epoch_but_not_in_validation(seed, epoch):
     assert not special.any()
 
 
-def test_masking_is_80_10_10_and_whole_words_are_masked_whole():
-    rows = list(sequences(Masked(24)))
-    batch = MaskingCollator(Masked(24), TOKENIZER, MODEL, 0)(rows * 4)
-    asked = batch["labels"] != -100
-    shown = batch["input_ids"][asked]
-    masked = (shown == TOKENIZER.mask_token_id).float().mean()
-    kept = (shown == batch["labels"][asked]).float().mean()
-    assert abs(masked - 0.8) < 0.04 and abs(kept - 0.1) < 0.04
-    text = "unbelievable sentences, unbreakable words. " * 3
-    pieces = make_tokenizer("wordpiece:300", ["un able sentence words break believ ten tens"])
-    aim = Masked(48, sentences="none", whole_words=True, masked_share=0.5)
-    made = aim.features(Dataset.from_dict({"text": [text]}), DATA, pieces, None)
-    for seed in range(20):
-        found = MaskingCollator(aim, pieces, MODEL, seed)(list(made)[:2])
-        tokens = pieces.convert_ids_to_tokens(made[0]["input_ids"])
-        hidden = (found["labels"][0] != -100).tolist()
-        assert any(token.startswith("##") for token in tokens)
-        for place, token in enumerate(tokens):
-            assert not token.startswith("##") or hidden[place] == hidden[place - 1]
-
-
 NAMES = ["Ann", "Dr. Who", "J. R. Fox!", "O'Neil", "x-9", "Ünal", "McX2", "Li Wu"]
 SYMBOLS = {"person": {"column": "names", "count": 6}}
 
@@ -282,14 +224,11 @@ NAMED = named_tokenizer()
     st.sampled_from(["none", "nsp", "sop"]),
     st.integers(20, 60),
     st.integers(0, 99),
-    st.booleans(),
     st.permutations(NAMES),
 )
-def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(
-    sentences, length, seed, whole, names
-):
+def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(sentences, length, seed, names):
     """Not even to names in which a sentence could end; a name is one symbol in both parts."""
-    aim = Masked(length, sentences=sentences, whole_words=whole)
+    aim = Masked(length, sentences=sentences)
     one, two = (
         aim.features(Dataset.from_list(named_documents(some)), DATA, NAMED, None, seed=seed)
         for some in (NAMES, names)
@@ -358,7 +297,7 @@ FOLNET_MODELS = {
 @pytest.mark.parametrize(
     ("encoding", "objective"),
     [
-        ("relational", {"sentences": "nsp", "whole_words": True}),
+        ("relational", {"sentences": "nsp"}),
         ("streams", {"sentences": "sop"}),
         ("dual_part", {"sentences": "none"}),
         ("relational", {"sentences": "none", "documents": "blank_lines"}),
@@ -438,18 +377,6 @@ def test_pretraining_goes_on_to_the_same_weights_and_is_evaluated(tmp_path):
     assert same_weights(weights, tmp_path / "out")
     found, _ = evaluated(tmp_path / "out", "--data", tmp_path / "text.jsonl")
     assert "nsp_accuracy" in found["metrics"]["all"]
-
-
-@pytest.mark.parametrize("sentences", ["sop", "none"])
-def test_other_heads_are_trained_and_albert_names_its_labels_otherwise(tmp_path, sentences):
-    model = {**BERT, "model_type": "albert", "embedding_size": 8}
-    made = pretrain(tmp_path, sentences, max_steps=2)
-    made.model = model
-    trainer = train(made)
-    assert (type(trainer.model) is AlbertForPreTraining) == (sentences == "sop")
-    assert f"eval_{'sop' if sentences == 'sop' else 'masked'}_accuracy" in {
-        key for row in trainer.state.log_history for key in row
-    }
 
 
 @pytest.mark.parametrize(

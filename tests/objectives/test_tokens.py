@@ -19,7 +19,6 @@ from small_objectives import (
     same_weights,
     write_rows,
 )
-from small_tokenizers import CHARACTERS, WORDS, byte_level, unigram, word_level, word_piece
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 
 from hf_alpha.data.formats import read_format
@@ -27,7 +26,7 @@ from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.objectives.tokens import Tokens, first_tokens, span_scores, spans_of
+from hf_alpha.objectives.tokens import Tokens, span_scores, spans_of
 from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 
@@ -54,25 +53,6 @@ def test_spans_are_those_of_the_reference(tags):
 def test_scores_are_those_of_the_reference(pairs):
     found, wanted = span_scores(pairs), reference.scores(pairs)
     assert found == pytest.approx({key: wanted[key] for key in found})
-
-
-WORD = st.one_of(
-    st.sampled_from(WORDS), st.text([*CHARACTERS, "ß", "İ", "中"], min_size=1, max_size=5)
-)
-
-
-@pytest.mark.parametrize("kind", [word_level, word_piece, byte_level, unigram])
-@given(st.lists(WORD, min_size=1, max_size=8))
-def test_the_first_token_of_a_word_is_the_first_that_has_a_character_of_it(kind, words):
-    text = " ".join(words)
-    found = kind(end=True)(text, return_offsets_mapping=True)["offset_mapping"]
-    owner = [place for place, word in enumerate(words) for _ in [*word, " "]]
-    wanted = {}
-    for column, (start, stop) in enumerate(found):
-        for character in range(start, min(stop, len(text))):
-            if text[character] != " ":
-                wanted.setdefault(owner[character], column)
-    assert first_tokens(words, found) == wanted
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -229,18 +209,6 @@ def test_tags_that_data_declares_are_named_and_other_tags_than_of_spans_have_an_
         ValueError, match=r"row 0: .*: the tag of word 0, 'dogs': 'N' is no tag of a"
     ):
         Tokens().check_rows(rows, source)
-
-
-def test_in_evaluation_a_tag_that_the_model_does_not_know_is_not_found(tmp_path, caplog):
-    train(recipe(tmp_path, "token", NAMED))
-    rows = [{"source": ["a", "b", "c"], "target": ["O", "B-planet", "O"]}]
-    file = write_rows(tmp_path / "rows.jsonl", rows)
-    changed = tmp_path / "out" / "recipe.yaml"
-    changed.write_text(changed.read_text().replace("format: conll", "format: null"))
-    found, (record,) = evaluated(tmp_path / "out", "--data", file, into=tmp_path / "rows")
-    assert "holds 'B-planet', which is no tag of the model" in caplog.text
-    assert "so it is with 1 of 3: they count as wrong" in caplog.text
-    assert found["metrics"]["all"]["recall"] == 0 and record["target"] == rows[0]["target"]
 
 
 @pytest.mark.parametrize(

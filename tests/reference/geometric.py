@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from hf_alpha.modeling.segment_relations import RELATIONS
+
 Span = tuple[int, int]
 
 
@@ -89,3 +91,9 @@ def rotary_attention(
                 scores = scores + pair * ((one @ query[i]) @ (two @ key[j]))
     weights = (scores / (2 * math.sqrt(width))).exp()
     return (weights / weights.sum(1, keepdim=True)) @ value
+
+
+def relation_names(max_distance: int) -> list[str]:
+    """The names of all relations, in the order of their numbers: distances, then `RELATIONS`."""
+    distances = range(-max_distance, max_distance + 1)
+    return [f"{d:+d}" if d else "0" for d in distances] + list(RELATIONS)

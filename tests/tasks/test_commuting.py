@@ -48,15 +48,6 @@ def test_renaming_and_exchanging_operands_changes_no_canonical_form(name, size, 
     assert task.canonical(form) == form
 
 
-@given(st.sampled_from(sorted(TASKS)), st.integers(1, 15), st.integers(1, 10), st.integers(0))
-def test_the_canonical_form_is_one_of_the_ways_to_write_the_formula(name, size, symbols, seed):
-    task = TASKS[name]
-    tokens = drawn(task, random.Random(seed), size, symbols)
-    form = task.parse(task.canonical_form(tokens))
-    assert slow_form(task, form) == slow_form(task, tokens)
-    assert task.symbols_in(form) == task.default_symbols(len(task.symbols_in(form)))
-
-
 @pytest.mark.parametrize(
     ("name", "tokens", "size"), [("propositional", "0!&=abc", 5), ("ltl", "1X|Uab", 5)]
 )
@@ -91,19 +82,6 @@ def test_symmetric_formulas(formula):
     form = task.canonical(formula)
     for _ in range(200):
         assert task.canonical_form(disguised(task, rng, list(formula))) == form
-
-
-def test_examples():
-    task, ltl = TASKS["propositional"], TASKS["ltl"]
-    assert task.canonical("|a&bc") == task.canonical("|&zxy") == task.canonical("(q & p) | r")
-    assert task.canonical("&a!b") == task.canonical("& ! request grant") != task.canonical("|a!b")
-    assert ltl.canonical("Uab") != ltl.canonical("Uaa") and ltl.canonical("Uab") == "Uab"
-    assert ltl.canonical("&UabUca") != ltl.canonical("&UabUac")
-    assert task.canonical("&&abc") != task.canonical("&a!b")
-    assert task.canonical("&!cb", "renaming") == "&!ab" != task.canonical("&c!b", "renaming")
-    assert get_task("copying").canonical("cbca") == "abac"
-    with pytest.raises(ValueError, match="unknown equivalence 'equal': choose one of commuting, r"):
-        task.canonical("a", "equal")
 
 
 def test_nesting_deeper_than_the_stack():

@@ -1,7 +1,5 @@
 """A problem that was read: what it knows, and that nothing reads it again."""
 
-import copy
-import pickle
 import random
 
 import pytest
@@ -78,16 +76,6 @@ def test_only_models_have_a_limit_of_length():
     for ask in build_tokenizer("ltl", 30), task.canonical, task.target, task.parse:
         with pytest.raises(FormulaError, match="too many for a model: write it without them"):
             ask(problem)
-
-
-def test_copies_keep_what_was_read():
-    story = MarkedText("Ann met Di", [(0, 3, "person"), (8, 10, "person")])
-    ltl, text_task = get_task("ltl"), TextTask({"person": ["Ann", "Di"]})
-    for task, text in (ltl, "F a"), (ltl, CHAIN), (text_task, story):
-        problem = task.read(text)
-        for again in copy.deepcopy(problem), pickle.loads(pickle.dumps(problem)):
-            assert type(again) is type(problem) and again == problem
-            assert vars(again) == vars(problem)
 
 
 def test_a_text_that_is_no_problem_is_an_error_where_it_is_read():

@@ -2,11 +2,8 @@
 
 import copy
 import json
-import textwrap
 from functools import partial
-from pathlib import Path
 
-import own_process
 import pytest
 import sharded
 import torch
@@ -28,14 +25,12 @@ from trl import (
     KTOTrainer,
     RewardConfig,
     RewardTrainer,
-    RLOOConfig,
-    RLOOTrainer,
     SFTConfig,
     SFTTrainer,
 )
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
-from hf_alpha.modeling.label_scores import label_scores, temperature_of
+from hf_alpha.modeling.label_scores import label_scores
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
@@ -354,17 +349,6 @@ def test_rewards_of_what_is_generated(kind, rows, tmp_path):
     assert losses == close(expected, abs=1e-5) and abs(losses[1]) > 1e-4
 
 
-def test_rewards_without_a_baseline_model(tmp_path):
-    """RLOO too asks for nothing else."""
-    model, tokenizer = converted("streams")
-    _, losses = train(
-        RLOOTrainer, RLOOConfig, tmp_path, model, PAIRS, tokenizer, num_generations=2,
-        reward_funcs=lambda completion_ids, **_: [float(len(set(ids))) for ids in completion_ids],
-        max_completion_length=5, max_steps=2, beta=0.0,
-    )  # fmt: skip
-    assert len(losses) == 2
-
-
 def test_models_of_rewards(tmp_path):
     """An encoder with a score for each text: what is chosen and what is not are one batch."""
     _, tokenizer = own()
@@ -419,51 +403,12 @@ def test_names_that_are_never_written_are_told(recwarn, tmp_path):
         assert len(told) == number
 
 
-def test_another_form_of_trls_forward_is_refused():
-    space = {"__name__": "trl.trainer.utils"}
-    exec("def make(heat):\n    def forward(self): return heat\n    return forward", space)
-    model, _ = own()
-    bound = space["make"](1.0).__get__(model)
-    with pytest.raises(RuntimeError, match="pip install"):
-        model.forward = bound
-    assert temperature_of(model.forward) is None
-
-
 def test_no_label_gives_a_loss_of_zero_with_a_gradient():
     logits = torch.randn(2, 3, 5, requires_grad=True)
     nothing, usable = torch.full((2, 3), -100), torch.ones(2, 5, dtype=torch.bool)
     scores = label_scores(logits, nothing, usable)
     scores.loss.backward()
     assert scores.loss == 0 and not logits.grad.any()
-
-
-TWO_PROCESSES = """
-    import json, sys
-    from pathlib import Path
-    sys.path.insert(0, sys.argv[1])
-    from train.test_trl import *
-
-    _, losses = train(
-        SFTTrainer, SFTConfig, sys.argv[2], *converted()[:1], PAIRS * 3, converted()[1],
-        per_device_train_batch_size=2,
-    )
-    Path(sys.argv[2], "losses.json").write_text(json.dumps(losses))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_see_the_rows_of_one(tmp_path):
-    """Three steps of four of twelve rows: each has the loss that one process has."""
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(TWO_PROCESSES))
-    tests = Path(__file__).resolve().parents[1]
-    result = own_process.run_in_two(script, tests, tmp_path)
-    assert result.returncode == 0, result.stderr[-3000:]
-    model, tokenizer = converted()
-    _, losses = train(
-        SFTTrainer, SFTConfig, tmp_path, model, PAIRS * 3, tokenizer, per_device_train_batch_size=4
-    )
-    assert json.loads((tmp_path / "losses.json").read_text()) == close(losses)
 
 
 @pytest.mark.slow

@@ -74,6 +74,3 @@ def _repeated(trace: Trace) -> str:
     if first == last:
         return f"Step {last} is repeated forever."
     return f"Steps {first} to {last} are repeated forever."
-
-
-__all__ = ["explain"]

@@ -146,13 +146,6 @@ class LTLTask(FormulaTask):
         holds, _ = lasso.shape(1, 0, 1 << len(symbols)).evaluate(tokens, tables)
         return not holds and (hardness == 1 or search(tokens, hardness) is None)
 
-    def require_solver(self, solver: str) -> None:
-        """Make sure that Spot is installed where it is asked for."""
-        if solver == "spot":
-            from . import spot
-
-            spot.require()
-
     def has_answer(self, problem: str) -> bool | None:
         """Say whether a formula is satisfiable; None without Spot."""
         from . import spot

@@ -83,6 +83,3 @@ def _notes(
     valueless = f"Without a value: {', '.join(free)}." if few else f"{len(free)} have no value."
     legend = "1 is true, 0 false, ? depends on the symbols without a value."
     return (covered, valueless, *[legend] * (None in whole))
-
-
-__all__ = ["explain"]

@@ -80,6 +80,3 @@ def names_in(term: Term) -> list[str]:
     if isinstance(term, str):
         return [term]
     return list(dict.fromkeys(name for part in term[1:] for name in names_in(part)))
-
-
-__all__ = ["OPERATORS", "Term", "check", "names_in", "read_term"]

@@ -77,6 +77,3 @@ def rdkit() -> Any:
     with optional():
         import_module("rdkit.RDLogger").DisableLog("rdApp.*")
         return import_module("rdkit.Chem")
-
-
-__all__ = ["canonical", "check", "rdkit"]

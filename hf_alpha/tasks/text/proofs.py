@@ -22,6 +22,3 @@ def check(source: str, answer: str, target: str | None = None) -> bool:
             return False
         reached = step[-1]
     return reached == last
-
-
-__all__ = ["check"]

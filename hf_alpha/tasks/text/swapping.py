@@ -80,6 +80,3 @@ def _term(rng: random.Random, leaves: list[str], functions: list[str]) -> list[s
         *_term(rng, leaves[:num_left_leaves], functions[1:num_left_leaves]),
         *_term(rng, leaves[num_left_leaves:], functions[num_left_leaves:]),
     ]
-
-
-__all__ = ["SYMBOLS", "swapping_pairs"]

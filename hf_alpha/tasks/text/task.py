@@ -363,6 +363,3 @@ class _CheckProcess(SolverProcess):
 @cache
 def _process() -> SolverProcess:
     return _CheckProcess(WORKER)
-
-
-__all__ = ["TextTask"]

@@ -10,11 +10,9 @@ from benchmarks.names.questions import (
     Question,
     ask,
     draw_names,
-    example_names,
     marked,
     read_reply,
     slot,
-    unnamed,
 )
 from benchmarks.names.suites import SUITES
 
@@ -30,11 +28,6 @@ def test_names_are_marked_where_they_stand():
     ]  # fmt: skip
 
 
-def test_only_whole_words_are_names():
-    assert unnamed("P1 P12 xP1 (P1)P2", ("P1", "P12")) == f"{A} {B} xP1 ({A})P2"
-    assert unnamed("a.b ab a", ("a", "a.b")) == f"{B} ab {A}", "the longer name first"
-
-
 def test_names_of_each_kind():
     """Seen ones are those that the examples show; nothing is drawn twice or misleads not at all."""
     question = PEOPLE.draw(random.Random(0), 1)
@@ -48,19 +41,6 @@ def test_names_of_each_kind():
         assert not set(nonsense) & {*pool.seen, *pool.unseen, *pool.misleading}
         assert all(name[0].isupper() for name in nonsense), "as names of this class are written"
     assert Pool.of("a", "b", "c").draw(Kind.NONSENSE, random.Random(0), 1)[0].islower()
-
-
-def test_no_names_is_an_error():
-    everything = frozenset(PEOPLE.pools["person"].misleading)
-    question = Question(A, A, ("person",), None, (everything,))
-    with pytest.raises(ValueError, match="suite people: no misleading names"):
-        draw_names(PEOPLE, question, Kind.MISLEADING, random.Random(0))
-
-
-def test_examples_show_names_in_turn():
-    question = Question(f"{A}{B}", A, ("person", "person"))
-    assert example_names(PEOPLE, question, 0) == ("P1", "P2")
-    assert example_names(PEOPLE, question, 7) == ("P8", "P1")
 
 
 def test_prompts():

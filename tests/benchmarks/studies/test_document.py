@@ -1,4 +1,3 @@
-import re
 import shutil
 from pathlib import Path
 
@@ -71,17 +70,3 @@ def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
     results.put("ltl-streams-normal", 1, entry(correct=1.0, exact=0.9, **known))
     text = write_document([Encodings()], [TINY], out).read_text()
     assert "Of those with several seeds the best is streams on normal data with 50.0 %." in text
-
-
-def test_the_document_of_another_folder_is_in_it(tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    made = {**entry(correct=0.5, cells=[[2, 3, 2, 0.5]]), "training": {}}
-    for out in map(Path, ("res", str(tmp_path / "there"), "../up", ".")):
-        Results.of(out, "heatmaps", "cpu").put("ltl-random", 0, made)
-        run = study("studies", "--write-document", "--out", str(out))
-        assert run.code == 0, run.err
-        links = re.findall(r"\]\((?!http)([^)]+)\)", (out / "results.md").read_text())
-        assert links == [".", "./heatmaps-cpu-ltl.png"]
-        assert all((out / link).exists() for link in links)
-    assert {path.name for path in tmp_path.iterdir()} == {"here", "there", "up"}

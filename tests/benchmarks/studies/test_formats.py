@@ -67,18 +67,6 @@ def test_files_of_another_format_are_named_by_line(tmp_path):
         read_format("cola", "nowhere")
 
 
-def test_expressions_of_dimsum_are_read(tmp_path):
-    line = "{}\t{}\tlemma\tNOUN\t{}\t0\t\tn.act\tewtb.1\n"
-    tags = [("had", "B"), ("a", "o"), ("look", "I")]
-    text = "".join(line.format(i, word, tag) for i, (word, tag) in enumerate(tags, start=1))
-    (tmp_path / "d").write_text(f"{text}\n{text}")
-    found = {"source": ["had", "a", "look"], "target": ["B", "o", "I"]}
-    assert read_format("dimsum", str(tmp_path / "d")) == [found, found]
-    (tmp_path / "d").write_text(f"{text}4\tat\n")
-    with pytest.raises(ValueError, match="d, line 4: 2 cells, 9 are expected"):
-        read_format("dimsum", str(tmp_path / "d"))
-
-
 @pytest.mark.parametrize(
     ("text", "words", "tags"),
     [

@@ -23,14 +23,6 @@ def found(tmp_path_factory) -> tuple[Results, list[str]]:
     return results, said
 
 
-def test_models_of_another_table_are_not_trained_again(found):
-    _, said = found
-    assert [line for line in said if "steps" in line] == [
-        "ltl-learned-normal-0: 2 steps", "ltl-learned-normal-1: 2 steps",
-    ]  # fmt: skip
-    assert said[-2:] == ["second table", "encodings, 1 of 1: ltl-learned-normal, seed 0"]
-
-
 def test_parts_and_witness_lengths_add_up(found):
     results, _ = found
     for name in ("ltl-learned-normal", "ltl-random"):

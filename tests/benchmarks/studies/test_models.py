@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 from tiny_studies import TINY
 
-from benchmarks.studies.models import CLOCK, STARTED, Model, training_of
+from benchmarks.studies.models import CLOCK, Model, training_of
 from benchmarks.studies.renamed import rename_training_data
-from benchmarks.studies.sizes import FULL
 from hf_alpha.data.generate import generate
-from hf_alpha.folders import locked
 
 MODEL = Model("copying-learned", "copying/learned")
 
@@ -36,23 +34,6 @@ def test_a_run_that_was_stopped_goes_on_and_its_hours_are_those_of_all_starts(tm
     assert found["steps"] == 2 and found["batch_size"] == 8
 
 
-def test_hours_of_a_start_whose_first_log_is_later_than_the_last_one_before(tmp_path):
-    folder = MODEL.train(TINY, 0, tmp_path, lambda _: None)
-    file = folder / "trainer_state.json"
-    content = json.loads(file.read_text())
-    first, *others = (entry for entry in content["log_history"] if CLOCK in entry)
-    assert all(entry[STARTED] == first[STARTED] for entry in others)
-    clocks = {(1.0, 3600.0), (1.0, 7200.0), (2.0, 10800.0), (2.0, 14400.0)}
-    content["log_history"] = [{STARTED: start, CLOCK: clock} for start, clock in sorted(clocks)]
-    file.write_text(json.dumps(content))
-    assert training_of(folder)["hours"] == 2 + 4
-
-
-def test_two_processes_do_not_train_one_model(tmp_path):
-    with locked(MODEL.folder(0, tmp_path)), pytest.raises(ValueError, match="another process"):
-        MODEL.train(TINY, 0, tmp_path, print)
-
-
 def test_a_model_of_other_settings_is_refused_by_name(tmp_path):
     MODEL.train(TINY, 0, tmp_path, lambda _: None)
     other = replace(MODEL, changes=("model.dropout=0.25",))
@@ -60,25 +41,6 @@ def test_a_model_of_other_settings_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match=named) as refused:
         other.train(TINY, 0, tmp_path, print)
     assert str(refused.value).endswith(f"{tmp_path}/reports/*/{MODEL.folder(0, tmp_path).name}")
-
-
-def test_a_model_may_be_at_another_place(tmp_path, monkeypatch):
-    """A folder of runs that was moved, once finished and once on the way."""
-    model = Model("copying-after", "copying/learned", start=MODEL, conversion="streams")
-    model.train(TINY, 0, tmp_path / "runs", lambda _: None)
-    (tmp_path / "runs").rename(tmp_path / "moved")
-    monkeypatch.chdir(tmp_path)
-    out = model.train(TINY, 0, Path("moved"), lambda _: None)
-    (out / "trainer_state.json").unlink()
-    shutil.rmtree(out / "checkpoint-2")
-    assert model.train(TINY, 0, Path("moved"), lambda _: None) == out
-    assert model.is_trained(0, Path("moved"))
-
-
-def test_reduced_data_is_that_of_the_papers(tmp_path):
-    model = Model("propositional-learned-reduced", "propositional/learned", data="reduced")
-    recipe = model.recipe_at(FULL, 0, tmp_path)
-    assert recipe.data.max_train_samples == 80_000 and recipe.training["max_steps"] == 5000
 
 
 def test_a_start_of_other_settings_is_refused_by_name(tmp_path):

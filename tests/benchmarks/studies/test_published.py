@@ -2,8 +2,7 @@ import pytest
 from tiny_studies import TINY
 
 from benchmarks.studies import published
-from benchmarks.studies.published import Published, conjunctions, drawn
-from benchmarks.studies.specifications import DWYER, patterns
+from benchmarks.studies.published import Published, drawn
 from hf_alpha.tasks import get_task
 
 
@@ -20,18 +19,6 @@ def canonical(tokens):
         return get_task("ltl").canonical(" ".join(tokens))
     except ValueError:
         return None
-
-
-def test_conjunctions_are_of_patterns_and_can_be_satisfied():
-    task = get_task("ltl")
-    dwyer = {task.canonical(p["formula"]) for p in patterns() if p["family"] == DWYER}
-    formulas = conjunctions()
-    assert formulas == conjunctions() and len({*formulas}) == 20
-    for formula in formulas:
-        tokens = formula.split()
-        assert 36 <= len(tokens) <= 126 and len(task.symbols_in(tokens)) <= 5
-        assert task.check(formula, task.target(formula)).is_correct
-        assert any(canonical(tokens[start:]) in dwyer for start in range(len(tokens))), "its last"
 
 
 @pytest.mark.parametrize("task", ["propositional", "ltl"])

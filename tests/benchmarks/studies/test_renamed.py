@@ -47,28 +47,6 @@ def test_renaming_changes_names_only(name, order, long, size, seed):
     assert "".join(task.rename(after["answer"], back).split()) == "".join(answer.split())
 
 
-def test_examples():
-    rows = {
-        "problem": ["&cXb", "&Xz&yx", "& X grant request", "& & b a | b grant"],
-        "answer": ["c;b;{1}", "{!zq}", "request ; { grant }", "{&ba}"],
-    }
-    after = renamed(Dataset.from_dict(rows), LTLTask()).to_dict()
-    assert after["problem"] == ["&aXb", "&Xa&cd", "& X b a", "& & a b | a c"]
-    assert after["answer"] == ["a;b;{1}", "{!ab}", "a ; { b }", "{&ab}"]
-    assert list(renaming(TASKS["propositional"], "|b^ca", "c0a1").items()) == [
-        ("c", "a"),
-        ("a", "b"),
-        ("b", "c"),
-    ]
-    words = {"problem": ["naïve grant naïve"], "answer": ["naïve grant naïve"]}
-    assert renamed(Dataset.from_dict(words), get_task("copying"))[0]["answer"] == "a b a"
-    with pytest.raises(ValueError, match="row 1: "):
-        renamed(
-            Dataset.from_dict({"problem": ["a", "&a"], "answer": ["a1", ""]}),
-            TASKS["propositional"],
-        )
-
-
 def test_training_data_is_renamed_and_the_rest_copied(tmp_path):
     generate(LTLTask(), tmp_path / "data", 400, (4, 12), num_symbols=3, alpha=1.0, progress=False)
     rename_training_data(tmp_path / "data", tmp_path / "renamed", "ltl")

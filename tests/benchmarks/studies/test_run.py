@@ -2,7 +2,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import own_process
 import pytest
 from commands import study
 from tiny_studies import TINY
@@ -11,7 +10,6 @@ from benchmarks.studies.encodings import Encodings
 from benchmarks.studies.run import reproduce
 from benchmarks.studies.sizes import SIZES
 from benchmarks.studies.tables import TABLES
-from hf_alpha.folders import locked
 
 ROWS = "propositional-learned-renamed,propositional-relational-reduced,propositional-random"
 
@@ -69,17 +67,6 @@ def test_what_is_measured(done):
     assert "covariance 3" not in chance
 
 
-def test_only_training_data_is_perturbed(done):
-    import datasets
-
-    normal, renamed = (
-        datasets.load_dataset(f"runs/data/propositional-small{suffix}")
-        for suffix in ("", "-renamed")
-    )
-    assert normal["test"]["problem"] == renamed["test"]["problem"]
-    assert normal["train"]["problem"] != renamed["train"]["problem"]
-
-
 def test_what_is_done_is_not_done_again(done):
     weights = "runs/reproduce/tiny/models/propositional-learned-renamed-3/model.safetensors"
     before = Path(weights).stat().st_mtime_ns
@@ -120,25 +107,6 @@ def test_other_settings_are_refused_by_name(done):
                 Path("docs/results/tables"),
             )
     assert rows_of() == before
-
-
-def test_two_runs_of_a_table_do_not_meet(done):
-    with (
-        locked(done / "runs/reproduce/tiny/tables/encodings") as mine,
-        pytest.raises(ValueError, match=r"another process writes .*encodings: wait"),
-    ):
-        assert mine
-        reproduce(Encodings(), TINY, [3], [ROWS.split(",")[0]], Path("runs/reproduce"), Path("out"))
-
-
-@pytest.mark.slow
-def test_the_command_starts_in_the_root_of_a_checkout():
-    root = Path(__file__).parents[3]
-    done = own_process.run("-m", "benchmarks.studies", "encoding", cwd=root)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "error: unknown table 'encoding': choose one of encodings, heatmaps"
-    )
 
 
 def test_the_command_names_what_there_is():

@@ -95,9 +95,3 @@ def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
     assert findings or table.name not in SAYING
     assert len(list(results.path.parent.glob("*.png"))) == len(table.pictures(results, TINY))
     assert "Not measured yet" not in text and "None" not in text
-
-
-@pytest.mark.parametrize("case", CASES, ids=of_case)
-def test_texts_are_there_before_anything_is_measured(case):
-    table, size = case
-    assert table.text(size) and not table.findings(Results(Path(), table.name, size.name), size)

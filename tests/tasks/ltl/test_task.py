@@ -1,5 +1,4 @@
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,7 +18,6 @@ FORMULAS = st.builds(
     st.integers(0, 2**32),
     st.integers(1, 30),
 )
-PATTERNS = Path(__file__).parents[2] / "data_files" / "dwyer.tsv"
 
 
 @given(FORMULAS, st.permutations(SYMBOLS))
@@ -105,17 +103,6 @@ def test_the_papers_targets_solve_and_are_never_shorter(problem):
             assert TASK.check(problem, answer, solver="spot") == Verdict.correct
         steps = [TASK.facts_of([], answer)["witness_length"] for answer in (ours, papers)]
         assert steps[0] <= steps[1]
-
-
-@needs_spot
-def test_the_patterns_of_dwyer_have_witnesses():
-    formulas = [row.split("\t")[3] for row in PATTERNS.read_text().splitlines()[1:]]
-    assert len(formulas) == 55
-    for formula in formulas:
-        target = TASK.target(formula)
-        for solver in ("lasso", "spot"):
-            assert TASK.check(formula, target, solver=solver) == Verdict.correct, formula
-            assert TASK.check(f"!({formula})", target, solver=solver) == Verdict.wrong, formula
 
 
 @pytest.fixture

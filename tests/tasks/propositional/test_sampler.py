@@ -1,6 +1,5 @@
 import itertools
 import random
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -68,26 +67,3 @@ def test_every_formula_that_is_not_trivial_is_drawn(symbols):
         assert bool(possible) == sampler.is_feasible(size)
         draws = 3000 if possible else 0
         assert {tuple(sampler.sample(rng, size)) for _ in range(draws)} == possible
-
-
-def test_distribution():
-    sampler, rng = FormulaSampler(tuple("abcde")), random.Random(0)
-    drawn = [sampler.sample(rng, 20) for _ in range(5000)]
-    operators = Counter(tokens[0] for tokens in drawn)
-    assert all(abs(operators[op] / 5000 - 1 / 5) < 0.02 for op in "!&|=^")
-    lefts = Counter(len(operands(t, 0)[0][0]) for t in drawn if t[0] != "!")
-    assert all(abs(lefts[size] / lefts.total() - 1 / 18) < 0.02 for size in range(1, 19))
-    leaves = Counter(token for tokens in drawn for token in tokens if token in "abcde")
-    assert all(abs(leaves[symbol] / leaves.total() - 1 / 5) < 0.01 for symbol in "abcde")
-
-
-def test_constants_are_leaves_only_on_request():
-    rng = random.Random(0)
-    sampler = FormulaSampler(("a", "b"), constant_priority=1.0)
-    leaves = Counter(sampler.sample(rng, 1)[0] for _ in range(4000))
-    assert set(leaves) == {"a", "b", "0", "1"} and min(leaves.values()) > 800
-    assert set(FormulaSampler((), 1.0).sample(rng, 9)) <= set("01!&|=^")
-    with pytest.raises(ValueError, match="no leaves"):
-        FormulaSampler(())
-    with pytest.raises(ValueError, match="no formula of size 3"):
-        FormulaSampler(("a",)).sample(rng, 3)

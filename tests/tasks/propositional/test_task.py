@@ -190,17 +190,6 @@ def test_beyond_truth_tables_python_sat_agrees_with_py_aiger(seed, size):
         assert TASK.check(problem, answer) == by_aiger(problem, answer)
 
 
-def test_many_symbols():
-    names = [f"s{i}" for i in range(20)]
-    problem = " ".join(["|"] * 19 + names)
-    assert TASK.check(problem, "s7 1") == Verdict.correct
-    assert TASK.check(problem, "s7 0") == Verdict.wrong
-    assert TASK.check(problem, TASK.target(problem, "papers")) == Verdict.correct
-    assert TASK.check(problem, TASK.target(problem)) == Verdict.correct
-    assert TASK.has_answer(problem) is True
-    assert TASK.has_answer(f"& ! {problem} {problem}") is False
-
-
 def test_deep_formulas():
     depth = 10_000
     chain = "&" * depth + "a" * depth + "b"

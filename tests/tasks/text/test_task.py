@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hf_alpha.data.keys import pair_key
 from hf_alpha.first_look import LACKING, fault, mark
 from hf_alpha.modeling.names_in_text import MarkedText
-from hf_alpha.tasks import DrawnTask, Verdict, drawn_task, get_task, name_of
+from hf_alpha.tasks import DrawnTask, Verdict, drawn_task, get_task
 from hf_alpha.tasks.solver_process import SolverCrashError
 from hf_alpha.tasks.text import TextTask
 
@@ -72,15 +72,6 @@ def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(tmp_path)
     TextTask.forget_checks()
     return tmp_path
-
-
-def test_it_is_found_by_its_name_and_pickles():
-    task = get_task("text").configured(symbols=SYMBOLS)
-    assert name_of(task) == "text" and not isinstance(task, DrawnTask)
-    text = "F(x, y1) max"
-    assert pickle.loads(pickle.dumps(task)).symbols_of(text) == task.symbols_of(text)
-    with pytest.raises(ValueError, match="has no settings symbols"):
-        get_task("copying").configured(symbols=SYMBOLS)
 
 
 def test_names_words_and_needed_symbols():
