@@ -774,7 +774,11 @@ def sentences_of_edges() -> Iterator[tuple[str, str]]:
     yield "model_cards/kinship-folnet/README.md", f"it has {unknown[1]} right: it has no token"
     points = stored("beyond")["data"]
     for name, edge, text in (
-        ("anf-relational", ("operations", "18"), "of terms with 18, {:.0f} in {} are answered right"),
+        (
+            "anf-relational",
+            ("operations", "18"),
+            "of terms with 18, {:.0f} in {} are answered right",
+        ),
         ("inline-t5", ("names", "28"), "With 28 names, {:.0f} of {} answers are right"),
     ):
         (point,) = (p for p in points[name] if (p["axis"], p["value"]) == edge)

@@ -34,10 +34,7 @@ from .dataset_folder import SETTINGS
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
 # What lies beside the files of a dataset and holds no rows.
-_DESCRIPTIONS = {
-    *("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "config.json"),
-    SETTINGS,
-}
+_DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
 _ESCAPED = re.compile(r"\\.")
 BLOCK_ROWS = 1000

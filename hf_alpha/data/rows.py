@@ -20,13 +20,14 @@ from datasets import (
     List,
     Value,
     load_dataset,
+    load_from_disk,
 )
 from huggingface_hub import hf_hub_download
 from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.errors import EntryNotFoundError
 from tqdm import tqdm
 
-from hf_alpha.folders import OutsideError, may_be_on_hub, similar_names
+from hf_alpha.folders import OutsideError, inside, may_be_on_hub, read_json, similar_names
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
@@ -43,6 +44,7 @@ from .files import (
     check_text,
     column_names,
     read_files,
+    read_named,
 )
 
 Where: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
@@ -54,6 +56,7 @@ _TEXT = Value("string")
 _NAMES = List(
     {"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT, "binding": _TEXT}
 )
+_SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
 
 
 def load(
@@ -78,7 +81,8 @@ def load(
         finder: of texts: the rules by which names are found, with their functions. A rule's column
             has in each row a list of names, a list of their [start, stop] in the source, one name,
             or several with commas between. All else that the rows have is left out. Without it,
-            problems are a task's, and an answer may be empty.
+            problems are a task's: an answer may be empty, and there may be two-line files
+            (`*.txt`), DeepLTL's: a formula in one line, its answer in the next.
         **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
@@ -90,13 +94,14 @@ def load(
             Or a rule needs a function that `import_functions` has not set.
     """
     reader = RowReader(path_of(place), source, target, finder)
-    return reader.read(read_dataset(place, reader.columns, split=split, **options))
+    texts = TWO_LINES if finder is None else None
+    return reader.read(read_dataset(place, reader.columns, split=split, texts=texts, **options))
 
 
 def load_splits(path: str | os.PathLike[str]) -> DatasetDict:
     """Read all splits of a task's problems, as `load`; what has no split is called "train"."""
     reader = RowReader(str(path), "problem", "answer")
-    data = read_splits(path, reader.columns)
+    data = read_splits(path, reader.columns, texts=TWO_LINES)
     splits = data if isinstance(data, DatasetDict) else {"train": data}
     for rows in splits.values():
         check_rows(rows, path, reader.columns)
@@ -386,7 +391,8 @@ def read_splits(
 
     Args:
         place: a file (*.jsonl, *.json, *.csv, *.tsv, *.parquet, and the first four with .gz), a
-            folder of such files of one kind, or the name of a dataset on the Hub (`owner/name`).
+            folder of such files of one kind, a folder of `save_to_disk`, or the name of a dataset
+            on the Hub (`owner/name`).
         columns: as for `read_dataset`.
         streaming: read rows when they are asked for.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
@@ -412,6 +418,14 @@ def read_splits(
         (path / PARTS).exists() and not (path / SETTINGS).exists(),
         f"{path} holds an unfinished run: start the same generation again",
     )
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        _check_saved(path)
+        data = read_named(load_from_disk, path, str(path))
+        if not streaming:
+            return data
+        if not isinstance(data, dict):
+            return data.to_iterable_dataset()
+        return {name: rows.to_iterable_dataset() for name, rows in data.items()}
     return read_files(path, columns, streaming, encoding, texts)
 
 
@@ -422,6 +436,20 @@ def path_of(place: Where) -> str:
 
 def _parts(place: Where) -> Mapping[str, Any]:
     return {"path": place} if isinstance(place, str | os.PathLike) else place
+
+
+def _check_saved(path: Path) -> None:
+    """Refuse files elsewhere that a folder of `save_to_disk` names.
+
+    Raises:
+        OutsideError: there is such a file.
+    """
+    splits = path / "dataset_dict.json"
+    names = read_json(splits, "splits")["splits"] if splits.is_file() else ["."]
+    for part in [inside(path, name) for name in names]:
+        if (state := part / "state.json").is_file():
+            for file in read_json(state, "_data_files")["_data_files"]:
+                inside(part, file["filename"], path)
 
 
 def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
@@ -444,3 +472,38 @@ def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
             f"{name} is neither a file or folder here nor a dataset that the Hub at {ENDPOINT} "
             f"gives: {error}"
         ) from error
+
+
+def _two_line_files(files: Sequence[Path]) -> DatasetDict:
+    """Return a dataset with a split for each file, named as the file."""
+    return DatasetDict({
+        _SPLIT_NAMES.get(file.stem, file.stem): _two_lines(file) for file in files
+    })  # fmt: skip
+
+
+def _two_lines(path: Path) -> Dataset:
+    """Read problem and answer from alternate lines; an empty answer is an empty line.
+
+    Raises:
+        ValueError: a problem is empty or has no answer, or it is no text; the message names the
+            file and the line.
+    """
+    lines = read_named(path.read_text, path, encoding="utf-8-sig").split("\n")
+    if not lines[-1]:
+        lines.pop()  # behind the last line's end
+    if len(lines) % 2 and lines and not lines[-1].strip():
+        lines.pop()
+    texts = [line.strip() for line in lines]
+    empty = next((2 * row + 1 for row, text in enumerate(texts[::2]) if not text), 0)
+    refuse(
+        len(lines) % 2,
+        f"{path}, line {len(lines)}: the file ends after a formula, no answer",
+    )
+    refuse(
+        empty,
+        f"{path}, line {empty}: empty where a formula is expected",
+    )
+    return Dataset.from_dict({"problem": texts[::2], "answer": texts[1::2]})
+
+
+TWO_LINES = TextFiles(("", ".txt"), _two_line_files)

@@ -4,8 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
-from hf_alpha.evaluation.curves import draw_curves
-from hf_alpha.evaluation.heatmap import Cell, make_figure
+from hf_alpha.evaluation.heatmap import make_figure
 from hf_alpha.evaluation.report import OUTSIDE
 
 REGION = ((1, 2), (1, 3))
@@ -97,11 +96,3 @@ def test_picture_is_written(tmp_path):
         draw([Heatmap.of(Report("empty", {}, []))], tmp_path / "empty.png")
     with pytest.raises(ValueError, match="the report of empty has no edit distances"):
         Heatmap.of(Report("empty", {}, []), "edit_distance")
-
-
-def test_dollars_are_dollars(tmp_path):
-    """Two of them would begin a formula, which would be an error here."""
-    name, cells = r"$\nothing{$", (Cell(2, 4, 0.5, 3, False),)
-    assert draw([Heatmap(name, "correct", 0.5, cells)], tmp_path / "heatmap.png").is_file()
-    report = Report(name, {}, [Record(0, "a", "a1", 1, 1, ("a1",), ("exact",), 0)])
-    assert draw_curves([report], tmp_path / "c.png", title=name, caption=name).is_file()
