@@ -80,7 +80,8 @@ def entries_and_returns(
     memory = streams.memory
     assert memory is not None
     key = ("memory", device, memory.shape[1])  # which grows by new symbols
-    return streams.once(key, lambda: memory.to(device).unbind(2))
+    entries_NSD, returns_NSD = streams.once(key, lambda: memory.to(device).unbind(2))
+    return entries_NSD, returns_NSD
 
 
 class SymbolPointer(nn.Module):

@@ -550,7 +550,7 @@ class AlphaModel(AlphaPreTrainedModel):
         encoder_outputs = self.complete_encoder_output(
             encoder_outputs, stream_ids, input_ids, attention_mask
         )
-        encoder_outputs.kept = kept
+        encoder_outputs.kept = kept  # type: ignore[misc]
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
