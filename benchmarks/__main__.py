@@ -26,6 +26,7 @@ NO_BENCHMARKS = ("__main__", "figures")
 SIZE = "a BART and `learned` of the same size"
 KEPT: dict[str, dict[str, tuple[str, str]]] = {
     "Speed and memory": {
+        "goals": ("a BART; the Llama converted; Seq2SeqTrainer", "About 15 minutes"),
         "relational_price": (f"{SIZE}; `relational` by matrices of scores", "About 20 minutes"),
         "relational": (f"{SIZE}; `streams`", "About 10 minutes"),
         "streams": (f"{SIZE}; the papers' algorithms written out", "About 5 minutes"),

@@ -30,6 +30,8 @@ QUICK = {
     "--only promises decoders training",
     "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
     "pairs": "--rows=2000 --names=10",
+    "goals": "--only text-small llama-256 train --works training prefill --rounds=1 --runs=1 "
+    "--steps=2",
     "geometric": f"{STACKS} --tokens=16 --lengths=8,16 --shares=0,50",
     "evaluation": "--tasks=ltl --formulas=6 --symbols=4 --rounds=1 --batch=4 --sizes 3 8",
 }

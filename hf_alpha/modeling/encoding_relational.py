@@ -69,6 +69,21 @@ def symbols_here(streams: Streams) -> torch.Tensor:
     return streams.within.queries[0][..., : streams.ids.shape[1]]
 
 
+def entries_and_returns(
+    streams: Streams, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns what was found about each symbol, for the decoder and for the head: (N, S, D) each.
+
+    Args:
+        device: of what is to be added to; layers may lie on several.
+    """
+    memory = streams.memory
+    assert memory is not None
+    key = ("memory", device, memory.shape[1])  # which grows by new symbols
+    entries_NSD, returns_NSD = streams.once(key, lambda: memory.to(device).unbind(2))
+    return entries_NSD, returns_NSD
+
+
 class SymbolPointer(nn.Module):
     """What the head adds to the score of a symbol: whether it was written, and attention to it.
 
@@ -201,11 +216,9 @@ class SymbolMemory(nn.Module):
     @staticmethod
     def enter(streams: Streams) -> torch.Tensor | None:
         """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
-        memory, device = streams.memory, streams.own.device
-        if memory is None:
+        if streams.memory is None:
             return None
-        key = ("entries", device, memory.shape[1])  # which grows by new symbols
-        entries_NSD = streams.once(key, lambda: memory[:, :, 0].to(device))
+        entries_NSD, _ = entries_and_returns(streams, streams.own.device)
         return by_source(symbols_here(streams), entries_NSD)
 
     def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
@@ -241,12 +254,8 @@ class SymbolMemory(nn.Module):
         self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Returns the products of states with what was found about each symbol: (B, T, S)."""
-        memory, device = streams.memory, hidden_BTD.device
-        assert memory is not None
-        # Layers may lie on several devices.
-        key = ("returns", device, memory.shape[1])
-        rows_NDS = streams.once(key, lambda: memory[:, :, 1].to(device).mT)
-        return by_source(hidden_BTD, rows_NDS)
+        _, rows_NSD = entries_and_returns(streams, hidden_BTD.device)
+        return by_source(hidden_BTD, rows_NSD.mT)
 
 
 class TextMemory(nn.Module):
@@ -731,13 +740,13 @@ class RelationalEncoding(SymbolEncoding):
         Symbols that a sample has not got hold `UNUSABLE`.
         """
         count = self.vocabulary.num_base_tokens
-        if streams.kept is not None:  # of few tokens, one operation for all columns is faster
+        if streams.by_token:  # of few tokens, one operation for all columns is faster
             place_B1V = streams.once(
                 ("places", streams.ids.shape[0]), lambda: self._places(streams)
             )
             scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
             return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
-        base, own = scores_BSTR[:, 0, :, :count], scores_BSTR[:, 0, :, count:]
+        base, own = scores_BSTR[:, 0].split((count, streams.ids.shape[1]), -1)
         return listed_logits(base, own, streams, self.vocabulary)
 
     def _places(self, streams: Streams) -> torch.Tensor:

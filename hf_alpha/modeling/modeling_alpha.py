@@ -6,7 +6,7 @@ hidden state is (B, S, L, D); outside it is (B, L, S * D), so that caches and ge
 ordinary encoder-decoder.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import torch
@@ -319,6 +319,7 @@ class AlphaEncoder(AlphaStack):
         tree_paths: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        kept: Kept | None = None,
         **kwargs: Any,
     ) -> SymbolEncoderOutput:
         """Encodes the input, each stream by itself and through the aggregated view.
@@ -330,8 +331,10 @@ class AlphaEncoder(AlphaStack):
                 `input_ids` when absent, at the price of one synchronisation with the device, where
                 they are needed (`config.needs_stream_ids`).
             tree_paths: heap number of each token, for tree positions: (B, L).
+            kept: what the call of the whole model keeps.
         """
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
+        streams = replace(streams, kept=kept)
         hidden = self.symbols.embed(input_ids, streams)
         if self.config.encoder_position == "tree":
             if tree_paths is None:
@@ -536,15 +539,18 @@ class AlphaModel(AlphaPreTrainedModel):
             "output_hidden_states": output_hidden_states,
             "return_dict": True,
         }
+        kept = getattr(encoder_outputs, "kept", None)
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
+            kept = None if torch.compiler.is_compiling() else Kept()
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, stream_ids, tree_paths, **returned
+                input_ids, attention_mask, stream_ids, tree_paths, kept=kept, **returned
             )
         encoder_outputs = self.complete_encoder_output(
             encoder_outputs, stream_ids, input_ids, attention_mask
         )
+        encoder_outputs.kept = kept  # type: ignore[misc]
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
@@ -570,7 +576,7 @@ class AlphaModel(AlphaPreTrainedModel):
             own_streams=decoded.own_streams,
             symbols_written=decoded.symbols_written,
         )
-        outputs.kept = getattr(encoder_outputs, "kept", None)
+        outputs.kept = kept
         return outputs
 
 
@@ -673,7 +679,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
             encoder_outputs = SymbolEncoderOutput(**encoder_outputs)
-            encoder_outputs.kept = Kept()  # type: ignore[misc]
+            encoder_outputs.kept = Kept(by_token=True)  # type: ignore[misc]
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 

@@ -20,11 +20,21 @@ Made = TypeVar("Made")
 
 
 class Kept(dict[Hashable, Any]):
-    """What is the same for all tokens of one generation, made once; `generate` makes it anew."""
+    """What is the same for all parts of one call of a model, or for all tokens of one generation.
+
+    It is made once; the next call or `generate` makes it anew.
+
+    Attributes:
+        by_token: of a generation, where tokens come one by one.
+    """
+
+    def __init__(self, by_token: bool = False):
+        super().__init__()
+        self.by_token = by_token
 
     def to(self, device: torch.device) -> "Kept":
         """Returns what is kept on another device: nothing yet."""
-        return Kept()
+        return Kept(self.by_token)
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Streams:
         pointer: what the head adds to the score of each symbol, likewise: (B, T, S).
         written: of a decoder, where the text may go on with symbols that it lacks: those that it
             has, position by position.
-        kept: where what does not depend on the tokens is kept; None outside of a generation.
+        kept: where what is made once is kept; None where parts of a model are called by themselves.
 
     Examples:
         >>> batch = tokenizer(["a & !b"], return_tensors="pt")
@@ -92,7 +102,7 @@ class Streams:
         return replace(streams, weights=weights)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Returns what is the same for all tokens of a generation; outside of one, made anew.
+        """Returns what is made once, see [`Kept`]; where nothing is kept, it is made anew.
 
         Args:
             key: that nothing else has; with whatever it depends on.
@@ -103,6 +113,11 @@ class Streams:
         if key not in self.kept:
             self.kept[key] = make()
         return self.kept[key]
+
+    @property
+    def by_token(self) -> bool:
+        """Whether these are of a generation, where tokens come one by one."""
+        return self.kept is not None and self.kept.by_token
 
     @property
     def within(self) -> Relations | None:

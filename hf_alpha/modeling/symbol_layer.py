@@ -271,7 +271,7 @@ class SymbolLayer:
         """
         if (memory := self.memory) is None:
             return streams
-        return memory.remember(hidden_BLD, streams, self.table(hidden_BLD.device))
+        return memory.remember(hidden_BLD, streams, self.table(hidden_BLD.device, streams))
 
     def follow(
         self,
@@ -388,7 +388,7 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        if streams.kept is None or streams.renaming is not None or self.encoding.opens_streams:
+        if not streams.by_token or streams.renaming is not None or self.encoding.opens_streams:
             return self.encoding.rows(self.renamed(ids_BL, streams), streams)
         size, device = self.config.vocab_size, ids_BL.device
 
@@ -427,10 +427,11 @@ class SymbolLayer:
         """Returns the table as used, of unit rows where `normalize_embeddings` is set: (R, D).
 
         Args:
-            streams: of the batch that it is for; a generation keeps it.
+            streams: of the batch that it is for, which keep it.
         """
-        if streams is not None:
-            return streams.once(("table", device), lambda: self.table(device))
+        if streams is not None:  # without gradients, it is another one
+            key = ("table", device, torch.is_grad_enabled())
+            return streams.once(key, lambda: self.table(device))
         embedding = self.owner.get_input_embeddings()
         # With layers on several devices, the embedding may lie on another one.
         rows = embedding(torch.arange(self.encoding.shape[0], device=device)).to(device)

@@ -6,6 +6,7 @@ Everything is computed from the ranges; no table of the vocabulary's size is sto
 
 import hashlib
 import json
+from functools import reduce
 from typing import Any
 
 import torch
@@ -47,6 +48,15 @@ class SymbolVocabulary:
         )
 
     @property
+    def runs(self) -> list[tuple[int, int]]:
+        """Half-open ranges of symbols of any class, as long as they go."""
+        runs: list[tuple[int, int]] = []
+        for start, stop, _ in self.spans:
+            begin = runs.pop()[0] if runs and runs[-1][1] == start else start
+            runs.append((begin, stop))
+        return runs
+
+    @property
     def num_symbols(self) -> int:
         """Symbols of all classes."""
         return sum(stop - start for start, stop, _ in self.spans)
@@ -62,21 +72,18 @@ class SymbolVocabulary:
         return self.num_base_tokens if self.class_rows is None else self.size
 
     @property
-    def pieces(self) -> list[tuple[int, int, int]]:
-        """Half-open ranges that cover all ids in order, each with its class, 0 for base tokens."""
+    def pieces(self) -> list[tuple[int, int, bool]]:
+        """Half-open ranges that cover all ids in order, and whether each is one of symbols."""
         pieces, end = [], 0
-        for start, stop, number in [*self.spans, (self.size, self.size, 0)]:
-            if end < start:
-                pieces.append((end, start, 0))
-            if start < stop:
-                pieces.append((start, stop, number))
+        for start, stop in [*self.runs, (self.size, self.size)]:
+            pieces += [(end, start, False), (start, stop, True)]
             end = stop
-        return pieces
+        return [piece for piece in pieces if piece[0] < piece[1]]
 
     @property
     def base_ids(self) -> list[int]:
         """The base tokens' ids, in order."""
-        return [i for start, stop, number in self.pieces if not number for i in range(start, stop)]
+        return [i for start, stop, named in self.pieces if not named for i in range(start, stop)]
 
     def class_of(self, token: int) -> str | None:
         """Name of a symbol's class; None for other ids."""
@@ -93,19 +100,18 @@ class SymbolVocabulary:
 
     def is_symbol(self, ids: torch.Tensor) -> torch.Tensor:
         """Whether each id is a symbol; of the shape of `ids`."""
-        return self.classes(ids) > 0
+        inside = [(ids >= start) & (ids < stop) for start, stop in self.runs]
+        return reduce(torch.logical_or, inside) if inside else torch.zeros_like(ids).bool()
 
     def symbols_before(self, ids: torch.Tensor) -> torch.Tensor:
         """How many symbols have a smaller id: of a symbol, its index among all of them."""
-        before = torch.zeros_like(ids)
-        for start, stop, _ in self.spans:
-            before = before + (ids - start).clamp(0, stop - start)
-        return before
+        before = [(ids - start).clamp(0, stop - start) for start, stop in self.runs]
+        return reduce(torch.add, before) if before else torch.zeros_like(ids)
 
     def symbol_ids(self, indices: torch.Tensor) -> torch.Tensor:
         """Id of each symbol from its index among all of them; of the shape of `indices`."""
         ids, before = indices, 0
-        for start, stop, _ in self.spans:
+        for start, stop in self.runs:
             ids = torch.where(indices >= before, indices + (start - before), ids)
             before += stop - start
         return ids
@@ -153,6 +159,8 @@ class SymbolVocabulary:
                 `class_rows`, those of base tokens lie at their ids, and others are left out.
             symbols: with one entry for each symbol, in the order of their ids.
         """
+        if self.class_rows is None and self.runs == [(self.num_base_tokens, self.size)]:
+            return torch.cat((base, symbols), dim)  # with no split, gradients are not copied
         sizes = [stop - start for start, stop, _ in self.pieces]
         if self.class_rows is None:
             sizes = [
@@ -160,7 +168,7 @@ class SymbolVocabulary:
             ]
         # Split, not narrowed: gradients are put together at once.
         bases = base.split(_within(sizes, base.shape[dim]), dim)
-        symbol_parts = iter(symbols.split([stop - start for start, stop, _ in self.spans], dim))
+        symbol_parts = iter(symbols.split([stop - start for start, stop in self.runs], dim))
         pieces = zip(self.pieces, bases, strict=False)
         return torch.cat([next(symbol_parts) if piece[2] else part for piece, part in pieces], dim)
 
@@ -185,7 +193,7 @@ class SymbolVocabulary:
 
     def check_special(self, token: int | None) -> None:
         """Raise a ValueError for a special token that is no base token; None is accepted."""
-        base = [(start, stop) for start, stop, number in self.pieces if not number]
+        base = [(start, stop) for start, stop, named in self.pieces if not named]
         if token is not None and not any(start <= token < stop for start, stop in base):
             ranges = ", ".join(f"{start} to {stop - 1}" for start, stop in base)
             raise ValueError(f"special token {token} is no base token: those are the ids {ranges}")

@@ -103,10 +103,10 @@ def rename_columns(
     # By one split and one merge, base columns and their gradients are copied once.
     pieces = vocabulary.pieces
     columns = logits_BTV.split([stop - start for start, stop, _ in pieces], -1)
-    is_symbol = [number > 0 for _, _, number in pieces]
+    is_symbol = [symbols for _, _, symbols in pieces]
     symbols = torch.cat([x for x, symbol in zip(columns, is_symbol, strict=True) if symbol], -1)
     symbols = symbols.gather(-1, renaming_BN[:, None].expand_as(symbols))
-    moved = iter(symbols.split([stop - start for start, stop, _ in vocabulary.spans], -1))
+    moved = iter(symbols.split([stop - start for start, stop in vocabulary.runs], -1))
     merged = [next(moved) if s else x for x, s in zip(columns, is_symbol, strict=True)]
     return torch.cat(merged, -1)
 
