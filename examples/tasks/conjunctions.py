@@ -62,6 +62,7 @@ def main() -> None:
     parts = [t for t in parsed if len(t) <= PART and len(TASK.symbols_in(t)) <= NAMES]
     drawn = conjunctions(parts, random.Random(0))
     lines = [json.dumps(next(drawn)) + "\n" for _ in range(args.rows)]
+    args.out.mkdir(parents=True, exist_ok=True)
     write_text(args.out / "train.jsonl", "".join(lines))
 
 
