@@ -193,15 +193,15 @@ def _effort(row: Row, results: Results) -> tuple[str, str]:
 def ranked(
     rows: Sequence[Row], results: Results, key: str, seeds: int = 1
 ) -> list[tuple[Row, float]]:
-    """The rows that have a number, with its mean, the largest first; none if one lacks seeds.
+    """The rows that have a number, with its mean, the largest first; none if a model lacks seeds.
 
     Sentences that name the best want `SEVERAL` seeds: one or two say little about which row is
     better.
     """
     row_values = [(row, values) for row in rows if (values := results.values(row.name, key))]
-    if any(len(values) < seeds for _, values in row_values):
+    if any(row.model is not None and len(values) < seeds for row, values in row_values):
         return []
-    means = [(row, fmean(values)) for row, values in row_values]
+    means = [(row, fmean(values)) for row, values in row_values if len(values) >= seeds]
     return sorted(means, key=lambda pair: -pair[1])
 
 
