@@ -32,6 +32,7 @@ COPIED = (
     *("adacos", "adacos-no-f-bn", "adacos-encodings"),
     *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
     *("reactions", "rxnfp", "chats", "real-tasks"),
+    *("sparse-streams", "sparse-streams-copy"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)

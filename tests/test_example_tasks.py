@@ -277,3 +277,18 @@ def test_reactions_are_the_same_molecules_however_they_are_numbered(run, tmp_pat
             same, permuted = (unnumbered.sub("", text) for text in (same, permuted))
             assert canonical(permuted) == canonical(same)
     assert any(test["source"] != other["source"] for test, other in zip(*tests[::2], strict=True))
+
+
+def test_conjunctions_are_longer_problems_with_right_answers(tmp_path, monkeypatch):
+    import conjunctions
+
+    rows = [{"problem": text, "answer": ""} for text in ("U a & b X c", "X ! a", "! & a X b")]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    out = tmp_path / "longer"
+    monkeypatch.setattr(sys, "argv", ["", str(tmp_path), str(out), "--rows=4"])
+    conjunctions.main()
+    made = rows_of(out / "train.jsonl")
+    assert len({row["problem"] for row in made}) == 4
+    for row in made:
+        assert conjunctions.TASK.check(row["problem"], row["answer"]).is_correct
+        assert 36 <= len(conjunctions.TASK.parse(row["problem"])) <= 126

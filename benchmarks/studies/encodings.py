@@ -140,8 +140,7 @@ class Encodings(Table):
             if order and chance:
                 above = sum(share > chance[0] for _, share in order)
                 best = "".join(
-                    f" Of those with several seeds the best is {row.cells[1]} on {row.cells[0]} "
-                    f"data with {percent(share)} %."
+                    f" The best is {row.cells[1]} on {row.cells[0]} data with {percent(share)} %."
                     for row, share in ranked(models, results, MORE, SEVERAL)[:1]
                 )
                 sentences.append(

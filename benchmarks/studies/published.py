@@ -123,7 +123,8 @@ class Published(Table):
             for row, rate in ranked(rows, results, f"correct at most {NAMES[0]}")[:1]:
                 sentences.append(
                     f"{TASKS[task]}: with at most {NAMES[0]} names and {LENGTHS[1]} tokens, "
-                    f"{row.name} answers most of these models, {percent(rate)} %."
+                    f"{row.name} answers most of these models, each trained once, "
+                    f"{percent(rate)} %."
                 )
         return sentences
 

@@ -193,16 +193,19 @@ def _effort(row: Row, results: Results) -> tuple[str, str]:
 def ranked(
     rows: Sequence[Row], results: Results, key: str, seeds: int = 1
 ) -> list[tuple[Row, float]]:
-    """The rows that have a number for so many seeds, with its mean, the largest first.
+    """The rows that have a number, with its mean, the largest first; none if a model lacks seeds.
 
-    Sentences that name the best want `SEVERAL` seeds: one says little about which row is better.
+    Sentences that name the best want `SEVERAL` seeds: one or two say little about which row is
+    better.
     """
-    row_values = [(row, results.values(row.name, key)) for row in rows]
+    row_values = [(row, values) for row in rows if (values := results.values(row.name, key))]
+    if any(row.model is not None and len(values) < seeds for row, values in row_values):
+        return []
     means = [(row, fmean(values)) for row, values in row_values if len(values) >= seeds]
     return sorted(means, key=lambda pair: -pair[1])
 
 
-SEVERAL = 2
+SEVERAL = 3
 TASKS = {"propositional": "Propositional logic", "ltl": "LTL", "copying": "Copying"}
 
 
