@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -95,7 +95,7 @@ class SolverProcess:
 
     def calls(
         self, name: str, timeout: float, formulas: Iterable[Sequence[str]], *arguments: Any
-    ) -> Iterator[Callable[[], Any]]:
+    ) -> Generator[Callable[[], Any], None, None]:
         """Have the process run a function on formulas; nobody else is served until the last one.
 
         Args:

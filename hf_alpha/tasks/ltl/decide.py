@@ -131,7 +131,9 @@ def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision
 def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any] | None = None) -> Decision:
     """Decide; `searched` returns or raises what came of bounded search's first turn."""
     tokens, symbols = for_solvers(problem), problem.symbols
-    asks = {by: partial(solver, tokens, symbols) for by, solver in SOLVERS.items()}
+    asks: dict[str, Callable[[float], Trace | None]] = {
+        by: partial(solver, tokens, symbols) for by, solver in SOLVERS.items()
+    }
     if searched is not None:
         asks[BOUNDED] = _after(searched, asks[BOUNDED], problem, clock)
     try:
