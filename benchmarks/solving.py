@@ -29,6 +29,9 @@ from hf_alpha.solving import Settings, Solution, ask
 from hf_alpha.tasks import Problem, get_task
 from hf_alpha.tasks.checking import check_answer
 from hf_alpha.tasks.ltl import decide, spot
+from hf_alpha.tasks.ltl.bounded_worker import search
+from hf_alpha.tasks.ltl.grammar import for_solvers
+from hf_alpha.tasks.ltl.witness import MAX_STEPS
 from hf_alpha.tasks.solver_process import SolverCrashError
 
 TASK = get_task("ltl")
@@ -128,21 +131,24 @@ def cell(times: Sequence[tuple[float, bool]]) -> str:
 def throughput(model: tuple[Any, Any], count: int) -> dict[str, float]:
     """Seconds of a formula over many: in batches with checks, by `solve`, and one at a time."""
     problems = list(islice(drawn(7, 35, 5), count))
-    search = {"num_beams": TASK.num_beams, "max_new_tokens": configured_limit(model[0])}
+    beams = {"num_beams": TASK.num_beams, "max_new_tokens": configured_limit(model[0])}
     loaded: Any = {"task": TASK, "model": model, "method": "model"}
 
     def batched() -> None:
-        answers = generate_answers(*model, problems, progress=False, **search)
+        answers = generate_answers(*model, problems, progress=False, **beams)
         for problem, given in zip(problems, answers, strict=True):
             if given is not None and not check_answer(TASK, problem, given[0]).is_correct:
                 TASK.has_answer(problem)  # as `solve` does
 
     few = problems[: count // 8]
+    easy = [one for one in problems if search(for_solvers(one), MAX_STEPS)]
+    tokens = [for_solvers(one) for one in easy]
     sides: dict[str, tuple[Callable[[], object], int]] = {
         "batches and checks": (batched, count),
         "solve": (lambda: list(solve(problems, **loaded)), count),
         "solve, one at a time": (lambda: [solve(one, **loaded) for one in few], len(few)),
-        "solve, by the solver": (lambda: list(solve(problems, task=TASK, method="solver")), count),
+        "solve, by the solver": (lambda: list(solve(easy, task=TASK, method="solver")), len(easy)),
+        "bounded search in this process": (lambda: [*map(search, tokens)], len(easy)),
     }
     seconds = measure.in_turns({name: side for name, (side, _) in sides.items()}, rounds=2)
     return {name: min(seconds[name]) / number for name, (_, number) in sides.items()}

@@ -3,8 +3,9 @@
     python benchmarks/text_tokenizer.py --texts sst2/train.tsv --out text_tokenizer
 
 Rows a second of `encode_pairs`, in batches as `datasets.map` makes them, and of `encode_batch` and
-lists of ids of the same tokenizer without names, on the texts as they are. Both are a byte-level
-BPE; the texts are made (`swap x y : ( x + y ) * x`), or the first column of a file, in which the
+lists of ids of the same tokenizer without names, on the texts as they are: a byte-level BPE, or
+words, which the tokenizer beneath finds cut, so that its peer cuts them by the same expression. The
+texts are made (`swap x y : ( x + y ) * x`), or the first column of a file, in which the
 words with at least nine letters are names. Set TOKENIZERS_PARALLELISM=false for one thread.
 """
 
@@ -15,11 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from measure import add_out, finish, in_turns, ratios, table, three
+from measure import add_out, clocked_in_turns, finish, ratios, table, three
 
 OURS, PEER = "encode_pairs", "the tokenizer beneath"
 BATCH = 1000
+MADE = ("words", "bpe:300")
 
 
 def made_texts(count: int) -> list[str]:
@@ -36,17 +41,19 @@ def file_texts(path: Path, count: int) -> list[str]:
 
 
 def measure(
-    texts: list[str], symbols: Mapping[str, Any], size: int, rounds: int
+    texts: list[str], symbols: Mapping[str, Any], kind: str, rounds: int
 ) -> dict[str, list[float]]:
-    """Seconds of both sides for all texts."""
-    tokenizer = TextTokenizer.from_texts(texts, symbols, f"bpe:{size}")
-    beneath = tokenizer.backend_tokenizer
+    """The processor's seconds of both sides for all texts."""
+    tokenizer = TextTokenizer.from_texts(texts, symbols, kind)
+    beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    if kind == "words":
+        beneath.pre_tokenizer = pre_tokenizers.Split(Regex(WORD.pattern), "isolated")
     batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
     sides: dict[str, Callable[[], object]] = {
         OURS: lambda: [row for batch in batches for row in tokenizer.encode_pairs(batch)],
         PEER: lambda: [one.ids for batch in batches for one in beneath.encode_batch(batch)],
     }
-    return in_turns(sides, rounds)
+    return clocked_in_turns(sides, rounds)[1]
 
 
 def show(data: Mapping[str, Mapping[str, Any]]) -> str:
@@ -70,10 +77,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_out(parser)
     args = parser.parse_args(argv)
     letters = {"variable": {"pattern": "[a-z]", "count": 26}}
-    jobs = {"made, bpe:300": (made_texts(args.rows), letters, 300)}
+    jobs = {f"made, {kind}": (made_texts(args.rows), letters, kind) for kind in MADE}
     if args.texts:
         words = {"word": {"pattern": "[a-z]{9,}"}}
-        jobs[f"{args.texts.name}, bpe:8000"] = (file_texts(args.texts, args.lines), words, 8000)
+        jobs[f"{args.texts.name}, bpe:8000"] = (
+            file_texts(args.texts, args.lines),
+            words,
+            "bpe:8000",
+        )
     data = {
         name: {"rows": len(job[0]), "seconds": measure(*job, args.rounds)}
         for name, job in jobs.items()

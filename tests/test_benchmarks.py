@@ -41,6 +41,7 @@ SLOW = {
     "relational": f"{RELATIONAL} --streams-limit=4",
     "relational_price": "--lengths=16,48 --widths=8 --names=10 --threads=1 --tokens=48 --rounds=1",
     "memory": f"{SMALL} --work generation --symbols 2 --batch=1 --length=4 --new-tokens=2",
+    "scale": "--tokens 128 256 --by tokens rows --rows 1000 2000",
     "ltl": "--rounds=1 --formulas=12 --spot-formulas=2 --checks=12 --strings=200 --limit=0.2",
     "propositional": "--rounds=1 --formulas=4 --aiger-formulas=1",
     "startup": "--rounds=1",

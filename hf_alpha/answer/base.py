@@ -10,6 +10,7 @@ from typing import Any
 from hf_alpha.modeling.grammar import FormulaError, Grammar
 from hf_alpha.tasks import Problem, Task, Verdict
 from hf_alpha.tasks.checking import Answer, check_answer
+from hf_alpha.tasks.decision import Decision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,11 +162,11 @@ class Solver(Answerer):
 
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Have each problem decided, and check what is found."""
-        for index, problem in problems.items():
-            yield {index: self._decided(task, problem)}
+        decisions = task.decide_all(list(problems.values()), self.timeout)
+        for (index, problem), decision in zip(problems.items(), decisions, strict=True):
+            yield {index: self._reply(task, problem, decision)}
 
-    def _decided(self, task: Task, problem: str) -> Reply:
-        decision = task.decide(problem, self.timeout)
+    def _reply(self, task: Task, problem: str, decision: Decision) -> Reply:
         if decision.unsatisfiable:
             return Reply(unsatisfiable=True, core=decision.core, by=decision.by)
         if decision.answer is None:

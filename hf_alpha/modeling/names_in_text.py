@@ -11,12 +11,14 @@ Names that are spelled alike are one name, unless a rule says which binding each
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
 from .name_rules import READY_RULES, ReadyRule, reads_answers, uncaptured
+from .text_pieces import Memory
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function", "rule")
@@ -60,6 +62,10 @@ class Span(NamedTuple):
         if self.binding:
             return f"\0{self.symbol_class} {self.binding}"
         return str(text)[self.start : self.stop]
+
+
+_SPAN = partial(tuple.__new__, Span)
+"""From a tuple; the constructor takes twice as long."""
 
 
 class BoundName(str):
@@ -336,7 +342,8 @@ class NameFinder:
         self._read = [name for name, rule in self.rules.items() if rule.function or rule.rule]
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
         self.by_words = all(rule.has_words_alone for rule in self.rules.values())
-        self._class_of: dict[str, str | None] = {}
+        self._listed = [(name, rule.column) for name, rule in self.rules.items() if rule.by_row]
+        self._class_of = Memory(self._class_of_word)
 
     def find(
         self, text: str, classes: Mapping[str, str] | None = None, kept: Kept = ()
@@ -418,10 +425,10 @@ class NameFinder:
         Raises:
             ValueError: the names of a class are listed in a column of the data.
         """
-        for name, rule in self.rules.items():
-            if rule.by_row and not isinstance(text, MarkedText):
+        for name, column in self._listed:
+            if not isinstance(text, MarkedText):
                 raise ValueError(
-                    f"the names of class {name!r} are listed in the column {rule.column!r} of the "
+                    f"the names of class {name!r} are listed in the column {column!r} of the "
                     "data, which this text lacks: give them as `names`, or the text as MarkedText, "
                     "or on the command line by --names"
                 )
@@ -496,20 +503,18 @@ class NameFinder:
 
     def _by_words(self, text: str, classes: Mapping[str, str]) -> tuple[Span, ...]:
         """Return what `find` does if a name is nothing but a word: each word is looked up once."""
-        class_of, spans, stop = self._class_of, [], 0
         between_and_words = _WORDS.split(text)
-        for between, word in zip(between_and_words[::2], between_and_words[1::2], strict=False):
-            start = stop + len(between)
-            stop = start + len(word)
-            kind = classes.get(word)
-            if kind is None and (kind := class_of.get(word, "")) == "":
-                if len(class_of) >= _MOST_WORDS:
-                    class_of.clear()
-                found = self._by_rules(word, functions=True)
-                kind = class_of[word] = found[0].symbol_class if found else None
-            if kind is not None:
-                spans.append(Span(start, stop, kind))
-        return tuple(spans)
+        ends = list(accumulate(map(len, between_and_words)))
+        words = between_and_words[1::2]
+        kinds: Iterable[str | None] = map(self._class_of.__getitem__, words)
+        if classes:
+            kinds = (classes.get(word) or kind for word, kind in zip(words, kinds, strict=True))
+        places = zip(ends[::2], ends[1::2], kinds, repeat(""), strict=False)
+        return tuple(map(_SPAN, [place for place in places if place[2] is not None]))
+
+    def _class_of_word(self, word: str) -> str | None:
+        found = self._by_rules(word, functions=True)
+        return found[0].symbol_class if found else None
 
     def _by_rules(self, text: str, functions: bool, kept: Kept = ()) -> list[Span]:
         """Return what the rules find, class by class; not every function is given an answer."""

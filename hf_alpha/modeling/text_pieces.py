@@ -4,9 +4,9 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Sequence
-from functools import cached_property, lru_cache
-from itertools import accumulate
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import cache, cached_property, partial
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
@@ -17,17 +17,219 @@ SPACINGS = ("before", "kept", "words")
 BETWEEN = "\x1f"
 """What stands between words on their way to a tokenizer of words; texts with it lose it."""
 WORD = regex.compile(r"\w+|[^\w\s]|\n|[^\S\n]+")
+SHORT, MOST = 64, 16_384
+"""Characters of a text that is kept, with what it became; and how many are kept."""
 
 Piece = tuple[str, int, int, bool]
 """A piece of what the tokenizer beneath gets, start and stop of what it stands for in the text, and
 whether it does so character by character, or else as a whole. What begins a part may be before the
 characters."""
-
+Gap = tuple[str, tuple[Piece, ...]]
+"""What is written for a text between two names, and its pieces, from its own start on."""
 
 Place = tuple[int, int, str, bool, bool]
 """Where a name starts and stops; what is written for it, the token of its symbol or a word; whether
 a space before it is implied where `spacing` says so, or stands as the text has it; and whether one
 behind it is implied, since the tokenizer beneath would write it."""
+
+
+class Memory(dict[str, Any]):
+    """What a function makes of texts; that of short ones is kept."""
+
+    def __init__(self, make: Callable[[str], Any]):
+        self._make = make
+
+    def __missing__(self, text: str) -> Any:
+        made = self._make(text)
+        if len(text) <= SHORT:
+            if len(self) >= MOST:
+                self.clear()
+            self[text] = made
+        return made
+
+
+class Cut:
+    """A text with symbols in place of names, cut at them.
+
+    How a text between two names is written depends on nothing but itself and what the names beside
+    it imply.
+
+    Args:
+        gaps: what stands before each of the `wholes`, and behind the last one.
+        wholes: start and stop of names, and what is written for them, first.
+        between: what stands between pieces.
+
+    Attributes:
+        parts: what is written for the first gap, the first whole, the second gap and so on.
+    """
+
+    def __init__(self, gaps: Sequence[Gap], wholes: Sequence[Any], between: str):
+        self._gaps, self._wholes, self._between = gaps, wholes, between
+        self.parts = [""] * (len(gaps) + len(wholes))
+        self.parts[::2] = [written for written, _ in gaps]
+        self.parts[1::2] = [whole[2] for whole in wholes]
+
+    @property
+    def written(self) -> str:
+        """The whole text for the tokenizer beneath."""
+        return self._between.join(filter(None, self.parts))
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """What stands where; no piece is empty."""
+        pieces: list[Piece] = []
+        at = 0
+        for (_, of_gap), whole in zip_longest(self._gaps, self._wholes):
+            pieces += [(written, at + i, at + j, as_is) for written, i, j, as_is in of_gap]
+            if whole is not None:
+                start, at, written = whole[:3]
+                pieces.append((written, start, at, False))
+        return pieces
+
+
+def cut_at_names(
+    spacing: str,
+    text: str,
+    names: Sequence[Place],
+    given_tokens: Sequence[tuple[int, int, bool]] = (),
+    begins_parts: tuple[str, bool] | None = None,
+) -> Cut:
+    """Cut a text at its names.
+
+    Args:
+        spacing: one of `SPACINGS`.
+        text: the text.
+        names: where they stand, in order.
+        given_tokens: start and stop of tokens that the text has itself, and whether they are
+            special: then they are no words, and nothing joins what stands beside them to them.
+        begins_parts: what is written where a part begins behind one of them, and whether it is
+            before a space too.
+    """
+    if spacing == "words":
+        return _words(str(text), names, given_tokens)
+    plain = str(text)
+    spaced = [*(name[3] for name in names), False]
+    closed = [False, *(name[4] for name in names)]
+    if not given_tokens:
+        beside = [*zip(closed, spaced, [True, *[False] * len(names)], strict=True)]
+        return Cut(_gaps(_gap, plain, names, beside), names, "")
+    begin, before_space = begins_parts or ("", False)
+    starts = {start for start, *_ in given_tokens}
+    edges = {stop for _, stop, _ in given_tokens} - starts if begins_parts else set[int]()
+    begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
+    gaps = [
+        _gap(
+            closed[number] and at not in starts,
+            spaced[number],
+            number == 0,
+            plain[at:end],
+            begin,
+            [i - at for i in begun if at < i < end],
+        )
+        for number, (at, end) in enumerate(_between(plain, names))
+    ]
+    return Cut(gaps, names, "")
+
+
+def _between(text: str, wholes: Sequence[Any]) -> Iterable[tuple[int, int]]:
+    """Start and stop of what stands before each whole, and behind the last one."""
+    return zip([0, *(w[1] for w in wholes)], [*(w[0] for w in wholes), len(text)], strict=True)
+
+
+def _gaps(
+    write: Callable[..., Gap], text: str, wholes: Sequence[Any], beside: Sequence[tuple[bool, ...]]
+) -> list[Gap]:
+    """What is written between wholes, by what a function is told of what is beside."""
+    parts = [text[start:stop] for start, stop in _between(text, wholes)]
+    return [_table(write, told)[part] for told, part in zip(beside, parts, strict=True)]
+
+
+@cache
+def _table(write: Callable[..., Gap], beside: tuple[bool, ...]) -> Memory:
+    return Memory(partial(write, *beside))
+
+
+def _gap(
+    closed: bool, spaced: bool, first: bool, part: str, begin: str = "", begun: Sequence[int] = ()
+) -> Gap:
+    """What is written for the text between two names.
+
+    Args:
+        closed: a space behind the name before it is implied.
+        spaced: a space before the name behind it is implied.
+        first: it begins the text.
+        part: the text.
+        begin: what is written where a part begins.
+        begun: where parts begin in it.
+    """
+    end, joined = len(part), False
+    if spaced and (part or not first):
+        if part[-1:] == " ":
+            end -= (len(part) > 1 or not first) and not part[-2:-1].isspace()
+        else:
+            joined = not part[-1:].isspace()
+    pieces, at = [], 0
+    if closed and end and not part[0].isspace():
+        pieces.append((JOIN, 0, 0, False))
+    for edge in (*begun, end):
+        if edge > at:
+            pieces.append(((begin if at else "") + part[at:edge], at, edge, True))
+        at = edge
+    if joined:
+        pieces.append((JOIN, len(part), len(part), False))
+    return "".join(piece[0] for piece in pieces), tuple(pieces)
+
+
+def _words(
+    plain: str, names: Sequence[Place], given_tokens: Sequence[tuple[int, int, bool]]
+) -> Cut:
+    """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
+    wholes: Sequence[Any] = names
+    specials = {start for start, _, special in given_tokens if special}
+    if given_tokens:
+        wholes = sorted(
+            [*names, *((start, stop, plain[start:stop]) for start, stop, _ in given_tokens)]
+        )
+    are_words = [whole[0] not in specials for whole in wholes]
+    others = [False] * len(wholes)
+    beside = [
+        *zip(
+            [False, *are_words], [*are_words, False], [True, *others], [*others, True], strict=True
+        )
+    ]
+    return Cut(_gaps(_gap_of_words, plain, wholes, beside), wholes, BETWEEN)
+
+
+def _gap_of_words(before: bool, behind: bool, first: bool, last: bool, part: str) -> Gap:
+    """Leave out the spaces that are implied between words, and write `<join>` where none is.
+
+    Args:
+        before: what stands before it is a word; no space is implied beside special tokens, and one
+            is lost.
+        behind: what stands behind it is a word.
+        first: it begins the text.
+        last: it ends the text.
+        part: the text between two names or tokens of the text's own.
+    """
+    pieces: list[Piece] = []
+    apart_before, blank_before, space = not before, first, None
+    for match in WORD.finditer(part):
+        word, (start, stop) = match.group(), match.span()
+        blank = word.isspace()
+        if word == " " and not blank_before and space is None:
+            space = (word, start, stop, True)
+            continue
+        if blank:
+            pieces += [space] if space else []
+        elif not apart_before and space is None:
+            pieces.append((JOIN, start, start, False))
+        pieces.append((word, start, stop, True))
+        apart_before, blank_before, space = blank, blank, None
+    if last and space:
+        pieces.append(space)
+    elif behind and not apart_before and space is None:
+        pieces.append((JOIN, len(part), len(part), False))
+    return BETWEEN.join([piece[0] for piece in pieces]), tuple(pieces)
 
 
 class RowEncoding:
@@ -38,12 +240,12 @@ class RowEncoding:
 
     Args:
         beneath: the encoding by the tokenizer beneath, or a part of it.
-        pieces: what each text of the row was made of.
+        cuts: what each text of the row was made of.
         between: what stands between pieces.
     """
 
-    def __init__(self, beneath: Encoding, pieces: Sequence[list[Piece]], between: str):
-        self.beneath, self._pieces, self._gap = beneath, pieces, len(between)
+    def __init__(self, beneath: Encoding, cuts: Sequence[Cut], between: str):
+        self.beneath, self._cuts, self._gap = beneath, cuts, len(between)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # of copies and pickles
@@ -55,11 +257,11 @@ class RowEncoding:
         """Where each token stands in its text; (0, 0) for special tokens."""
         starts = [
             [0, *accumulate(len(written) + self._gap for written, *_ in pieces)][: len(pieces)]
-            for pieces in self._pieces
+            for pieces in (each.pieces for each in self._cuts)
         ]
         pairs = zip(self.beneath.sequence_ids, self.beneath.offsets, strict=True)
         return [
-            (0, 0) if which is None else self._moved(self._pieces[which], starts[which], *span)
+            (0, 0) if which is None else self._moved(self._cuts[which].pieces, starts[which], *span)
             for which, span in pairs
         ]
 
@@ -83,7 +285,7 @@ class RowEncoding:
 
         The space that a name implies is the name's.
         """
-        pieces = self._pieces[sequence_index]
+        pieces = self._cuts[sequence_index].pieces
         char_pos += not any(start <= char_pos < stop for _, start, stop, _ in pieces)
         places = zip(self.beneath.sequence_ids, self.offsets, strict=True)
         of_text = (which == sequence_index and a <= char_pos < b for which, (a, b) in places)
@@ -103,120 +305,6 @@ class RowEncoding:
         """The first character of a word and the one behind its last."""
         tokens = self.beneath.word_to_tokens(word_index, sequence_index)
         return tokens and (self.offsets[tokens[0]][0], self.offsets[tokens[1] - 1][1])
-
-
-def pieces_of(
-    spacing: str,
-    text: str,
-    names: Sequence[Place],
-    given_tokens: Sequence[tuple[int, int, bool]] = (),
-    begins_parts: tuple[str, bool] | None = None,
-) -> list[Piece]:
-    """Cut a text into pieces.
-
-    Args:
-        spacing: one of `SPACINGS`.
-        text: the text.
-        names: where they stand, in order.
-        given_tokens: start and stop of tokens that the text has itself, and whether they are
-            special: then they are no words, and nothing joins what stands beside them to them.
-        begins_parts: what is written where a part begins behind one of them, and whether it is
-            before a space too.
-    """
-    if spacing == "words":
-        return _words(text, names, given_tokens)
-    pieces: list[Piece] = []
-    at, plain, after = 0, str(text), False
-    begin, begun = "", list[int]()
-    starts = {start for start, *_ in given_tokens}
-    if begins_parts is not None:
-        begin, before_space = begins_parts
-        edges = {stop for _, stop, _ in given_tokens} - starts
-        begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
-    for start, stop, written, spaced, closed in names:
-        end, joined = start, False
-        if spaced and start:
-            before = plain[start - 1] if start > at else ""
-            if before == " ":
-                end -= start > 1 and not plain[max(at, start - 2) : start - 1].isspace()
-            else:
-                joined = not before.isspace()
-        pieces += _joins_behind(plain, at, end, starts) if after else ()
-        pieces += _parts(plain, at, end, begin, begun)
-        if joined:
-            pieces.append((JOIN, start, start, False))
-        pieces.append((written, start, stop, False))
-        at, after = stop, closed
-    pieces += _joins_behind(plain, at, len(plain), starts) if after else ()
-    return pieces + _parts(plain, at, len(plain), begin, begun)
-
-
-def _joins_behind(text: str, at: int, end: int, starts: Container[int]) -> list[Piece]:
-    """`<join>` behind a name, where no space and no token of the text's own follows."""
-    stands_alone = at == end or text[at].isspace() or at in starts
-    return [] if stands_alone else [(JOIN, at, at, False)]
-
-
-def _parts(text: str, start: int, stop: int, begin: str, begun: Sequence[int]) -> list[Piece]:
-    """What stands between two names; parts that begin in there are pieces of their own."""
-    if not begun:
-        return [(text[start:stop], start, stop, True)] if start < stop else []
-    pieces, at = [], start
-    for edge in (*(i for i in begun if start < i < stop), stop):
-        if edge > at:
-            pieces.append(((begin if at > start else "") + text[at:edge], at, edge, True))
-        at = edge
-    return pieces
-
-
-@lru_cache(maxsize=4096)
-def _cut(part: str) -> tuple[tuple[str, int, int], ...]:
-    """Words and whitespace of what stands between two names, which is often the same."""
-    return tuple((match.group(), *match.span()) for match in WORD.finditer(part))
-
-
-def _words(
-    text: str,
-    names: Sequence[Place],
-    given_tokens: Sequence[tuple[int, int, bool]],
-) -> list[Piece]:
-    """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
-    plain, at = str(text), 0
-    pieces: list[Piece] = []
-    wholes = [name[:3] for name in names]
-    if given_tokens:
-        wholes = sorted(
-            [*wholes, *((start, stop, plain[start:stop]) for start, stop, _ in given_tokens)]
-        )
-    for start, stop, written in wholes:
-        pieces += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:start])]
-        pieces.append((written, start, stop, False))
-        at = stop
-    pieces += [(word, at + i, at + j, True) for word, i, j in _cut(plain[at:])]
-    return _joined(pieces, {start for start, _, special in given_tokens if special})
-
-
-def _joined(unjoined: Sequence[Piece], specials: set[int]) -> list[Piece]:
-    """Leave out the spaces that are implied between words, and write `<join>` where none is.
-
-    `specials` are where special tokens start: no space is implied beside them, and one is lost.
-    """
-    pieces: list[Piece] = []
-    apart_before, blank_before, space = True, True, None  # at the start there is no word to join
-    for piece in unjoined:
-        written, start, _, as_is = piece
-        blank = as_is and written.isspace()
-        if blank and written == " " and not blank_before and space is None:
-            space = piece
-            continue
-        apart = blank or start in specials
-        if blank:
-            pieces += [space] if space else []
-        elif not (apart or apart_before) and space is None:
-            pieces.append((JOIN, start, start, False))
-        pieces.append(piece)
-        apart_before, blank_before, space = apart, blank, None
-    return pieces + ([space] if space else [])
 
 
 _SPACED = regex.compile(
@@ -261,12 +349,15 @@ def unjoined(tokens: Iterable[str], symbols: Container[str]) -> list[tuple[str, 
 __all__ = [
     "BETWEEN",
     "JOIN",
+    "MOST",
+    "SHORT",
     "SPACINGS",
     "WORD",
-    "Piece",
+    "Cut",
+    "Memory",
     "Place",
     "RowEncoding",
-    "pieces_of",
+    "cut_at_names",
     "spelled",
     "unjoined",
 ]

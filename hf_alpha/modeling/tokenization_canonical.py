@@ -18,7 +18,7 @@ import regex  # type: ignore[import-untyped]
 from .choices import check_choice
 from .name_rules import reads_answers
 from .names_in_text import BoundName, Kept, NameFinder, Span, key_of, keys_in, parts
-from .text_pieces import Piece, Place, pieces_of
+from .text_pieces import Cut, Place, cut_at_names
 from .tokenization_symbols import Names, Row, Table, check_present
 from .tokenization_text import TextTokenizer
 from .tokenizer_beneath import AddedTokens, fast_backend
@@ -151,7 +151,7 @@ class CanonicalNames:
                     table[key], called[key] = next(unused), BoundName.of(name, key)
         folded, those = {word.casefold() for word in self.words}, {*called.values()}
         like = (w for w in others if w in those or w.casefold() in folded or _NUMBERED.fullmatch(w))
-        pieces = [_pieces(*row, table) for row in zip(texts, spans, keys, strict=True)]
+        pieces = [_cut(*row, table) for row in zip(texts, spans, keys, strict=True)]
         stands_for = {w: w for w in like} | {word: called[key] for key, word in table.items()}
         return Spelled(table, stands_for, pieces, self)
 
@@ -161,7 +161,7 @@ class CanonicalNames:
         table: Mapping[str, str],
         own: Kept | None = None,
         allow_absent: bool = True,
-    ) -> tuple[list[Piece], dict[str, str]]:
+    ) -> tuple[Cut, dict[str, str]]:
         """Write an answer to a text in the same words, to train with; new names get the next.
 
         Args:
@@ -171,7 +171,7 @@ class CanonicalNames:
             allow_absent: else a new name is an error.
 
         Returns:
-            Pieces, and the table with the words for new names.
+            The answer, and the table with the words for new names.
         """
         spans = self.names_in(target, own, [name for word, name in table.items() if word != name])
         words, unused = {key_of(name): word for word, name in table.items()}, self._unused(table)
@@ -185,7 +185,7 @@ class CanonicalNames:
             check_present(target, classes, words, called)
         new = {key: next(unused) for key in classes if key not in words}
         table = {**table, **{word: called[key] for key, word in new.items()}}
-        return _pieces(target, spans, keys, words | new), table
+        return _cut(target, spans, keys, words | new), table
 
     def back(self, answer: str, table: Mapping[str, str]) -> str:
         """Write an answer of the model with the names of a text.
@@ -256,18 +256,11 @@ class CanonicalNames:
         return (word for word in words if word.casefold() not in folded)
 
 
-def _pieces(
-    text: str, spans: Sequence[Span], keys: Sequence[str], words: Mapping[str, str]
-) -> list[Piece]:
-    """Cut a text into pieces, with words in place of names."""
+def _cut(text: str, spans: Sequence[Span], keys: Sequence[str], words: Mapping[str, str]) -> Cut:
+    """Cut a text at its names, and put words in their place."""
     pairs = zip(spans, keys, strict=True)
     names: list[Place] = [(s.start, s.stop, words[key], False, False) for s, key in pairs]
-    return pieces_of("kept", text, names)
-
-
-def written(pieces: Iterable[Piece]) -> str:
-    """Return the text of pieces."""
-    return "".join(piece[0] for piece in pieces)
+    return cut_at_names("kept", text, names)
 
 
 @dataclass(frozen=True)
@@ -277,23 +270,23 @@ class Spelled:
     Attributes:
         words: name -> word, in order of first occurrence.
         table: word -> what it stands for, see `CanonicalNames`.
-        pieces: the text for the model, and a second one that belongs to it, in pieces.
+        pieces: the text for the model, and a second one that belongs to it, cut at their names.
         names: what wrote it.
     """
 
     words: dict[str, str]
     table: dict[str, str] = field(repr=False)
-    pieces: list[list[Piece]] = field(repr=False)
+    pieces: list[Cut] = field(repr=False)
     names: CanonicalNames = field(repr=False)
 
     @property
     def text(self) -> str:
         """The text for the model."""
-        return written(self.pieces[0])
+        return self.pieces[0].written
 
     def answer(self, target: str) -> str:
         """Write an answer to the text in the same words, to train with; new names get the next."""
-        return written(self.names.spell_answer(target, self.table)[0])
+        return self.names.spell_answer(target, self.table)[0].written
 
     def back(self, answer: str) -> str:
         """Write an answer of the model with the names of the text; see `CanonicalNames.back`."""
@@ -311,7 +304,7 @@ class Spelled:
         keys = [answer[span.start : span.stop] for span in spans]
         for word in keys:
             table.setdefault(word, f"\0{len(table)}")
-        return written(_pieces(answer, spans, keys, table))
+        return _cut(answer, spans, keys, table).written
 
 
 class CanonicalTokenizer(TextTokenizer):
@@ -430,11 +423,11 @@ class CanonicalTokenizer(TextTokenizer):
         """Put words in place of the names of a row, or of an answer to one."""
         own = self._kept(texts, asked, options)
         if asked is not None:
-            pieces, table = self.canonical.spell_answer(texts[0], asked.names, own[0], allow_absent)
-            return Row([pieces], {}, {}, table)
+            cut, table = self.canonical.spell_answer(texts[0], asked.names, own[0], allow_absent)
+            return Row([cut], {}, {}, table)
         row = self.canonical.spell_row(texts, own=own)
         if self.symbol_renaming == "random":
-            seed = crc32("\0".join(map(written, row.pieces)).encode())
+            seed = crc32("\0".join(cut.written for cut in row.pieces).encode())
             row = self.canonical.spell_row(texts, seed or 1, own)
         return Row(row.pieces, {}, {}, row.table)
 

@@ -14,7 +14,7 @@ between calls.
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, islice
+from itertools import chain, count, filterfalse, starmap
 from typing import Any, NamedTuple
 
 from transformers.utils import PaddingStrategy, TensorType, to_py_obj
@@ -485,34 +485,36 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         Raises:
             FormulaError: a class has more names than symbols.
         """
-        assigned, at = dict(table or ()), self._class_at
-        rest = [name for name in classes if name not in assigned]
+        given, at = table or {}, self._class_at
+        assigned = dict(given)
         used = set(assigned.values())
         for own in (self._symbol_ids, self._own_names):
-            for name in own.keys() & rest if own else ():
+            for name in own.keys() & classes.keys() if own else ():
                 index = own[name]
                 if index not in used and name not in assigned and at[index] == classes[name]:
                     assigned[name] = index
                     used.add(index)
-        rest = [name for name in rest if name not in assigned]
-        for kind in dict.fromkeys([classes[name] for name in rest]):
-            names = [name for name in rest if classes[name] == kind]
-            assigned.update(zip(names, self._free_symbols(kind, len(names), used), strict=True))
-        return {name: assigned[name] for name in (*(table or ()), *classes)}
+        own_first = len(assigned) > len(given)
+        free: dict[str, Iterator[int]] = {}
+        for name, kind in classes.items():
+            if name not in assigned:
+                if kind not in free:
+                    ids = chain.from_iterable(starmap(range, self.symbol_ranges.get(kind, ())))
+                    free[kind] = filterfalse(used.__contains__, ids)
+                if (index := next(free[kind], -1)) < 0:
+                    short = sum(k == kind and n not in assigned for n, k in classes.items())
+                    raise self._too_few(kind, short)
+                assigned[name] = index
+        return {name: assigned[name] for name in (*given, *classes)} if own_first else assigned
 
-    def _free_symbols(self, kind: str, number: int, used: set[int]) -> list[int]:
-        """The first symbols of a class that are free, so many of them."""
-        ids = _ids_of(self.symbol_ranges.get(kind, ()))
-        free = list(islice((index for index in ids if index not in used), number))
-        if short := number - len(free):
-            count = self.symbol_classes.get(kind, 0)
-            raise FormulaError(
-                f"{count + short} names of class {kind!r}, but the vocabulary has {count} symbols "
-                "for them: make the tokenizer with more (`count` in the rule of the class, or "
-                f"`symbol_classes`), or call extend_symbols({{{kind!r}: {short}}}) on the "
-                "tokenizer and on the model"
-            )
-        return free
+    def _too_few(self, kind: str, short: int) -> FormulaError:
+        count = self.symbol_classes.get(kind, 0)
+        return FormulaError(
+            f"{count + short} names of class {kind!r}, but the vocabulary has {count} symbols "
+            "for them: make the tokenizer with more (`count` in the rule of the class, or "
+            f"`symbol_classes`), or call extend_symbols({{{kind!r}: {short}}}) on the "
+            "tokenizer and on the model"
+        )
 
     def _table_of(self, names: Names) -> Table:
         """Name -> id of its symbol, of the `names` of an encoded row."""
@@ -645,10 +647,6 @@ def check_present(
             "so that only a model with new_symbols=True, or a `learned` one, can give it: correct "
             "the row, leave it out, or pass allow_absent_symbols=True"
         )
-
-
-def _ids_of(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
-    return chain.from_iterable(range(*pair) for pair in pairs)
 
 
 def as_ranges(value: Any) -> dict[str, list[list[int]]]:

@@ -45,7 +45,16 @@ from .names_in_text import (
     check_marked,
     keys_in,
 )
-from .text_pieces import BETWEEN, JOIN, SPACINGS, Place, RowEncoding, pieces_of, spelled, unjoined
+from .text_pieces import (
+    BETWEEN,
+    JOIN,
+    SPACINGS,
+    Place,
+    RowEncoding,
+    cut_at_names,
+    spelled,
+    unjoined,
+)
 from .tokenization_symbols import (
     AlphaEncoding,
     Features,
@@ -59,6 +68,7 @@ from .tokenizer_beneath import (
     OWN_TOKENS,
     AddedTokens,
     NamesInData,
+    PartIds,
     fast_backend,
     is_made,
     keeps_spaces,
@@ -211,15 +221,15 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         marks = self._marks() if any(kept) else ()
 
         def cut(symbols: dict[str, str]) -> list[Any]:
-            pieces = []
+            cuts = []
             for text, names, of_names, own in zip(texts, spans, keys, kept, strict=True):
                 tokens = [(start, stop, token in marks) for start, stop, token in own]
                 places: list[Place] = [
                     (start, stop, symbols[key], *self._spaces[kind])
                     for (start, stop, kind, _), key in zip(names, of_names, strict=True)
                 ]
-                pieces.append(pieces_of(self.spacing, text, places, tokens, self.begins_parts))
-            return pieces
+                cuts.append(cut_at_names(self.spacing, text, places, tokens, self.begins_parts))
+            return cuts
 
         classes, spellings = _classes(texts, spans, keys)
         return Marked(classes, cut, spellings)
@@ -267,7 +277,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     ) -> AlphaEncoding:
         if is_split_into_words:
             raise ValueError("names are found in whole texts: leave out is_split_into_words")
-        texts = zip(*map(self._written_texts, rows), strict=True)
+        texts = zip(*([cut.written for cut in row.pieces] for row in rows), strict=True)
         with self._around(are_answers):
             encoding = super(SymbolTokenizer, self).__call__(
                 *map(list, texts), max_length=max_length, **options
@@ -287,17 +297,9 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             PaddingStrategy.DO_NOT_PAD, TruncationStrategy.DO_NOT_TRUNCATE, 0, 0, None, None
         )
         self._tokenizer.encode_special_tokens = self.split_special_tokens
-        texts = [self._written_texts(row)[0] for row in rows]
         with self._around(are_answers):
-            encodings = self._tokenizer.encode_batch_fast(texts)
-        return [
-            {"input_ids": (ids := encoding.ids), "stream_ids": self._streams(ids)}
-            for encoding in encodings
-        ]
-
-    def _written_texts(self, row: Row) -> list[str]:
-        """The texts of a row for the tokenizer beneath."""
-        return [self._between.join([piece[0] for piece in pieces]) for pieces in row.pieces]
+            all_ids = self._part_ids.of_texts([row.pieces[0] for row in rows])
+        return [{"input_ids": ids, "stream_ids": self._streams(ids)} for ids in all_ids]
 
     @contextmanager
     def _around(self, answers: bool) -> Iterator[None]:
@@ -483,7 +485,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             return 0
         count = super()._add_tokens(new_tokens, special_tokens)
         if constructed:
-            self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
+            self._look_beneath()
         return count
 
     def _has(self, token: str) -> bool:
@@ -502,7 +504,11 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         self._token_pattern = regex.compile(_symbol_pattern(self.finder.rules))
         self._spaces = self._spaces_of_parts()
         self._written = regex.compile(self._written_pattern())
+        self._look_beneath()
+
+    def _look_beneath(self) -> None:
         self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
+        self._part_ids = PartIds(self._tokenizer, self._token_of)
 
     def _symbol_token(self, name: str, number: int, index: int) -> str:
         """The token of a symbol: one of its own, or one that the tokenizer beneath had before."""

@@ -3,7 +3,8 @@
 import copy
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
@@ -21,7 +22,7 @@ from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from .names_in_text import NameFinder, Span, check_list, parts
-from .text_pieces import BETWEEN, JOIN, WORD
+from .text_pieces import BETWEEN, JOIN, MOST, SHORT, WORD, Cut
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 OWN_TOKENS = [
@@ -74,6 +75,63 @@ class AddedTokens:
             for span, token in zip(encoding.offsets, encoding.tokens, strict=True)
             if token
         ]
+
+
+class PartIds:
+    """Ids of texts that are cut at symbols, part by part; those of short parts are kept.
+
+    A tokenizer splits what stands between two added tokens without a look at anything else, but for
+    whether it begins the text: so each part but the first is given to it behind a symbol.
+
+    Args:
+        beneath: the tokenizer.
+        symbols: id -> token.
+    """
+
+    def __init__(self, beneath: Tokenizer, symbols: Mapping[int, str]):
+        self._beneath, self._symbols = beneath, symbols
+        added = beneath.get_added_tokens_decoder()
+        self._apart = bool(symbols) and all(
+            (token := added.get(index)) is not None
+            and not (token.normalized or token.lstrip or token.rstrip or token.single_word)
+            for index in symbols
+        )
+        self._kept: dict[tuple[bool, str], dict[str, list[int]]] = {}
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._beneath, self._symbols)
+
+    def of_texts(self, texts: Sequence[Cut]) -> list[list[int]]:
+        """Return the ids of texts, with what is written around them."""
+        model = self._beneath.model
+        drawn = getattr(model, "dropout", None) or getattr(model, "alpha", None)
+        if drawn or not self._apart:  # splits are drawn, or symbols are words like any other
+            encodings = self._beneath.encode_batch_fast([text.written for text in texts])
+            return [encoding.ids for encoding in encodings]
+        index, symbol = next(iter(self._symbols.items()))
+        around = self._beneath.encode(symbol).ids
+        at = around.index(index)
+        before, behind = around[:at], around[at + 1 :]
+        firsts = self._of_parts([text.parts[:1] for text in texts], "")
+        others = self._of_parts([text.parts[1:] for text in texts], symbol)
+        return [[*before, *a, *b, *behind] for a, b in zip(firsts, others, strict=True)]
+
+    def _of_parts(self, texts: Sequence[Sequence[str]], mark: str) -> Iterator[Iterable[int]]:
+        """The ids of the parts of each text, each of which is put behind a mark."""
+        kind = (self._beneath.encode_special_tokens, mark)
+        kept = self._kept.setdefault(kind, {})
+        parts = dict.fromkeys(chain.from_iterable(texts))
+        ids = {part: kept[part] for part in parts if part in kept}
+        if new := [part for part in parts if part not in ids]:
+            encodings = self._beneath.encode_batch_fast(
+                [mark + part for part in new], add_special_tokens=False
+            )
+            ids |= zip(new, (each.ids[bool(mark) :] for each in encodings), strict=True)
+            short = {part: ids[part] for part in new if len(part) <= SHORT}
+            if len(kept) + len(short) > MOST:  # another thread may be reading the old one
+                kept = self._kept[kind] = {}
+            kept.update(islice(short.items(), MOST))
+        return (chain.from_iterable(map(ids.__getitem__, row)) for row in texts)
 
 
 class NamesInData:
@@ -381,6 +439,7 @@ __all__ = [
     "OWN_TOKENS",
     "AddedTokens",
     "NamesInData",
+    "PartIds",
     "copied_backend",
     "ends_with",
     "fast_backend",

@@ -4,7 +4,7 @@ import logging
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -222,6 +222,10 @@ class Task(ABC):
             FormulaError: if the problem cannot be read.
         """
         return Decision("no solver", reason=f"task {self.name!r} has no solver")
+
+    def decide_all(self, problems: Sequence[str], seconds: float = 10.0) -> Iterator[Decision]:
+        """Yield what `decide` says of problems, each of which has so many seconds."""
+        return (self.decide(problem, seconds) for problem in problems)
 
     def read(self, problem: str, notation: str | None = None) -> Problem:
         """Read a problem, once for all that is done with it; one that was read stays as it is.

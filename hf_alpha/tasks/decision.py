@@ -38,7 +38,11 @@ class Clock:
     """
 
     def __init__(self, seconds: float):
-        self._end = time.monotonic() + seconds
+        self.seconds, self._end = seconds, time.monotonic() + seconds
+
+    def count(self, seconds: float) -> None:
+        """Count seconds that passed elsewhere."""
+        self._end -= seconds
 
     @property
     def left(self) -> float:

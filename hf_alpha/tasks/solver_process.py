@@ -3,7 +3,8 @@
 The process is this file, run as a script with the solver's worker file as its argument. It imports
 nothing else of this package and nothing of the caller's, so that it starts in a moment, writes a
 line when it is ready, and then reads one request and writes one reply a line, as JSON. It starts
-with the first call and ends with the caller.
+with the first call and ends with the caller. Of many formulas it gets the next ones while it is at
+one, so that neither side waits for the other.
 
 The limit on a call's time holds on both sides: an alarm ends the process, and a caller that hears
 nothing for a second more (the process may be stopped, or starved) ends it too.
@@ -22,8 +23,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +35,8 @@ TIMEOUT = 10.0
 """Seconds that a call may take unless told otherwise."""
 GRACE = 1.0
 """Seconds that the caller waits beyond a call's limit: the process has ended by then, or hangs."""
+AHEAD = 64
+"""Requests that the process has at most, of many."""
 START = 60.0
 """Seconds within which the process has to be ready: time for a busy machine to import a solver."""
 
@@ -67,6 +73,7 @@ class SolverProcess:
         """Leave the process to the parent: a fork cannot share it."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._unsent, self._unread = b"", b""
 
     def call(self, name: str, timeout: float, tokens: Sequence[str], *arguments: Any) -> Any:
         """Have the process run one of the worker's functions on a formula.
@@ -83,20 +90,63 @@ class SolverProcess:
             SolverCrashError: if the solver fails.
             MissingSolverError: if it is not installed.
         """
+        (result,) = self.calls(name, timeout, [tokens], *arguments)
+        return result()
+
+    def calls(
+        self, name: str, timeout: float, formulas: Iterable[Sequence[str]], *arguments: Any
+    ) -> Generator[Callable[[], Any], None, None]:
+        """Have the process run a function on formulas; nobody else is served until the last one.
+
+        Args:
+            name: of the function.
+            timeout: seconds for each, as of `call`.
+            formulas: the function's first argument, of each.
+            arguments: its other ones.
+
+        Yields:
+            For each formula what returns the result, or raises what `call` does.
+        """
         seconds = min(max(timeout, 1e-3), 1e6)
-        request = json.dumps([name, seconds, list(tokens), *arguments])
+        rest, asked = iter(formulas), deque[tuple[Sequence[str], bytes]]()
         with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                self.stop()
             try:
-                self._start()
-                kind, value = json.loads(self._exchange(f"{request}\n".encode(), seconds + GRACE))
-            except (OSError, ValueError) as error:  # a TimeoutError among them
-                code = self.stop()
-                if isinstance(error, TimeoutError) or code == -signal.SIGALRM:
-                    raise TimeoutError(f"the {self.what} took more than {timeout:g} s") from None
-                kind, value = "failed", f"its process ended (exit code {code})"
+                while True:
+                    if len(asked) <= AHEAD // 2:
+                        for tokens in islice(rest, AHEAD - len(asked)):
+                            line = json.dumps([name, seconds, list(tokens), *arguments])
+                            asked.append((tokens, f"{line}\n".encode()))
+                            self._unsent += asked[-1][1]
+                    if not asked:
+                        break
+                    reply = self._answer(seconds, [request for _, request in asked])
+                    yield partial(self._result, timeout, asked.popleft()[0], *reply)
             except BaseException:  # an interrupt: the reply would be taken for the next call's
                 self.stop()
                 raise
+
+    def _answer(self, seconds: float, requests: Sequence[bytes]) -> tuple[str, Any]:
+        """Return the kind and value of the next reply; a new process gets all `requests` again."""
+        try:
+            if self._process is None:
+                self._start()
+                self._unsent = b"".join(requests)
+            kind, value = json.loads(self._exchange(seconds + GRACE))
+            return kind, value
+        except SolverCrashError as error:
+            return "failed", str(error)
+        except (OSError, ValueError) as error:  # a TimeoutError among them
+            code = self.stop()
+            if isinstance(error, TimeoutError) or code == -signal.SIGALRM:
+                return "late", None
+            return "failed", f"its process ended (exit code {code})"
+
+    def _result(self, timeout: float, tokens: Sequence[str], kind: str, value: Any) -> Any:
+        """Return a result, or raise what went wrong."""
+        if kind == "late":
+            raise TimeoutError(f"the {self.what} took more than {timeout:g} s")
         if kind == "missing":
             from hf_alpha.environment import how_to_install  # not in the worker
 
@@ -114,6 +164,7 @@ class SolverProcess:
     def stop(self) -> int | None:
         """End the process, if there is one, and return its exit code."""
         process, self._process = self._process, None
+        self._unsent, self._unread = b"", b""
         if process is None:
             return None
         if process.returncode is None:
@@ -122,11 +173,7 @@ class SolverProcess:
         return process.returncode
 
     def _start(self) -> None:
-        """Have a process that is ready; a new one if there is none."""
-        if self._process is not None and self._process.poll() is not None:
-            self.stop()
-        if self._process is not None:
-            return
+        """Have a new process that is ready."""
         self._process = subprocess.Popen(
             # Without -P, imports would find the files and folders beside this one first.
             [sys.executable, "-P", os.path.abspath(__file__), *self._arguments],
@@ -139,14 +186,15 @@ class SolverProcess:
         )
         assert self._process.stdin
         os.set_blocking(self._process.stdin.fileno(), False)
+        self._unsent = b""
         try:
-            self._exchange(b"", START)
+            self._exchange(START)
         except TimeoutError:
             self.stop()
             raise SolverCrashError(f"the {self.what} was not ready within {START:g} s") from None
 
-    def _exchange(self, request: bytes, seconds: float) -> bytes:
-        """Write a request and read a line, all that is there if the process ends.
+    def _exchange(self, seconds: float) -> bytes:
+        """Write what is not sent, and read a line, all that is there if the process ends.
 
         It waits by itself, without a thread that counts the seconds: to start one takes longer than
         most requests.
@@ -157,24 +205,28 @@ class SolverProcess:
         """
         process = self._process
         assert process is not None and process.stdin and process.stdout
-        end, reply, pipes = time.monotonic() + seconds, b"", select.poll()
+        end, pipes = time.monotonic() + seconds, select.poll()
         pipes.register(process.stdout, select.POLLIN)
-        if request:
+        if self._unsent:
             pipes.register(process.stdin, select.POLLOUT)
-        while not reply.endswith(b"\n"):
+        while b"\n" not in self._unread:
             ready = [pipe for pipe, _ in pipes.poll(1e3 * max(end - time.monotonic(), 0))]
             if not ready:
                 raise TimeoutError
             if process.stdin.fileno() in ready:
-                request = request[os.write(process.stdin.fileno(), request) :]
-                if not request:
+                try:
+                    self._unsent = self._unsent[os.write(process.stdin.fileno(), self._unsent) :]
+                except BrokenPipeError:  # what it had answered before it ended is still to be read
+                    self._unsent = b""
+                if not self._unsent:
                     pipes.unregister(process.stdin)
             if process.stdout.fileno() in ready:
                 part = os.read(process.stdout.fileno(), 1 << 16)
                 if not part:
                     break
-                reply += part
-        return reply
+                self._unread += part
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
 
 
 def _serve(prepare: Callable[[], Any], served: dict[str, Callable[..., Any]], fresh: bool) -> None:

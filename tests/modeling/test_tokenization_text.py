@@ -43,6 +43,7 @@ from transformers import (
 
 from hf_alpha import AlphaTokenizer, MarkedText, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.modeling import tokenizer_beneath
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import NameFinder
 
@@ -461,6 +462,12 @@ FOUND = {
 }
 
 
+def tokens_of(tokenizer: Any) -> list[str]:
+    """Its added tokens, but for those that stand for names and spaces."""
+    tokens = [token.content for token in tokenizer.added_tokens_decoder.values()]
+    return [t for t in tokens if t != "<join>" and not t.startswith("<name_")]
+
+
 @st.composite
 def with_tokens(draw: st.DrawFn, tokens: list[str]) -> tuple[list[str], set[int]]:
     """Names, words and tokens in any order, what is between them, and where names are."""
@@ -483,8 +490,7 @@ def with_tokens(draw: st.DrawFn, tokens: list[str]) -> tuple[list[str], set[int]
 def test_special_and_added_tokens_in_texts_are_those_of_the_tokenizer_beneath(kind, data) -> None:
     """Names around them are symbols, and all is as with names that no token has in it."""
     tokenizer, host = FOUND[kind], WITH_TOKENS.get(kind)
-    tokens = [token.content for token in (host or tokenizer).added_tokens_decoder.values()]
-    tokens = [t for t in tokens if t != "<join>" and not t.startswith("<name_")]
+    tokens = tokens_of(host or tokenizer)
     made, names = data.draw(with_tokens(tokens))
     text, plain = "".join(made), {"add_special_tokens": False}
     ids = tokenizer(text, **plain)["input_ids"]
@@ -527,6 +533,45 @@ def test_special_and_added_tokens_in_texts_are_those_of_the_tokenizer_beneath(ki
     assert [i for i in answer[0] if i not in own] == [i for i in ids if i not in own]
     marked = MarkedText(text, tokenizer.finder.find(text))  # names in tokens are none
     assert tokenizer(marked, **plain)["input_ids"] == ids
+
+
+BY_PARTS = {
+    **{f"{kind}, pieces": (tokenizer, pieces().map("".join)) for kind, tokenizer in ALL.items()},
+    **{f"{kind}, inside": (tokenizer, with_parts(kind)) for kind, tokenizer in INSIDE.items()},
+    **{
+        f"{kind}, tokens": (
+            tokenizer,
+            with_tokens(tokens_of(tokenizer)).map(lambda drawn: "".join(drawn[0])),
+        )
+        for kind, tokenizer in FOUND.items()
+    },
+}
+
+
+@pytest.mark.quick_cases(9)
+@pytest.mark.parametrize("kind", BY_PARTS)
+@settings(max_examples=10)
+@given(st.data())
+def test_ids_of_parts_are_those_of_whole_texts(kind: str, data: st.DataObject) -> None:
+    """Whether parts are new, known, too long or too many, and with special tokens as text."""
+    tokenizer, texts = BY_PARTS[kind]
+    rows = data.draw(st.lists(texts, min_size=1, max_size=4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "split_special_tokens", data.draw(st.booleans()))
+        for name in ("MOST", "SHORT"):
+            patch.setattr(tokenizer_beneath, name, data.draw(st.sampled_from([3, 99])))
+        made = [tokenizer.encode_pairs(rows, rows) for _ in range(2)]
+        patch.setattr(tokenizer._part_ids, "_apart", False)
+        expected = tokenizer.encode_pairs(rows, rows)
+        assert tokenizer(rows)["input_ids"] == [row["input_ids"] for row in expected]
+    assert made == [expected, expected]
+
+
+def test_a_tokenizer_that_draws_how_it_splits_draws_each_time() -> None:
+    drawing = copy.deepcopy(MADE["bpe:300"])
+    drawing.backend_tokenizer.model.dropout = 0.5
+    rows = drawing.encode_pairs(["the value x the value"] * 30)
+    assert len({len(row["input_ids"]) for row in rows}) > 1
 
 
 def test_special_tokens_in_texts_by_hand() -> None:

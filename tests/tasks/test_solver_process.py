@@ -21,7 +21,19 @@ def prepare():
 def fail(tokens):
     raise ValueError("no such token: " + tokens[0])
 
+def act(tokens):
+    if tokens[0] == "die":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if tokens[0] == "exit":
+        os._exit(3)
+    if tokens[0] == "late":
+        time.sleep(60)
+    if tokens[0] == "wrong":
+        raise ValueError("wrong")
+    return " ".join(tokens)
+
 SERVED = {
+    "act": act,
     "join": lambda tokens, between: between.join(tokens),
     "modules": lambda tokens: sorted(sys.modules),
     "hash": lambda tokens: hash(tokens[0]),
@@ -120,6 +132,32 @@ def test_a_process_that_never_starts_is_an_error(tmp_path: Path, monkeypatch):
     process = SolverProcess(tmp_path / "worker.py")
     with pytest.raises(SolverCrashError, match=r"was not ready within 0\.2 s"):
         process.call("join", 10, ["a"], "")
+
+
+def test_of_many_each_has_its_own_answer(solver: SolverProcess, monkeypatch):
+    """One that fails loses itself alone, whatever was asked behind it; the order stays."""
+    monkeypatch.setattr(solver_process, "AHEAD", 6)
+    acts = ["fine", "die", "die", "fine", "late", "fine", "wrong", *["fine"] * 20, "exit"]
+    told = {"late": TimeoutError} | dict.fromkeys(["die", "exit", "wrong"], SolverCrashError)
+    results, asked = [], ([act, str(i)] for i, act in enumerate(acts))
+    for number, result in enumerate(solver.calls("act", 0.3, asked)):
+        try:
+            results.append(result())
+        except Exception as error:
+            results.append(type(error))
+        if number % 5 == 0:
+            time.sleep(0.05)  # what was asked ahead ends, or dies, meanwhile
+    assert results == [told.get(act, f"{act} {i}") for i, act in enumerate(acts)]
+    assert solver.call("join", 10, ["a", "b"], "") == "ab"
+
+
+def test_who_stops_early_leaves_no_reply_behind(solver: SolverProcess):
+    for result in solver.calls("act", 10, [["fine", str(i)] for i in range(100)]):
+        assert result() == "fine 0"
+        break
+    assert solver.call("join", 10, ["a"], "") == "a"
+    much = ["ab" * 300_000]  # more than a pipe holds, both ways
+    assert [r() for r in solver.calls("join", 20, [much] * 9, "-")] == much * 9
 
 
 def test_an_interrupt_leaves_no_reply_behind(solver: SolverProcess):

@@ -4,10 +4,10 @@ Bounded search looks for lassos of k steps, k growing, by SAT, in a process of i
 refutes a formula that has no witness; where it does not, only an automaton can.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hf_alpha.tasks.decision import Clock, Decision, small_core
 from hf_alpha.tasks.problem import Problem
@@ -35,6 +35,8 @@ Solver = Callable[[Sequence[str], Sequence[str], float], Trace | None]
 Result = TypeVar("Result")
 
 _process = SolverProcess(Path(bounded_worker.__file__))
+_idle: list[SolverProcess] = []
+"""Processes for many formulas, each of which is used by one iterator at a time."""
 
 
 def find_trace(
@@ -59,7 +61,11 @@ def find_trace(
         SolverCrashError: if the solver fails.
         MissingSolverError: if python-sat is not installed.
     """
-    lasso = _process.call("search", timeout, tokens)
+    return _trace(tokens, symbols, _process.call("search", timeout, tokens))
+
+
+def _trace(tokens: Sequence[str], symbols: Sequence[str], lasso: Any) -> Trace | None:
+    """Return the trace of a lasso that bounded search found; None if it has refuted the formula."""
     if lasso is False:
         return None
     word, loop = lasso
@@ -100,10 +106,38 @@ def decide(problem: Problem, seconds: float) -> Decision:
         problem: a formula.
         seconds: for all of it, but for the choice of a trace's literals.
     """
-    clock, tokens = Clock(seconds), for_solvers(problem)
-    asks = {by: partial(solver, tokens, problem.symbols) for by, solver in SOLVERS.items()}
+    return _decided(problem, Clock(seconds))
+
+
+def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision]:
+    """Yield what `decide` says of formulas.
+
+    Bounded search gets their first turns ahead: it is at the next formulas while what it found of
+    one is looked at.
+    """
+    if len(problems) == 1:
+        yield decide(problems[0], seconds)
+        return
+    process = _idle.pop() if _idle else SolverProcess(Path(bounded_worker.__file__))
+    turns = process.calls("search", min(FIRST_TURN, seconds), map(for_solvers, problems))
     try:
-        by, trace = _in_turns(asks, seconds, FIRST_TURN)
+        for problem, searched in zip(problems, turns, strict=True):
+            yield _decided(problem, Clock(seconds), searched)
+    finally:
+        turns.close()
+        _idle.append(process)
+
+
+def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any] | None = None) -> Decision:
+    """Decide; `searched` returns or raises what came of bounded search's first turn."""
+    tokens, symbols = for_solvers(problem), problem.symbols
+    asks: dict[str, Callable[[float], Trace | None]] = {
+        by: partial(solver, tokens, symbols) for by, solver in SOLVERS.items()
+    }
+    if searched is not None:
+        asks[BOUNDED] = _after(searched, asks[BOUNDED], problem, clock)
+    try:
+        by, trace = _in_turns(asks, clock, FIRST_TURN)
     except UndecidedError as error:
         return Decision(", ".join(SOLVERS), reason=str(error))
     if trace is not None:
@@ -112,29 +146,49 @@ def decide(problem: Problem, seconds: float) -> Decision:
     return Decision(by, unsatisfiable=True, core=core)
 
 
+def _after(
+    searched: Callable[[], Any],
+    search: Callable[[float], Trace | None],
+    problem: Problem,
+    clock: Clock,
+) -> Callable[[float], Trace | None]:
+    """Return what asks bounded search, whose first turn was taken elsewhere."""
+    first = iter([searched])
+
+    def ask(seconds: float) -> Trace | None:
+        if (turn := next(first, None)) is None:
+            return search(seconds)
+        try:
+            return _trace(for_solvers(problem), problem.symbols, turn())
+        except TimeoutError:
+            clock.count(min(FIRST_TURN, clock.seconds))
+            raise
+
+    return ask
+
+
 def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
     """Whether a solver proves that a part has no trace."""
     asks = {by: partial(refuter, tokens) for by, refuter in REFUTERS.items()}
     try:
-        return _in_turns(asks, min(PART_TIME, clock.left), PART_TURN)[1]
+        return _in_turns(asks, Clock(min(PART_TIME, clock.left)), PART_TURN)[1]
     except UndecidedError:
         return False
 
 
 def _in_turns(
-    asks: Mapping[str, Callable[[float], Result]], seconds: float, turn: float
+    asks: Mapping[str, Callable[[float], Result]], clock: Clock, turn: float
 ) -> tuple[str, Result]:
     """Return the first result, and whose it is.
 
     Args:
         asks: solver -> what asks it, within so many seconds.
-        seconds: for all of it.
+        clock: of all of it.
         turn: seconds of each solver's first turn; those that follow are four times as long.
 
     Raises:
         UndecidedError: there is none; the message says why.
     """
-    clock = Clock(seconds)
     failures: dict[str, str] = {}
     while clock.left and len(failures) < len(asks):
         for by, ask in asks.items():
@@ -149,5 +203,5 @@ def _in_turns(
         turn *= 4
     reasons = [*dict.fromkeys(failures.values())]
     if len(failures) < len(asks):
-        reasons.append(f"no solver was done within {seconds:g} s")
+        reasons.append(f"no solver was done within {clock.seconds:g} s")
     raise UndecidedError("; ".join(reasons))

@@ -1,7 +1,7 @@
 """Linear temporal logic: a formula is answered by a symbolic lasso trace that satisfies it."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hf_alpha.modeling.choices import check_known
@@ -160,6 +160,12 @@ class LTLTask(FormulaTask):
         from .decide import decide
 
         return decide(self.read(problem), seconds)
+
+    def decide_all(self, problems: Sequence[str], seconds: float = 10.0) -> Iterator[Decision]:
+        """Yield what `decide` says; bounded search is at the next formulas meanwhile."""
+        from .decide import decide_all
+
+        return decide_all([self.read(problem) for problem in problems], seconds)
 
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
         """Return which tokens may come next in answers."""

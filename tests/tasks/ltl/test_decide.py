@@ -239,6 +239,23 @@ def test_the_limit_of_time_is_kept(monkeypatch):
 
 
 @needs_spot
+def test_many_are_decided_like_one_at_a_time(monkeypatch):
+    """In their order; one that takes long has the turns of all solvers, and costs no other one."""
+    texts = ["F a", "a & !a", counter(14), "G a", "F a & G !a", *["X a", "a U b"] * 50]
+    problems = [TASK.read(text) for text in texts]
+    alone = [TASK.decide(problem, 0.2) for problem in problems]
+    assert alone[2].reason == "no solver was done within 0.2 s"
+    assert [*TASK.decide_all(problems, 0.2)] == alone
+    one, two = TASK.decide_all(problems[3:], 0.2), TASK.decide_all(problems[3:7], 0.2)
+    assert [*zip(one, two, strict=False)] == [(each, each) for each in alone[3:7]]  # at once
+    one.close()
+    assert len(decide._idle) == 2
+    assert [*TASK.decide_all(problems[:2])] == alone[:2] and not [*TASK.decide_all([])]
+    monkeypatch.setattr(decide, "FIRST_TURN", 1e-3)
+    assert [each.by for each in TASK.decide_all(problems[:2])] == ["bounded search"] * 2
+
+
+@needs_spot
 @given(SEEDS, st.integers(1, 25))
 def test_solvers_know_the_operators_that_others_rewrite(seed, size):
     """What they are given means the same as the canonical tokens, and they find the same."""

@@ -1,0 +1,200 @@
+"""How time and memory grow with tokens, names, vocabulary and rows of data.
+
+    python benchmarks/scale.py --out scale
+    python benchmarks/scale.py --by rows --rows 10000 100000 1000000 --out scale-rows
+
+Each figure is from a process of its own. Models (`relational`, random weights) read a text and
+write its first token; the tokenizer (`words`) reads such a text 20 times; of rows, each step that
+training takes before its first batch. The factor is what twice as much costs: 2 is linear, 4
+quadratic, 1 constant. Memory is what the work holds at most beyond what was held before; of rows,
+what no file stands behind. Seconds are the processor's.
+"""
+
+import argparse
+import json
+import math
+import random
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import pairs
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
+from hf_alpha.modeling.modeling_alpha_decoder import AlphaForCausalLM
+from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from measure import add_out, finish, in_own_process, table
+from memory import most_held
+from retrofit import HOSTS, SIDES
+
+SIZES = {"tokens": 1024, "names": 10, "vocabulary": 8000}
+"""What stays as it is while something else grows."""
+RULES = {"name": {"pattern": "n[0-9]+", "count": 10}}
+
+
+def own(cls: Any, vocabulary: int, names: int) -> Any:
+    """A model of the package's own."""
+    sides = {f"{side}_{k}": v for side in ("encoder", "decoder")
+             for k, v in {"layers": 4, "attention_heads": 4, "ffn_dim": 1024}.items()}  # fmt: skip
+    config = AlphaConfig(
+        num_base_tokens=vocabulary,
+        symbol_classes={"name": names},
+        symbol_encoding="relational",
+        d_model=256,
+        is_encoder_decoder=cls is AlphaForConditionalGeneration,
+        **sides,
+    )
+    return cls(config)
+
+
+def over_llama(vocabulary: int, names: int) -> Any:
+    """A small Llama with names."""
+    host = HOSTS["llama"].__class__(**{**HOSTS["llama"].to_dict(), "vocab_size": vocabulary + 8})
+    rows = {"name": list(range(vocabulary, vocabulary + 8))}
+    config = RetrofitConfig(
+        backbone_config=host,
+        num_base_tokens=vocabulary,
+        symbol_classes={"name": names},
+        class_rows=rows,
+        **SIDES["relational"],
+    )
+    return RetrofitForCausalLM(config)
+
+
+MODELS: dict[str, Callable[[int, int], Any]] = {
+    "own decoder": lambda *sizes: own(AlphaForCausalLM, *sizes),
+    "decoder over a Llama": over_llama,
+    "own encoder-decoder": lambda *sizes: own(AlphaForConditionalGeneration, *sizes),
+}
+
+
+def by_model(kind: str, tokens: int, names: int, vocabulary: int) -> dict[str, float]:
+    """Seconds and megabytes of a text and its first token."""
+    torch.manual_seed(0)
+    model = MODELS[kind](vocabulary, names).eval()
+    draw = torch.randint(10, vocabulary, (1, tokens))
+    symbols = torch.arange(vocabulary, vocabulary + names)
+    places = torch.randperm(tokens)[: max(names, tokens // 2)]
+    draw[0, places] = symbols[torch.arange(len(places)) % names]
+    once = {"max_new_tokens": 1, "min_new_tokens": 1, "do_sample": False}
+
+    def read(ids: torch.Tensor) -> None:
+        with torch.inference_mode():
+            model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **once)
+
+    read(draw[:, :128])  # what libraries load
+    megabytes = most_held(lambda: read(draw), "cpu")["work"]
+    start = time.process_time()
+    read(draw)
+    return {"seconds": time.process_time() - start, "MB": megabytes}
+
+
+def by_tokenizer(tokens: int, names: int, vocabulary: int) -> dict[str, float]:
+    """Seconds and megabytes of 20 texts."""
+    rng = random.Random(0)
+    words = [f"w{number}" for number in range(vocabulary)]
+    texts = [
+        " ".join(
+            f"n{rng.randrange(names)}" if rng.random() < 0.5 else rng.choice(words)
+            for _ in range(tokens)
+        )
+        for _ in range(20)
+    ]
+    rules = {"name": {**RULES["name"], "count": names}}
+    tokenizer = TextTokenizer.from_texts([" ".join(words), "n0"], rules)
+    tokenizer.encode_pairs(texts[:1])
+    start = time.process_time()
+    megabytes = most_held(lambda: tokenizer.encode_pairs(texts), "cpu")["work"]
+    return {"seconds": time.process_time() - start, "MB": megabytes}
+
+
+def by_rows(rows: int) -> dict[str, dict[str, float]]:
+    """Seconds and megabytes of each step on a file of pairs."""
+    results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pairs.jsonl"
+        pairs.write_rows(path, rows, 100)
+        todo, before = pairs.steps(path, 0.05), pairs.memory()[1]
+        for name in ("load", "look", "hold_out", "TextTokenizer.from_texts", "tokenize"):
+            start = time.process_time()
+            todo[name]()
+            seconds = time.process_time() - start
+            results[name] = {"seconds": seconds, "MB": pairs.memory()[1] - before}
+    return results
+
+
+def work(by: str, kind: str, size: int) -> Any:
+    """Measure in this process."""
+    if by == "rows":
+        return by_rows(size)
+    sizes = {**SIZES, by: size}
+    return by_tokenizer(**sizes) if kind == "tokenizer" else by_model(kind, **sizes)
+
+
+def factors(sizes: Sequence[int], values: Sequence[float]) -> str:
+    """What twice as much costs, between neighbours."""
+    steps = zip(sizes, sizes[1:], values, values[1:], strict=False)
+    return " ".join(
+        f"{(after / before) ** (1 / math.log2(more / less)):.1f}" if min(before, after) > 0 else "-"
+        for less, more, before, after in steps
+    )
+
+
+def lines(kinds: Mapping[str, Sequence[Mapping[str, float]]], sizes: Sequence[int]) -> list[Any]:
+    """A line for each kind and quantity."""
+    return [
+        [kind, quantity, *(f"{figure[key]:,.3g}" if figure[key] < 1000 else f"{figure[key]:,.0f}"
+         for figure in found), factors(sizes, [figure[key] for figure in found])]
+        for kind, found in kinds.items()
+        for key, quantity in (("seconds", "seconds"), ("MB", "memory, MB"))
+    ]  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    grids = {
+        "tokens": [100, 1024, 4096, 16384],
+        "names": [1, 10, 100, 1000],
+        "vocabulary": [1000, 8000, 32000, 128000],
+        "rows": [10_000, 100_000, 1_000_000],
+    }
+    parser.add_argument("--by", nargs="+", choices=grids, default=list(grids))
+    for name, default in grids.items():
+        parser.add_argument(f"--{name}", type=int, nargs="+", default=default)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    add_out(parser)
+    args = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    if args.child:
+        by, kind, size = args.child
+        print(json.dumps(work(by, kind, int(size))))
+        return
+    data: dict[str, Any] = {}
+    texts = []
+    for by in args.by:
+        sizes, kinds = getattr(args, by), [*MODELS, "tokenizer"]
+        kinds = ["rows"] if by == "rows" else kinds
+        found = {
+            kind: [in_own_process(__file__, ["--child", by, kind, str(size)]) for size in sizes]
+            for kind in kinds
+        }
+        if by == "rows":
+            found = {step: [each[step] for each in found["rows"]] for step in found["rows"][0]}
+        data[by] = {"sizes": sizes, "found": found}
+        columns = [by, "", *(f"{size:,}" for size in sizes), "factor of twice as much"]
+        fixed = ", ".join(f"{n:,} {name}" for name, n in SIZES.items() if name != by)
+        head = "a file of pairs" if by == "rows" else fixed
+        texts.append(f"By {by} ({head}):\n\n" + table(columns, lines(found, sizes)))
+    finish("\n\n".join(texts), data, args.out, argv)
+
+
+if __name__ == "__main__":
+    main()
