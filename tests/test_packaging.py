@@ -18,7 +18,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from hf_alpha.environment import LIBRARIES, missing_library, optional
+import hf_alpha
+from hf_alpha.environment import LIBRARIES, how_to_install, missing_library, optional
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.registry import built_in_tasks
@@ -267,6 +268,7 @@ def test_each_extra_that_something_needs_is_named_where_it_is_missing():
     command = "python-sat is not installed: pip install 'hf_alpha[logic]'"
     assert missing_library(imported) == command
     assert missing_library(ModuleNotFoundError("none", name="hf_alpha.none")) is None
+    assert "Python before 3.14" in (how_to_install("spot") or "")
     with pytest.raises(ImportError, match=re.escape(command)), optional():
         raise ImportError("cannot be imported") from imported
 
@@ -291,6 +293,8 @@ def test_the_citation_is_of_this_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for key, ours in (("title", "name"), ("version", "version"), ("license", "license")):
         assert citation[key] == project[ours]
+    assert hf_alpha.__version__ == project["version"]
+    assert f"version = {{{project['version']}}}" in (ROOT / "docs" / "paper.md").read_text("utf-8")
     for work in (citation, *citation["references"]):
         assert work["title"] and work["authors"]
         assert all("name" in author or "family-names" in author for author in work["authors"])
