@@ -59,7 +59,9 @@ def how_to_install(module: str | None) -> str | None:
         module: that cannot be imported, such as `pysat.solvers`.
     """
     package, extra = LIBRARIES.get(f"{module}".partition(".")[0], (None, None))
-    return f"{package} is not installed: {_command(extra)}{ONLY.get(extra, '')}" if package else None
+    if package is None:
+        return None
+    return f"{package} is not installed: {_command(extra)}{ONLY.get(extra, '')}"
 
 
 def missing_library(error: BaseException | None) -> str | None:
