@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 
@@ -193,12 +193,12 @@ class FolnetConfig(SymbolModelConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def large(cls, **settings: Any) -> "FolnetConfig":
+    def large(cls, **settings: Any) -> Self:
         """Returns the large model of Table 8, with these settings in place of its own."""
         return cls(**{**LARGE, **settings})
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer, with or without symbols.
 
         Args:

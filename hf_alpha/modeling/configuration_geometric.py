@@ -1,7 +1,7 @@
 """Configuration of encoders with symbolic segments in their input (Roche 2023)."""
 
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
@@ -108,7 +108,7 @@ class GeometricConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer.
 
         Args:

@@ -51,7 +51,7 @@ class AlphaTextModel(AlphaStack):
         self,
         input_ids: torch.Tensor,
         streams: Streams | None = None,
-        attention_mask: Any = None,
+        attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
         prefix_mask: torch.Tensor | None = None,
@@ -133,7 +133,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
-        attention_mask: Any = None,
+        attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         stream_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
