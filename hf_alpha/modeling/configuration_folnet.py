@@ -91,8 +91,10 @@ class FolnetConfig(SymbolModelConfig):
 
     Examples:
         >>> from transformers import AutoModelForMaskedLM
-        >>> sizes = {"hidden_size": 16, "binary_hidden_size": 8, "num_hidden_layers": 1}
-        >>> folnet = AutoModelForMaskedLM.from_config(FolnetConfig(vocab_size=20, **sizes))
+        >>> config = FolnetConfig(
+        ...     vocab_size=20, hidden_size=16, binary_hidden_size=8, num_hidden_layers=1
+        ... )
+        >>> folnet = AutoModelForMaskedLM.from_config(config)
         >>> folnet(input_ids=torch.tensor([[2, 5, 7]])).logits.shape
         torch.Size([1, 3, 20])
     """

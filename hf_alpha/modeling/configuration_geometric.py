@@ -49,8 +49,13 @@ class GeometricConfig(PreTrainedConfig):
 
     Examples:
         >>> from transformers import AutoModel
-        >>> sizes = {"hidden_size": 24, "num_hidden_layers": 1, "intermediate_size": 24}
-        >>> config = GeometricConfig(vocab_size=20, segment_labels=["DATE"], **sizes)
+        >>> config = GeometricConfig(
+        ...     vocab_size=20,
+        ...     segment_labels=["DATE"],
+        ...     hidden_size=24,
+        ...     num_hidden_layers=1,
+        ...     intermediate_size=24,
+        ... )
         >>> outputs = AutoModel.from_config(config)(input_ids=torch.tensor([[2, 5, 7]]))
         >>> outputs.last_hidden_state.shape
         torch.Size([1, 3, 24])

@@ -110,8 +110,13 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         ValueError: the configuration is that of an encoder-decoder.
 
     Examples:
-        >>> sizes = {"d_model": 24, "decoder_layers": 1, "symbol_encoding": "relational"}
-        >>> config = AlphaConfig(symbol_classes={"variable": 5}, is_encoder_decoder=False, **sizes)
+        >>> config = AlphaConfig(
+        ...     symbol_classes={"variable": 5},
+        ...     symbol_encoding="relational",
+        ...     is_encoder_decoder=False,
+        ...     d_model=24,
+        ...     decoder_layers=1,
+        ... )
         >>> AlphaForCausalLM(config)(input_ids=torch.tensor([[12, 4, 11]])).logits.shape
         torch.Size([1, 3, 15])
     """
