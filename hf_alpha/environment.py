@@ -58,10 +58,9 @@ def how_to_install(module: str | None) -> str | None:
     Args:
         module: that cannot be imported, such as `pysat.solvers`.
     """
-    package, extra = LIBRARIES.get(f"{module}".partition(".")[0], (None, None))
-    if package is None:
-        return None
-    return f"{package} is not installed: {_command(extra)}{ONLY.get(extra, '')}"
+    package, extra = LIBRARIES.get(f"{module}".partition(".")[0], ("", ""))
+    where = ONLY.get(extra, "")
+    return f"{package} is not installed: {_command(extra)}{where}" if package else None
 
 
 def missing_library(error: BaseException | None) -> str | None:
