@@ -58,7 +58,7 @@ solve("a & b").second
 """
 
 
-def run(*command: str | Path, cwd: Path, timeout: int = 120) -> str:
+def run(*command: str | Path, cwd: Path, timeout: int = 600) -> str:
     """Runs a command as a user would, without this process's view of the checkout."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
