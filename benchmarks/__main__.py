@@ -14,6 +14,7 @@ import argparse
 import ast
 import json
 import shlex
+import signal
 import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -157,4 +158,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # quiet where `head` has read enough
     main()

@@ -14,7 +14,7 @@ from typing import Any
 from hf_alpha.auto import register_when_imported
 from hf_alpha.environment import NOT_CONNECTED, is_left_alone, optional
 
-__version__ = "0.3.0.dev0"
+__version__ = "1.0.0rc1"
 
 _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
 _MODULES = {

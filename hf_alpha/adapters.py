@@ -3,13 +3,15 @@
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.modeling.modeling_retrofit import RetrofitModel
 from hf_alpha.modeling.text_pieces import JOIN
 
 
-def adapter_settings(model: PreTrainedModel, tokenizer: Any = None) -> dict[str, Any]:
+def adapter_settings(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None
+) -> dict[str, Any]:
     """Return settings with which an adapter trains and saves what symbols add to a model.
 
         LoraConfig(task_type="CAUSAL_LM", target_modules=[...], **adapter_settings(model))

@@ -24,6 +24,8 @@ LIBRARIES = {
     "pynini": ("pynini", "transduction"),
 }
 """Module that hf_alpha can do without -> its package, and the extra that brings it."""
+ONLY = {"ltl": " (only for Linux on x86-64, with Python before 3.14)"}
+"""Extra -> where its packages can be installed, if not everywhere."""
 PACKAGES = {
     **dict.fromkeys(("transformers", "tokenizers", "safetensors", "huggingface_hub")),
     **dict(LIBRARIES.values()),
@@ -56,8 +58,9 @@ def how_to_install(module: str | None) -> str | None:
     Args:
         module: that cannot be imported, such as `pysat.solvers`.
     """
-    package, extra = LIBRARIES.get(f"{module}".partition(".")[0], (None, None))
-    return f"{package} is not installed: {_command(extra)}" if package else None
+    package, extra = LIBRARIES.get(f"{module}".partition(".")[0], ("", ""))
+    where = ONLY.get(extra, "")
+    return f"{package} is not installed: {_command(extra)}{where}" if package else None
 
 
 def missing_library(error: BaseException | None) -> str | None:

@@ -256,10 +256,14 @@ class FirstLook:
     @property
     def questions(self) -> list[str]:
         """What to ask of training data; a word of the task is perhaps taken for a name."""
-        frequent = (pair for names in self.names.values() for pair in names.most_common(3))
-        words = [repr(name) for name, rows in frequent if rows == self.rows >= _ENOUGH]
-        question = f"in every source, a name: {', '.join(words)} (if it is none: `reserved`)"
-        return [*([question] if words else []), *self.warnings]
+        doubts = []
+        for symbol_class, names in self.names.items():
+            frequent = names.most_common(10) if self.rows >= _ENOUGH else ()
+            words = ", ".join(name for name, rows in frequent if rows == self.rows)
+            if words:
+                way = f"if it is none, put `reserved: [...]` into the rule of {symbol_class}"
+                doubts.append(f"in every source, a name: {words} ({way})")
+        return [*doubts, *self.warnings]
 
     @property
     def warnings(self) -> list[str]:

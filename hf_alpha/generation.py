@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 from tqdm.auto import tqdm
-from transformers import LogitsProcessor, PreTrainedModel
+from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.first_look import listed, unknown_id, unknown_words
 from hf_alpha.modeling.grammar import FormulaError
@@ -43,7 +43,7 @@ class InputTooLong(ValueError):
 
 def generate_answers(
     model: PreTrainedModel,
-    tokenizer: AnyTokenizer,
+    tokenizer: PreTrainedTokenizerBase,
     problems: Sequence[str],
     *,
     num_beams: int = NUM_BEAMS,

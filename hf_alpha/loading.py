@@ -66,8 +66,10 @@ class CheckpointError(ValueError):
 
 def load_checkpoint(
     path: str | Path, answers: bool = True, trust_remote_code: bool = False
-) -> tuple[PreTrainedModel, Any]:
+) -> tuple[Any, Any]:
     """Load model and tokenizer from a folder or from the Hub, and check that they are whole.
+
+    Of which classes they are, the folder says, as with Auto classes.
 
     The one way in which the tools load a model: configuration, tokenizer and weights are checked,
     so that nothing is ever replaced by random numbers. An adapter (PEFT) is merged into the model

@@ -86,7 +86,8 @@ def push(
         card = files.get(CARD[0])
         lines = [] if card is None else card.read_text(encoding="utf-8").splitlines()
         begins = "\n".join(f"  {printable(line)}" for line in lines[:CARD_LINES])
-        say(f"the card begins:\n{begins}" if lines else f"there is no card, {CARD[0]}")
+        way = ": `hf-alpha evaluate FOLDER --card` writes one" if kind == "model" else ""
+        say(f"the card begins:\n{begins}" if lines else f"there is no card, {CARD[0]}{way}")
         return f"nothing was uploaded to {api.endpoint}/{repository}: this was a dry run"
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)
     api.create_commit(

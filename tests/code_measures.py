@@ -3,7 +3,7 @@
 Of the package's Python: lines, the largest file, functions of more than 60 lines (signature and
 docstring included), class names that are defined twice or more, raise statements, the parameters of
 the longest command, where a group of options counts as one, and the options of the longest command,
-where none does. Then lines of tests, and words of what a contributor reads first. How often a
+where none does. Then lines of tests, and words of what contributors and users read. How often a
 reader goes back to a file is counted by `code_walks.py`.
 """
 
@@ -14,6 +14,24 @@ from pathlib import Path
 
 LONG = 60
 READ = "CONTRIBUTING.md", "docs/architecture.md"
+PAGES = [
+    f"docs/{name}.md"
+    for name in [
+        "start",
+        "choosing",
+        "your-own-task",
+        "retrofit",
+        "chemistry",
+        "solving",
+        "train",
+        "folnet",
+        "geometric",
+        "architecture",
+        "promises",
+        "performance",
+        "interface",
+    ]
+]
 
 
 def measures(root: Path) -> dict[str, str]:
@@ -49,6 +67,7 @@ def measures(root: Path) -> dict[str, str]:
         "options of the longest command": "{} ({})".format(*most_options),
         "lines of tests": f"{sum(len(_lines(path)) for path in (root / 'tests').rglob('*.py')):,}",
         "words of CONTRIBUTING, architecture": f"{sum(_words(root / name) for name in READ):,}",
+        "words of the pages for users": f"{sum(_words(root / name) for name in PAGES):,}",
     }
 
 

@@ -1,6 +1,8 @@
 """The wheel, installed where no checkout can be seen, is enough for a user's first command."""
 
+import doctest
 import gzip
+import inspect
 import io
 import os
 import re
@@ -8,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import textwrap
 import tomllib
 import venv
 import zipfile
@@ -18,34 +21,44 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from hf_alpha.environment import LIBRARIES, missing_library, optional
+import hf_alpha
+from hf_alpha.environment import LIBRARIES, how_to_install, missing_library, optional
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.registry import built_in_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")
-USER = """
+PRELUDE = """
+import torch
+import transformers
 import hf_alpha
-from hf_alpha import SymbolConfig, TextTask, Verdict, generate_answers, load_checkpoint, solve
+from hf_alpha import *
 
 model, tokenizer = load_checkpoint("model_cards/ltl-relational")
+host: transformers.PreTrainedModel
+host_tokenizer: transformers.PreTrainedTokenizerFast
+"""
+USER = """
 answers = generate_answers(model, tokenizer, ["a & b"], num_beams=1)
 first: str | None = str(answers[0][0]) if answers[0] else None
 verdict: Verdict = TextTask({"name": "[a-z]"}).check("a", "a", target="a")
 right: bool = verdict.is_correct
 seconds: float = solve("a & b").seconds
+loaded = transformers.AutoTokenizer.from_pretrained("model_cards/ltl-relational")
+generate_answers(model, loaded, ["a & b"])
+config: AlphaConfig = AlphaConfig.for_tokenizer(loaded, d_model=24)
 score: float | None = hf_alpha.alpha_covariance(model, tokenizer, ["a & b"]).mean
 """
 WRONG = """
-config = SymbolConfig(encoding=3)
+SymbolConfig(encoding=3)
 generate_answers(model, tokenizer, ["a"], beams=1)
 TextTask({}).check("a")
 solve("a & b").second
 """
 
 
-def run(*command: str | Path, cwd: Path, timeout: int = 120) -> str:
+def run(*command: str | Path, cwd: Path, timeout: int = 600) -> str:
     """Runs a command as a user would, without this process's view of the checkout."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
@@ -223,16 +236,25 @@ def test_a_minimal_install_loads_and_generates(wheel: Path, tmp_path: Path):
     run(python, "-m", "pip", "check", cwd=tmp_path)
 
 
+def example(name: str) -> str:
+    """The example of a name, as a function."""
+    parts = doctest.DocTestParser().get_examples(inspect.getdoc(getattr(hf_alpha, name)) or "")
+    source = "".join(part.source for part in parts)
+    return f"def example_{name}() -> None:\n" + textwrap.indent(source, "    ")
+
+
 @pytest.mark.slow  # mypy reads torch and Transformers
 def test_a_users_code_is_type_checked(installed: Installed):
-    """Against the wheel: what is right passes, and each mistake is seen."""
-    (installed.cwd / "user.py").write_text(USER + WRONG)
+    """Against the wheel: the examples of all names and what is right pass, mistakes are seen."""
+    right = PRELUDE + "\n".join(map(example, sorted({*hf_alpha.__all__} - {"__version__"}))) + USER
+    (installed.cwd / "user.py").write_text(right + WRONG)
     command = [sys.executable, "-m", "mypy", "--python-executable", installed.python, "user.py"]
+    strict = ["--strict", "--ignore-missing-imports", "--untyped-calls-exclude=transformers"]
     done = subprocess.run(
-        [*map(str, command), "--ignore-missing-imports"],
-        cwd=installed.cwd, capture_output=True, text=True, timeout=900,
+        [*map(str, command), *strict],
+        cwd=installed.cwd, capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
-    first = USER.count("\n") + 1
+    first = right.count("\n") + 1
     lines = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
     assert lines == set(range(first + 1, first + 5)), done.stdout
 
@@ -267,6 +289,7 @@ def test_each_extra_that_something_needs_is_named_where_it_is_missing():
     command = "python-sat is not installed: pip install 'hf_alpha[logic]'"
     assert missing_library(imported) == command
     assert missing_library(ModuleNotFoundError("none", name="hf_alpha.none")) is None
+    assert "Python before 3.14" in (how_to_install("spot") or "")
     with pytest.raises(ImportError, match=re.escape(command)), optional():
         raise ImportError("cannot be imported") from imported
 
@@ -291,6 +314,8 @@ def test_the_citation_is_of_this_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for key, ours in (("title", "name"), ("version", "version"), ("license", "license")):
         assert citation[key] == project[ours]
+    assert hf_alpha.__version__ == project["version"]
+    assert f"version = {{{project['version']}}}" in (ROOT / "docs" / "paper.md").read_text("utf-8")
     for work in (citation, *citation["references"]):
         assert work["title"] and work["authors"]
         assert all("name" in author or "family-names" in author for author in work["authors"])

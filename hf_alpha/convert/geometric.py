@@ -211,8 +211,14 @@ def to_geometric(
 
     Examples:
         >>> from transformers import BertConfig, BertModel
-        >>> sizes = {"hidden_size": 24, "num_hidden_layers": 1, "intermediate_size": 24}
-        >>> bert = BertModel(BertConfig(vocab_size=20, num_attention_heads=2, **sizes))
+        >>> config = BertConfig(
+        ...     vocab_size=20,
+        ...     hidden_size=24,
+        ...     num_hidden_layers=1,
+        ...     num_attention_heads=2,
+        ...     intermediate_size=24,
+        ... )
+        >>> bert = BertModel(config)
         >>> type(to_geometric(bert, ["DATE", "PLACE"])).__name__
         'GeometricModel'
     """

@@ -21,6 +21,7 @@ from transformers import (
     ByT5Tokenizer,
     GenerationConfig,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
 )
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -49,6 +50,7 @@ from hf_alpha.modeling.names_in_text import MarkedText, NameRule
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbol_vocabulary import token_digest
+from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import fast_bytes
@@ -131,8 +133,8 @@ def _is_rule(symbols: Mapping[str, Any]) -> bool:
 
 
 def get_symbol_model(
-    model: PreTrainedModel, tokenizer: Any, config: SymbolConfig | None = None
-) -> tuple[RetrofitModel, Any]:
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: SymbolConfig | None = None
+) -> tuple[RetrofitModel, AnyTokenizer]:
     """Put a symbol layer around a model, and symbols on top of its tokenizer.
 
     Args:

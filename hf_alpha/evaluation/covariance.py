@@ -16,6 +16,8 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
 from hf_alpha.generation import (
     answer_batches,
@@ -174,8 +176,8 @@ class AlphaCovariance:
 
 
 def alpha_covariance(
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     problems: Iterable[str],
     symbols: Symbols | Words | None = None,
     max_renamings: int | None = 120,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.answer.base import Answerer, Reply, Search
 from hf_alpha.answer.models import Model, digest
@@ -22,7 +22,6 @@ from hf_alpha.evaluation.report import (
     Report,
 )
 from hf_alpha.folders import Records, check_settings, read_json, write_text
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 from hf_alpha.tasks.checking import check_answer
@@ -35,7 +34,7 @@ Row = Mapping[str, Any]
 
 def evaluate(
     model: PreTrainedModel,
-    tokenizer: AnyTokenizer,
+    tokenizer: PreTrainedTokenizerBase,
     task: Task | str,
     dataset: Iterable[Row],
     *,

@@ -3,7 +3,7 @@
 import copy
 import os
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 
@@ -141,7 +141,7 @@ class AlphaConfig(SymbolModelConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
         """Returns the configuration that a file holds; see [`PreTrainedConfig.from_dict`].
 
         Args:
@@ -151,12 +151,12 @@ class AlphaConfig(SymbolModelConfig):
         return super().from_dict({**dict.fromkeys(AGGREGATED, True), **config_dict}, **kwargs)
 
     @classmethod
-    def from_json_file(cls, json_file: str | os.PathLike) -> Any:
+    def from_json_file(cls, json_file: str | os.PathLike[str]) -> Self:
         """Returns the configuration that a file holds, as `from_pretrained` would."""
         return cls.from_dict(cls._dict_from_json_file(json_file))
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns a new model's configuration; for a grammar, it has tree positions by default.
 
         Args:

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 
@@ -91,8 +91,10 @@ class FolnetConfig(SymbolModelConfig):
 
     Examples:
         >>> from transformers import AutoModelForMaskedLM
-        >>> sizes = {"hidden_size": 16, "binary_hidden_size": 8, "num_hidden_layers": 1}
-        >>> folnet = AutoModelForMaskedLM.from_config(FolnetConfig(vocab_size=20, **sizes))
+        >>> config = FolnetConfig(
+        ...     vocab_size=20, hidden_size=16, binary_hidden_size=8, num_hidden_layers=1
+        ... )
+        >>> folnet = AutoModelForMaskedLM.from_config(config)
         >>> folnet(input_ids=torch.tensor([[2, 5, 7]])).logits.shape
         torch.Size([1, 3, 20])
     """
@@ -193,12 +195,12 @@ class FolnetConfig(SymbolModelConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def large(cls, **settings: Any) -> "FolnetConfig":
+    def large(cls, **settings: Any) -> Self:
         """Returns the large model of Table 8, with these settings in place of its own."""
         return cls(**{**LARGE, **settings})
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer, with or without symbols.
 
         Args:

@@ -1,7 +1,7 @@
 """Configuration of encoders with symbolic segments in their input (Roche 2023)."""
 
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
@@ -49,8 +49,13 @@ class GeometricConfig(PreTrainedConfig):
 
     Examples:
         >>> from transformers import AutoModel
-        >>> sizes = {"hidden_size": 24, "num_hidden_layers": 1, "intermediate_size": 24}
-        >>> config = GeometricConfig(vocab_size=20, segment_labels=["DATE"], **sizes)
+        >>> config = GeometricConfig(
+        ...     vocab_size=20,
+        ...     segment_labels=["DATE"],
+        ...     hidden_size=24,
+        ...     num_hidden_layers=1,
+        ...     intermediate_size=24,
+        ... )
         >>> outputs = AutoModel.from_config(config)(input_ids=torch.tensor([[2, 5, 7]]))
         >>> outputs.last_hidden_state.shape
         torch.Size([1, 3, 24])
@@ -108,7 +113,7 @@ class GeometricConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer.
 
         Args:

@@ -4,7 +4,7 @@ import copy
 import math
 from collections import Counter
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 from transformers import CONFIG_MAPPING, AutoConfig
@@ -121,7 +121,7 @@ class RetrofitConfig(SymbolModelConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer, its backbone untrained.
 
         Args:

@@ -3,7 +3,7 @@
 import copy
 import math
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
@@ -120,7 +120,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     @classmethod
-    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Any:
+    def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer.
 
         Args:

@@ -51,7 +51,7 @@ class AlphaTextModel(AlphaStack):
         self,
         input_ids: torch.Tensor,
         streams: Streams | None = None,
-        attention_mask: Any = None,
+        attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
         prefix_mask: torch.Tensor | None = None,
@@ -110,8 +110,13 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         ValueError: the configuration is that of an encoder-decoder.
 
     Examples:
-        >>> sizes = {"d_model": 24, "decoder_layers": 1, "symbol_encoding": "relational"}
-        >>> config = AlphaConfig(symbol_classes={"variable": 5}, is_encoder_decoder=False, **sizes)
+        >>> config = AlphaConfig(
+        ...     symbol_classes={"variable": 5},
+        ...     symbol_encoding="relational",
+        ...     is_encoder_decoder=False,
+        ...     d_model=24,
+        ...     decoder_layers=1,
+        ... )
         >>> AlphaForCausalLM(config)(input_ids=torch.tensor([[12, 4, 11]])).logits.shape
         torch.Size([1, 3, 15])
     """
@@ -133,7 +138,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
-        attention_mask: Any = None,
+        attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
         stream_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,

@@ -17,7 +17,7 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import regex  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizer
@@ -254,7 +254,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     @classmethod
     def from_pretrained(
         cls, pretrained_model_name_or_path: str | os.PathLike[str], *args: Any, **kwargs: Any
-    ) -> Any:
+    ) -> Self:
         """Load a tokenizer, as every class of Transformers does.
 
         Raises:

@@ -252,8 +252,9 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
         >>> from datasets import Dataset
         >>> from transformers import Seq2SeqTrainingArguments
         >>> rows = Dataset.from_list([{**tokenizer("a & !b", text_target="a 1 b 0")}])
-        >>> settings = {"max_steps": 1, "report_to": "none", "save_strategy": "no"}
-        >>> arguments = Seq2SeqTrainingArguments("runs/example", **settings)
+        >>> arguments = Seq2SeqTrainingArguments(
+        ...     "runs/example", max_steps=1, report_to="none", save_strategy="no"
+        ... )
         >>> AlphaTrainer(model, arguments, train_dataset=rows, processing_class=tokenizer).train()
         trained 1 steps in ...
     """
