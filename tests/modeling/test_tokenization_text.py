@@ -567,6 +567,19 @@ def test_ids_of_parts_are_those_of_whole_texts(kind: str, data: st.DataObject) -
     assert made == [expected, expected]
 
 
+@pytest.mark.parametrize("kind", ALL)
+def test_what_is_kept_of_special_tokens_is_theirs_or_their_letters(kind: str) -> None:
+    """Whichever was asked for first."""
+    tokenizer = copy.deepcopy(ALL[kind])
+    rows = [f"= {token} =" for token in tokenizer.all_special_tokens]
+    made = {}
+    for split in (False, True, False):
+        tokenizer.split_special_tokens = split
+        ids = [row["input_ids"] for row in tokenizer.encode_pairs(rows)]
+        assert ids == tokenizer(rows)["input_ids"]
+        assert made.setdefault(split, ids) == ids
+
+
 def test_a_tokenizer_that_draws_how_it_splits_draws_each_time() -> None:
     drawing = copy.deepcopy(MADE["bpe:300"])
     drawing.backend_tokenizer.model.dropout = 0.5
