@@ -135,7 +135,9 @@ def local_names(text: str) -> list[tuple[int, int, str]]:
             inner, shift = scopes, 0
             name = getattr(child, "id", None) or getattr(child, "arg", None)
             if isinstance(child, ast.FunctionDef | ast.Lambda):
-                inner = [*scopes, scopes[-1].get_children()[done[scopes[-1].get_id()]]]
+                # Python 3.14 has scopes of annotations, too
+                own = [c for c in scopes[-1].get_children() if c.get_type() == "function"]
+                inner = [*scopes, own[done[scopes[-1].get_id()]]]
                 done[scopes[-1].get_id()] += 1
                 name, shift = getattr(child, "name", None), len("def ")
             for scope in reversed(scopes if name else ()):
