@@ -9,6 +9,7 @@ import hf_alpha
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "docs"))
+SITE = "site_name: x\ndocs_dir: build/pages\nsite_dir: build/site\nnav: [README.md{}]\n"
 
 
 @pytest.mark.slow
@@ -25,6 +26,38 @@ def test_the_site_has_each_page_command_and_name():
     for name in set(hf_alpha.__all__) - {"__version__"}:
         assert f'id="{name.lower()}"' in reference, name
     assert "how interchangeable names are chosen" in reference, "the docstrings are there"
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A repository with two pages, which are all that is built."""
+    import make_site
+
+    for name, value in {"ROOT": tmp_path, "PAGES": tmp_path / "build" / "pages"}.items():
+        monkeypatch.setattr(make_site, name, value)
+    monkeypatch.setattr(make_site, "FIRST", ("README.md",))
+    monkeypatch.setattr(make_site, "write_commands", lambda: None)
+    monkeypatch.setattr(make_site, "write_reference", lambda: None)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("# Page\n[back](../README.md#one)\n")
+    (tmp_path / "README.md").write_text("# One\n[page](docs/page.md) `[x](no.md)` [src](docs)\n")
+    (tmp_path / "mkdocs.yml").write_text(SITE.format(", docs/page.md"))
+    return make_site
+
+
+def test_links_within_the_repository_work_on_the_site(small, tmp_path):
+    small.main()
+    page = (tmp_path / "build" / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'href="docs/page/"' in page and "[x](no.md)" in page and "src" in page
+
+
+def test_lists_and_tables_need_no_empty_line_before_them(small, tmp_path):
+    text = "# Page\nThree ways:\n- one\n- two\n```\na\n- code\n```\nA table:\n| a |\n|---|\n| b |\n"
+    (tmp_path / "docs" / "page.md").write_text(text)
+    small.main()
+    page = (tmp_path / "build" / "site" / "docs" / "page" / "index.html").read_text("utf-8")
+    assert page.count("<li>one</li>") == page.count("<td>b</td>") == 1
+    assert "a\n- code\n" in small.spaced(text)
 
 
 @pytest.mark.parametrize(
