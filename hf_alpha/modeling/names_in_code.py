@@ -78,7 +78,7 @@ def json_names(text: str) -> Places:
         except json.JSONDecodeError:
             at += 1
             continue
-        if stop > at + 2:
+        if text[at + 1 : stop - 1].strip():
             strings.append((at + 1, stop - 1))
             keys |= {text[at + 1 : stop - 1]} if _COLON.match(text, stop) else set()
         at = stop
@@ -129,7 +129,7 @@ def _without_quotes(text: str, places: Iterable[tuple[int, int]]) -> Places:
     for start, stop in sorted(places):
         if _IDENTIFIER.match(text, start):
             names.append((start, stop))
-        elif text[start] in '"`[' and stop > start + 2:
+        elif text[start] in '"`[' and text[start + 1 : stop - 1].strip():
             names.append((start + 1, stop - 1))
     return names
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small_tokenizers import byte_level
 from transformers import AutoTokenizer
@@ -54,6 +54,8 @@ CODE = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 WITH_LANGUAGE = [{"rule": "identifier", "language": "c"}, {"rule": "sql", "language": "mysql"}]
 
 
+@example('" "', {"rule": "sql"})
+@example('{" ": 1}', {"rule": "json"})
 @given(CODE, st.sampled_from([*({"rule": rule} for rule in READY_RULES), *WITH_LANGUAGE]))
 def test_every_text_has_names_in_order_and_apart(text: str, rule: dict) -> None:
     finder, end = NameFinder({"name": rule}), 0

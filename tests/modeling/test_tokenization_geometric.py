@@ -193,14 +193,14 @@ def test_saved_loaded_and_copied_it_is_the_same(kind, tmp_path):
     beneath.padding_side = "left"
     tokenizer = GeometricTokenizer.from_tokenizer(beneath, TRANSDUCER)
     beneath.padding_side = "right"
-    tokenizer.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    loaded = [AutoTokenizer.from_pretrained(tmp_path), GeometricTokenizer.from_pretrained(tmp_path)]
-    loaded[1].save_pretrained(tmp_path)  # onto its own files
+    here = tmp_path / "here"
+    tokenizer.save_pretrained(here)
+    tokenizer.save_pretrained(here)
+    loaded = [AutoTokenizer.from_pretrained(here), GeometricTokenizer.from_pretrained(here)]
+    loaded[1].save_pretrained(here)  # onto its own files
     loaded += [copy.deepcopy(each) for each in (tokenizer, loaded[0])]
     loaded += [pickle.loads(pickle.dumps(each)) for each in (tokenizer, loaded[0])]
-    tmp_path.rename(f"{tmp_path} elsewhere")  # as checkpoints go: nothing is read later
-    tmp_path = f"{tmp_path} elsewhere"
+    here.rename(tmp_path / "elsewhere")  # as checkpoints go: nothing is read later
     texts = ["alice and bob", "bob sees x and Alice"]
     wanted = tokenizer(texts, padding=True)
     assert all(wanted["segment_ids"][1])
