@@ -63,3 +63,34 @@ def test_texts_of_others_are_never_markup(problem, answer, name, other):
         assert reader.tags <= TAGS and reader.attributes <= {"class", "role", "open"}
         assert printable(problem).replace("\r", "\n") in reader.text.replace("\r", "\n")
         assert printable(answer).replace("\r", "\n") in reader.text.replace("\r", "\n")
+
+
+def test_what_is_said_of_names():
+    right, other = Solution("a"), Solution("b")
+    said = Reader(draw_renamed(LTL, Renamed(right, other, {"a": "b"}, True))).text
+    assert said == "the same answer but for the names a → bab"
+    said = Reader(draw_renamed(LTL, Renamed(solved("{a}"), other, {"a": "b"}, False))).text
+    assert said.startswith("another answer under other names a → b") and said.endswith("b")
+    assert "correct {a}" in said
+    assert "no two answers" in draw_renamed(LTL, Renamed(right, other, {"a": "b"}))
+    page = draw_renamed(LTL, Renamed(Solution("a &", error="it ends")))
+    assert "it ends" in page and "answer" not in page
+
+
+def test_who_found_it_and_what_contradicts():
+    solution = Solution("a & b", found_by="m", seconds=0.25, read=LTL.task.read("a & b"))
+    said = Reader(draw_solution(LTL, solution)).text
+    assert said == "a & btaken for names: a, bfound by m, 0.250 s"
+    proved = Solution("a & !a & b", unsatisfiable=True, core=("a", "!a"), found_by="Spot")
+    said = Reader(draw_solution(LTL, proved)).text
+    assert "unsatisfiable" in said and "contradict one another:a!a" in said
+    assert said.endswith("asked: m; found by Spot, 0.000 s")
+    page = draw_solution(LTL, solved("a ;", Verdict.malformed, ended=False))
+    assert "cut off" in page and '<strong class="malformed">' in page
+    given_up = solved("!a;1", Verdict.wrong)
+    given_up.error = "time is up"
+    page = draw_solution(LTL, given_up)
+    assert "time is up" in page and "wrong" in page and "<details open>" in page
+    unchecked = Choice("m", get_task("text").configured(symbols={"name": ["a"]}))
+    said = Reader(draw_solution(unchecked, solved("b"))).text
+    assert "answer b" in said and "Why" not in said
