@@ -1,22 +1,19 @@
 """Does a model know kinship, or the pairs of relations that its training has?
 
     python benchmarks/kinship_pairs.py --data FOLDER_OF_CLUTRR --out kinship-pairs
-    python benchmarks/kinship_pairs.py --data FOLDER --families --model RUN
 
 Families are drawn (examples/tasks/family_trees.py). Two facts, "the R of Ann is Bob . the S of Bob
 is Cleo .", are asked about if in all these families Cleo has the same relation to Ann, one of those
 that the model knows; where Cleo can be Ann, somebody else is meant. Every pair is asked in both
-orders of its facts. Pairs are those that CLUTRR's training tells as a story of two facts, others of
-relations that its facts have, and those with a relation that no fact of it has: the model has no
-token for the latter's words. With `--families`, the model's training has stories about families
-beside CLUTRR's: pairs are those of CLUTRR, those that stories about families tell, and those that
-are held out: no story of training has the two facts one after the other.
+orders of its facts. Pairs are those that CLUTRR's training tells as a story of two facts, those
+that stories about families tell (examples/tasks/kinship.py), and those that are held out: no story
+of either has the two facts one after the other.
 """
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,35 +30,21 @@ from kinship import pairs_held_out
 MODEL = measure.ROOT / "model_cards" / "kinship-folnet"
 
 
-def groups(
-    pairs: Mapping[Pair, str], training: Sequence[Mapping[str, Any]], families: bool = False
-) -> dict[str, list[Pair]]:
-    """The pairs by what training has of them."""
-    if families:
-        held_out = pairs_held_out(training)
-        others = [pair for pair in pairs if pair not in held_out]
-        return {**groups_by_words(others, training, FAMILIES, FAMILIES), HELD_OUT: held_out}
-    return groups_by_words(pairs, training, OTHERS, UNKNOWN)
-
-
-def groups_by_words(
-    pairs: Iterable[Pair], training: Sequence[Mapping[str, Any]], others: str, unknown: str
-) -> dict[str, list[Pair]]:
-    """Pairs that stories of CLUTRR tell, others of words that its facts have, and others."""
-    stories = {tuple(row["edge_types"]) for row in training}
-    words = {word for story in stories for word in story}
-    found: dict[str, list[Pair]] = {TOLD: [], others: [], unknown: []}
-    for pair in pairs:
-        known = TOLD if pair in stories else others if {*pair} <= words else unknown
-        found[known].append(pair)
-    return found
-
-
-TOLD = "training tells them"
-OTHERS = "others, both words in facts of training"
-UNKNOWN = "others, with a word that no fact of training has"
+TOLD = "CLUTRR's training tells them"
 FAMILIES = "stories about families tell them"
 HELD_OUT = "held out"
+
+
+def groups(
+    pairs: Mapping[Pair, str], training: Sequence[Mapping[str, Any]]
+) -> dict[str, list[Pair]]:
+    """The pairs by what training has of them."""
+    stories = {tuple(row["edge_types"]) for row in training}
+    held_out = pairs_held_out(training)
+    found: dict[str, list[Pair]] = {TOLD: [], FAMILIES: [], HELD_OUT: []}
+    for pair in pairs:
+        found[TOLD if pair in stories else HELD_OUT if pair in held_out else FAMILIES].append(pair)
+    return found
 
 
 @torch.no_grad()
@@ -110,13 +93,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--data", type=Path, default=Path("data/clutrr"), help="CLUTRR's files")
     parser.add_argument("--model", type=Path, default=MODEL, help="a model that tells classes")
-    parser.add_argument("--families", action="store_true", help="training has families, too")
     measure.add_out(parser)
     args = parser.parse_args(argv)
     pairs = answers()
     training = read_stories(args.data / file_name("k234", "train"))
     results = {}
-    for name, chosen in groups(pairs, training, args.families).items():
+    for name, chosen in groups(pairs, training).items():
         said = asked(chosen, args.model)
         results[name] = [
             {"pair": pair, "answer": pairs[pair], "said": said[pair]} for pair in chosen
