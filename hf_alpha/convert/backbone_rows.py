@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, count, islice
+from itertools import chain, count, islice, product
 from typing import Any
 
 from transformers import PreTrainedModel
@@ -16,6 +16,9 @@ from hf_alpha.modeling.tokenization_canonical import LETTERS, host_words
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""
+MORE_WORDS = (*map(str.upper, LETTERS), *map("".join, product("bcfghjklnpqrvwxz", repeat=2)))
+"""Words for names where letters are used up: two names with the same one are hard to tell apart.
+Pairs have no vowel, so they are no words of English."""
 RELATION_SCALE = 100.0
 """So rates of 1e-4 and more move the bias of a gate by whole numbers in some hundred steps."""
 
@@ -72,18 +75,21 @@ def _word_ids(tokenizer: Any, word: str) -> list[int]:
     return ids
 
 
-def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]:
+def _words_for(name: str, size: int, tokenizer: Any, finder: NameFinder) -> list[list[int]]:
     """Return the tokens of each of the words that a class's names may be for a model.
 
-    Examples of a ready-made rule; letters that are names by the rule; if there are none, the tokens
-    that are (digits, say), if those are few; else all letters. [[]] for none at all.
+    Examples of a ready-made rule; letters that are names by the rule, and where there are more
+    symbols, more such words; if there are none, the tokens that are names (digits, say), if those
+    are few; else all letters. [[]] for none at all.
     """
+    most = max(len(LETTERS), size)
 
     def is_name(word: str) -> bool:
         return finder.find(word) == (Span(0, len(word), name),)
 
     try:
-        words = {word: _word_ids(tokenizer, word) for word in host_words(tokenizer)}
+        some = host_words(tokenizer, chain(LETTERS, MORE_WORDS))
+        words = {word: _word_ids(tokenizer, word) for word in some}
     except ValueError:  # it writes none of them
         words = {}
     rule = finder.rules[name]
@@ -95,12 +101,12 @@ def _words_for(name: str, tokenizer: Any, finder: NameFinder) -> list[list[int]]
         return known
     if rule.pattern is not None or rule.tokens:
         if fitting := [ids for word, ids in words.items() if is_name(word)]:
-            return fitting
+            return fitting[:most]
         found = (i for i in range(len(tokenizer)) if is_name(tokenizer.decode([i]).strip()))
         tokens = [[i] for i in islice(found, len(LETTERS) + 1)]
         if 0 < len(tokens) <= len(LETTERS):
             return tokens
-    return list(words.values()) or [[]]
+    return list(words.values())[:most] or [[]]
 
 
 class BackboneRows:
@@ -161,7 +167,8 @@ class BackboneRows:
     ) -> list[list[int]]:
         """Return the tokens of each word that stands for a name of a class: one or more words."""
         members = [[i] for i in self._members(name) if i < len(plain)]
-        rows = named.get(name) or members or _words_for(name, plain, tokenizer.finder)
+        rows = named.get(name) or members
+        rows = rows or _words_for(name, len(self._members(name)), plain, tokenizer.finder)
         return [*map(list, dict.fromkeys(map(tuple, rows)))]
 
     def _named_rows(self, plain: Any, role: str) -> dict[str, list[list[int]]]:

@@ -199,7 +199,7 @@ def _symbol_model(
         kind = (
             RetrofitForConditionalGeneration if settings.is_encoder_decoder else RetrofitForCausalLM
         )
-        retrofit = kind(settings, model)
+        retrofit = kind(settings, model).to(model.device)  # what is new lies there, too
     _begin_new_symbols(retrofit)
     if settings.decodes_alone and retrofit.relations is not None:
         _begin_relations(retrofit.relations, retrofit.config.random_scale[1])

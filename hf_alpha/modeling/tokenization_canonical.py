@@ -37,10 +37,14 @@ def numbered_words() -> Iterator[str]:
     return (f"v{number}" for number in count(1))
 
 
-def host_words(tokenizer: Any) -> tuple[str, ...]:
+def host_words(tokenizer: Any, words: Iterable[str] = LETTERS) -> tuple[str, ...]:
     """Return the words for names that are one token of a tokenizer.
 
     There may be none, where each word is several tokens.
+
+    Args:
+        tokenizer: of a model.
+        words: all of them, in order.
 
     Raises:
         ValueError: the tokenizer cannot write such words.
@@ -51,7 +55,7 @@ def host_words(tokenizer: Any) -> tuple[str, ...]:
         written = tokenizer.decode(ids).replace(" ", "")
         return 0 if tokenizer.unk_token_id in ids or written != word else len(ids)
 
-    words = tuple(word for word in LETTERS if tokens(word) == 1)
+    words = tuple(word for word in words if tokens(word) == 1)
     if not words and not tokens(next(numbered_words())):
         raise ValueError(
             "the tokenizer knows none of the words for names (b, c, ..., v1, v2, ...): say which "

@@ -200,6 +200,7 @@ def rows_of(tokenizer, host, *words):
         (word_level, {"symbols": {"name": 2}, "symbol_tokens": "z x"}, "zx"),
         (byte_level, {}, "xyz"),
         (byte_level, {"symbols": {"name": 4}}, LETTERS),
+        (byte_level, {"symbols": {"name": 40}}, [*LETTERS, *map(str.upper, LETTERS)]),
         (smiles, {"symbols": {"name": {"rule": "smiles", "count": 2}}}, "123456789"),
     ],
 )
