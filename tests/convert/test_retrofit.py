@@ -67,6 +67,16 @@ def logits(model, tokenizer, texts=TEXTS):
     return model(**used, decoder_input_ids=batch["input_ids"][:, :4]).logits
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("encoding", ["relational", "streams", "dual_part"])
+def test_a_model_on_a_gpu_is_converted_there(encoding):
+    tokenizer = unigram(end=True)
+    for name in ("llama", "t5"):
+        host = host_for(tokenizer, name).cuda()
+        model, _ = get_symbol_model(host, tokenizer, SymbolConfig(encoding, symbols=FIVE))
+        assert {each.device for each in (*model.parameters(), *model.buffers())} == {host.device}
+
+
 def test_a_model_that_finds_no_names_says_so(caplog):
     converted(symbols={"v": 3, "f": {"pattern": "[xyz]", "count": 2}})
     assert "only <v_0>, <v_1>, ... are names until a rule says" in caplog.text
