@@ -13,12 +13,12 @@ STUDY = load("archive/segment_positions")
 RECIPES = {"rotary": "two_layer_rotary", "graph": "graph"}
 
 
-def make_model(name: str) -> GeometricForMaskedLM:
+def make_model(name: str, layers: int = 2) -> GeometricForMaskedLM:
     torch.manual_seed(0)
     way = STUDY.WAYS[name]
+    config = small_config(relation_attention=RECIPES[way.recipe], num_hidden_layers=layers)
     with STUDY.told(way, reach=2):
-        model = GeometricForMaskedLM(small_config(relation_attention=RECIPES[way.recipe]))
-    return model.eval()
+        return GeometricForMaskedLM(config).eval()
 
 
 @pytest.mark.parametrize("name", STUDY.WAYS)
@@ -40,6 +40,13 @@ def test_a_model_sees_where_tokens_and_segments_lie_and_no_padding(name):
             wide[key] = torch.nn.functional.pad(narrow[key], (0, 3), value=1)
         wide["attention_mask"] = torch.tensor([[1] * 6 + [0] * 3] * 2)
         torch.testing.assert_close(model(**wide).logits[:, :6], model(**narrow).logits)
+
+
+def test_beside_a_convolution_attention_sees_no_order():
+    model, ids = make_model("convolution", layers=1), torch.arange(5, 11)[None]
+    turned = ids[:, [0, 1, 2, 4, 3, 5]]  # out of the first token's reach
+    with torch.no_grad():
+        torch.testing.assert_close(model(turned).logits[:, 0], model(ids).logits[:, 0])
 
 
 @settings(deadline=None, max_examples=25)
