@@ -32,6 +32,7 @@ PROBLEMS = {
         "a -> b . c -> d . b -> c . fact : a . goal : c .",
         "x1 -> y2 . z3 -> y2 . y2 -> z3 . fact : z3 . goal : y2 .",
     ],
+    "reactions": ["CC(=O)O.OCC1CC1", "BrCc7ccccc7.N#C[Na]", "C1CC1N.O=C(Cl)c1ccc2ccccc2c1"],
     "propositional": ["a", "&a!b", "|&ab=c!d", "^a^b^ce", "!=&ab|!a!c"],
 }
 SIZES = {

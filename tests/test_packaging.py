@@ -29,6 +29,8 @@ from hf_alpha.tasks.registry import built_in_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")
+LARGE = "reactions-relational"
+"""Of the repository alone."""
 PRELUDE = """
 import torch
 import transformers
@@ -132,6 +134,7 @@ def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
         for name in shipped(ROOT / folder)
         if not name.endswith((".py", ".png"))
         if (parts := name.split("/"))[1] != "small" or parts[2] in needed
+        if parts[1] != LARGE
     }
     assert content == shipped(ROOT / "hf_alpha") | {f"hf_alpha/_data/{name}" for name in data}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
@@ -154,10 +157,10 @@ def test_code_in_data_folders_is_in_the_source_distribution(built: Path):
 
 
 def test_default_checkpoints_stay_small():
-    """Each released model under model_cards/ is committed and shipped: 6 MB at most."""
+    """Each released model under model_cards/ is committed; those of 6 MB at most are shipped."""
     for name, folder in released_models().items():
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        assert size <= 6e6, f"{name} takes {size / 1e6:.1f} MB"
+        assert size <= (20e6 if name == LARGE else 6e6), f"{name} takes {size / 1e6:.1f} MB"
 
 
 def test_installed_package_is_its_own(installed: Installed):
