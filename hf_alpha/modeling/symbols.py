@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from .random_numbers import mix
+from .relations import in_blocks
 from .symbol_vocabulary import SymbolVocabulary
 
 
@@ -36,6 +37,7 @@ def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Ten
     return table[:, :width]
 
 
+@torch.no_grad()
 def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
     """Returns the index of the stream centred on each token, -1 where there is none: (B, L).
 
@@ -44,7 +46,12 @@ def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tens
         stream_ids_BS: each stream's symbol, -1 padded.
     """
     index_S1 = torch.arange(stream_ids_BS.shape[1], device=ids_BL.device)[:, None]
-    return torch.where(ids_BL[:, None] == stream_ids_BS[..., None], index_S1, -1).amax(1)
+
+    def own(part: slice) -> torch.Tensor:
+        same_BSL = ids_BL[:, None, part] == stream_ids_BS[..., None]
+        return torch.where(same_BSL, index_S1, -1).amax(1)
+
+    return in_blocks(own, ids_BL.shape[1])
 
 
 def canonical_renaming(symbol_ids_BS: torch.Tensor, vocabulary: SymbolVocabulary) -> torch.Tensor:
