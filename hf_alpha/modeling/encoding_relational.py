@@ -182,10 +182,12 @@ class SymbolMemory(nn.Module):
             cache: of the decoder's self-attention.
         """
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        same_BTS = one_hot(streams.own, number, dtype)
-        so_far_BMS = same_BTS if own_BM is streams.own else one_hot(own_BM, number, dtype)
-        if len(position_T) == 1 and not (cache is not None and cache.is_compileable):
-            written_BTS = so_far_BMS.amax(1, keepdim=True)  # nothing is behind the last token
+        so_far_BMS = one_hot(own_BM, number, dtype)
+        ends = cache is None or not cache.is_compileable  # with the tokens at hand
+        same_BTS = so_far_BMS[:, -len(position_T) :]
+        same_BTS = same_BTS if ends else one_hot(streams.own, number, dtype)
+        if len(position_T) == 1 and ends:
+            written_BTS = so_far_BMS.amax(1, keepdim=True)
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
         keys_NLS = source.once(("slots", number), lambda: one_hot(source.own, number, dtype))
@@ -383,7 +385,7 @@ class TextMemory(nn.Module):
             # Heads first: one product for each position, of its weights of all heads.
             return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
 
-        return in_blocks(masses, len(position_T))
+        return in_blocks(masses, len(position_T), hidden_BTD.device)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -709,14 +711,14 @@ class RelationalEncoding(SymbolEncoding):
 
         Symbols that a sample has not got hold `UNUSABLE`.
         """
-        count = self.vocabulary.num_base_tokens
         if streams.by_token:  # of few tokens, one operation for all columns is faster
             place_B1V = streams.once(
                 ("places", streams.ids.shape[0]), lambda: self._places(streams)
             )
             scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
             return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
-        base, own = scores_BSTR[:, 0].split((count, streams.ids.shape[1]), -1)
+        sizes = self.vocabulary.num_base_tokens, streams.ids.shape[1]
+        base, own = scores_BSTR[:, 0].split(sizes, -1)
         return listed_logits(base, own, streams, self.vocabulary)
 
     def _places(self, streams: Streams) -> torch.Tensor:

@@ -217,7 +217,7 @@ def _attend_by_masks(
         output, weights = attend(query[:, :, part], key[:, :, keys], value[:, :, keys], scores)
         return output
 
-    return in_blocks(attend_block, length), weights
+    return in_blocks(attend_block, length, query.device), weights
 
 
 def _function(name: str, block: nn.Module) -> Callable[..., Any]:

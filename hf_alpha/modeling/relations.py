@@ -91,9 +91,12 @@ def add_relations(
     """
     if isinstance(relations, torch.Tensor):
         n, beams, kinds, _ = relations.shape
-        # Layers may lie on several devices.
-        added = gates.view(n * beams, kinds, -1).mT.bmm(relations.to(gates).flatten(0, 1))
-        added = added.unflatten(0, (n, beams)).transpose(1, 2)
+        relations = relations.to(gates)  # layers may lie on several devices
+        if kinds * beams == 1:
+            added = gates.view(n, -1, 1, 1) * relations
+        else:
+            added = gates.view(n * beams, kinds, -1).mT.bmm(relations.flatten(0, 1))
+            added = added.unflatten(0, (n, beams)).transpose(1, 2)
         return added if mask is None else mask + added
     for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
@@ -152,18 +155,21 @@ def num_slots(num_symbols: int) -> int:
     return num_symbols + -num_symbols % SLOTS
 
 
-def in_blocks(function: Callable[[slice], torch.Tensor], length: int) -> torch.Tensor:
+def in_blocks(
+    function: Callable[[slice], torch.Tensor], length: int, device: torch.device
+) -> torch.Tensor:
     """Returns what a function gives for slices of so many queries, side by side: (B, length, ...).
 
     Of several blocks nothing is stored for the gradients, for which each is computed once more: so
     memory grows with the number of keys, whatever that of the queries is.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or length <= BLOCK:
+    step = BLOCK if device.type == "cpu" else 4 * BLOCK  # with less to launch elsewhere
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or length <= step:
         return function(slice(0, length))
     if torch.is_grad_enabled():
         function = partial(checkpoint, function, use_reentrant=False)
-    starts = range(0, length, BLOCK)
-    return torch.cat([function(slice(i, min(i + BLOCK, length))) for i in starts], 1)
+    starts = range(0, length, step)
+    return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)
 
 
 class Relations:
@@ -195,7 +201,8 @@ class Relations:
             return replace(self, dense=self.matrices)  # type: ignore[type-var]
         # Lines of all beams of a source.
         sources, keys_NSM = len(self.keys), self.keys.mT
-        lines_NES = torch.cat(self.queries, 1).view(sources, -1, self.keys.shape[-1])
+        lines_NES = self.queries[0] if len(self.queries) == 1 else torch.cat(self.queries, 1)
+        lines_NES = lines_NES.view(sources, -1, self.keys.shape[-1])
         dense = lines_NES.bmm(keys_NSM).unflatten(1, (-1, len(self.queries)))
         return replace(self, dense=dense)  # type: ignore[type-var]
 
@@ -261,7 +268,7 @@ class Relations:
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
-        keys_NMS = self._keys_of_sources(weights_NHTM)[:, 0]
+        keys_NMS = match_rows(self.keys, len(weights_NHTM)).to(weights_NHTM)
         sums = weights_NHTM.flatten(1, 2).bmm(keys_NMS)
         return sums.unflatten(1, weights_NHTM.shape[1:3]).transpose(1, 2)
 
