@@ -272,7 +272,10 @@ class AlphaStack(AlphaPreTrainedModel):
         table = streams.once(
             ("rope", size), lambda: self._rope(torch.arange(size, device=device)[None])
         )
-        return table and tuple(x[:, :, past : past + length] for x in table)
+        if table is None:
+            return None
+        cos, sin = (x[:, :, past : past + length] for x in table)
+        return cos, sin
 
     def _through_layers(
         self,

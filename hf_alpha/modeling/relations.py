@@ -8,6 +8,7 @@ Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a
 L source length, T target length, M keys (cached ones included), D model width, H heads.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -172,7 +173,7 @@ def in_blocks(
     return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)
 
 
-class Relations:
+class Relations(ABC):
     """Relations between queries and keys, with a slot for each symbol of a sample.
 
     That a relation holds is a product of two vectors over the slots, so what a head adds to its
@@ -283,6 +284,13 @@ class Relations:
             return self
         return self._part(queries, keys)
 
+    @abstractmethod
+    def _part(self, queries: slice, keys: slice) -> Self: ...
+
+    @abstractmethod
+    def to(self, device: torch.device) -> Self:
+        """Returns the same relations on another device."""
+
 
 @dataclass(frozen=True)
 class SlotRelations(Relations):
@@ -306,7 +314,6 @@ class SlotRelations(Relations):
         return type(self)(tuple(query[:, queries] for query in self.queries), self.keys[:, keys])
 
     def to(self, device: torch.device) -> Self:
-        """Returns the same relations on another device."""
         if self.keys.device == device:
             return self
         queries = tuple(query.to(device) for query in self.queries)

@@ -230,7 +230,7 @@ def test_blocks_of_queries_change_nothing(monkeypatch, past, length):
     ids, mask = batch["input_ids"], batch["attention_mask"]
     listed = first_occurrence(ids, model.config.vocabulary.is_symbol(ids) & (mask > 0))
     results = []
-    for most, block in ((1 << 40, 1 << 40), (1 << 40, 4), (0, 4), (0, 1 << 40)):
+    for most, block in ((1 << 40, 1 << 40), (1 << 40, 6), (0, 6), (0, 1 << 40)):
         monkeypatch.setattr(host_attention, "widest", lambda _, most=most: most)
         monkeypatch.setattr(relations_file, "BLOCK", block)
         model.zero_grad()
