@@ -373,8 +373,18 @@ class AlphaEncoder(AlphaStack):
 # Decoder ------------------------------------------------------------------------------------------
 
 
+class QuickOutput:
+    """An output whose fields are set in little time; Transformers lists all of them for each."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value is not None and name in type(self).__dataclass_fields__:  # type: ignore[attr-defined]
+            self[name] = value  # type: ignore[index]  # and the attribute
+        else:
+            object.__setattr__(self, name, value)
+
+
 @dataclass
-class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+class AlphaDecoderOutput(QuickOutput, BaseModelOutputWithPastAndCrossAttentions):
     """Decoder output with the streams over its tokens; see [`Streams`].
 
     Attributes:
@@ -502,7 +512,7 @@ def _kept_sources(cache: EncoderDecoderCache | None) -> int:
 
 
 @dataclass
-class AlphaModelOutput(Seq2SeqModelOutput):
+class AlphaModelOutput(QuickOutput, Seq2SeqModelOutput):
     """Seq2SeqModelOutput with the streams over the decoder's tokens.
 
     Attributes:
