@@ -7,6 +7,8 @@ import torch
 from hosts import VOCABULARY, make_host
 from hypothesis import strategies as st
 from promises import Batch, Family, Sizes, symbol_ids
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
@@ -109,6 +111,22 @@ def random_batch(
         answers[row] = mixed(target_length, present)
     answers[:, 0] = config.decoder_start_token_id
     return {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": answers}
+
+
+class Seen(TorchDispatchMode):
+    """Notes the shapes of tensors of a type that operations give."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.shapes: set[torch.Size] = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        for x in tree_leaves(found):
+            if isinstance(x, torch.Tensor) and x.dtype == self.dtype:
+                self.shapes.add(x.shape)
+        return found
 
 
 class RetrofitFamily(Family):

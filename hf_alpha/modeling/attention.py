@@ -49,7 +49,8 @@ def eager_attention(
         scores = add_relations_(scores, gates, relations)
     precise = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(-1, dtype=precise).to(scores.dtype)
-    weights = F.dropout(weights, p=dropout, training=module.training)
+    if dropout:
+        weights = F.dropout(weights, p=dropout, training=module.training)
     returned = weights if fold is None else fold.unfold_weights(weights)
     weights = weights if fold is None else fold.fold_weights(returned)
     return (weights @ value).transpose(1, 2), returned

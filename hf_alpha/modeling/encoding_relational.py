@@ -35,16 +35,19 @@ from .host_attention import LayerRelations, StackRelations
 from .host_encoding import HeadCall, HostEncoding, HostOutput, silent
 from .new_symbols import UNUSABLE
 from .relations import (
+    NONE,
     AnswerRelations,
+    LastSymbolRelations,
     NewAnswerRelations,
     RelationGates,
     Relations,
+    SlotRelations,
     SymbolRelations,
     TextRelations,
     add_relations_,
-    are_few,
     by_source,
     first_positions,
+    in_blocks,
     last_symbols,
     mean_by_symbol,
     num_slots,
@@ -55,7 +58,6 @@ from .relations import (
 from .streams import Streams
 
 STRENGTH = 1.0  # of each head of a decoder's pointer, at first
-HIDDEN = 1e4  # below any other score
 AHEAD = 2.0
 """What a name is ahead of the word of the host whose row it has, which may be its equal."""
 
@@ -159,9 +161,8 @@ class SymbolMemory(nn.Module):
         """
         own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
         same_BLS = one_hot(own_BL, num_slots(streams.ids.shape[1]), streams.weights.dtype)
-        return replace(
-            streams, own=own_BL, related=SymbolRelations(Relations((same_BLS,), same_BLS))
-        )
+        related = SymbolRelations(SlotRelations((same_BLS,), same_BLS))
+        return replace(streams, own=own_BL, related=related)
 
     @staticmethod
     def follow(
@@ -181,16 +182,18 @@ class SymbolMemory(nn.Module):
             cache: of the decoder's self-attention.
         """
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        same_BTS = one_hot(streams.own, number, dtype)
-        so_far_BMS = same_BTS if own_BM is streams.own else one_hot(own_BM, number, dtype)
-        if len(position_T) == 1 and not (cache is not None and cache.is_compileable):
-            written_BTS = so_far_BMS.amax(1, keepdim=True)  # nothing is behind the last token
+        so_far_BMS = one_hot(own_BM, number, dtype)
+        ends = cache is None or not cache.is_compileable  # with the tokens at hand
+        same_BTS = so_far_BMS[:, -len(position_T) :]
+        same_BTS = same_BTS if ends else one_hot(streams.own, number, dtype)
+        if len(position_T) == 1 and ends:
+            written_BTS = so_far_BMS.amax(1, keepdim=True)
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
         keys_NLS = source.once(("slots", number), lambda: one_hot(source.own, number, dtype))
         related = AnswerRelations(
-            within=Relations((same_BTS,), so_far_BMS),
-            across=Relations((same_BTS, written_BTS), keys_NLS),
+            within=SlotRelations((same_BTS,), so_far_BMS),
+            across=SlotRelations((same_BTS, written_BTS), keys_NLS),
             written=written_BTS[..., : streams.ids.shape[1]],
         )
         return replace(streams, related=related)
@@ -322,11 +325,11 @@ class TextMemory(nn.Module):
             position_T: places of the tokens at hand.
         """
         last_BM = last_symbols(own_BM)
+        behind_BM = F.pad(last_BM[:, :-1], (1, 0), value=-1)
+        last_BT = last_BM[:, position_T]
+        last_BT = last_BT.masked_fill(last_BT < 0, NONE)
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
-        last_BTS = one_hot(last_BM[:, position_T], number, dtype)
-        same = Relations.of((last_BTS,), own_BM)
-        behind = Relations.of((last_BTS,), F.pad(last_BM[:, :-1], (1, 0), value=-1))
-        relations = same.beside(behind)
+        relations = LastSymbolRelations(last_BT, (own_BM, behind_BM), number, dtype)
         if len(position_T) == 1:  # whose scores go into masks, of all layers and of the pointer
             relations = relations.for_layers()
         related = TextRelations(relations, own_BM, position_T)
@@ -371,15 +374,18 @@ class TextMemory(nn.Module):
         )
         own_BM, position_T = (x.to(hidden_BTD.device) for x in (text.own, text.positions[-keep:]))
         there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
-        gated = text.within.of_last(len(position_T)), self.gates(states_BTD)
+        relations = text.within.part(slice(-len(position_T), None), slice(None))
+        gates_BTG = self.gates(states_BTD)
         _, strength_H = self()
-        if are_few(len(position_T), own_BM.shape[1]):
-            scores_BHTM = query_BHTK @ key_BHMK.mT * self.head_dim**-0.5
-            weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T)
+
+        def masses(part: slice) -> torch.Tensor:
+            scores_BHTM = query_BHTK[:, :, part] @ key_BHMK.mT * self.head_dim**-0.5
+            gated = relations.part(part, slice(None)), gates_BTG[:, part]
+            weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T[part])
             # Heads first: one product for each position, of its weights of all heads.
             return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
-        masses_BHTS = _pointer_masses(query_BHTK, key_BHMK, *gated, there_BMS, position_T)
-        return torch.einsum("h,bhts->bts", strength_H, masses_BHTS)
+
+        return in_blocks(masses, len(position_T), hidden_BTD.device)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -410,40 +416,6 @@ def _pointer_weights(
     hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
     scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
     return F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
-
-
-def _pointer_masses(
-    query_BHTK: torch.Tensor,
-    key_BHMK: torch.Tensor,
-    relations: Relations,
-    gates_BTG: torch.Tensor,
-    there_BMS: torch.Tensor,
-    position_T: torch.Tensor,
-) -> torch.Tensor:
-    """Returns the same weights summed over each symbol, (B, H, T, S), without any T * M numbers.
-
-    Symbols are slots of the values. A key of zeros, for no symbol, comes first, and a query before
-    the first one, so that the text sees itself as fused kernels have it. One more slot hides keys
-    where no symbol stands.
-    """
-    scaling = query_BHTK.shape[-1] ** -0.5
-    far = (HIDDEN / scaling) ** 0.5
-    query_BHTE = F.pad(relations.extend_queries(query_BHTK, gates_BTG, scaling), (0, 1), value=far)
-    hides_BM1 = (there_BMS.sum(-1, keepdim=True) - 1) * far
-    hides = replace(relations, keys=torch.cat((relations.keys.to(hides_BM1), hides_BM1), -1))
-    key_BHME = hides.extend_keys(key_BHMK)
-    value_BHME = F.pad(there_BMS, (0, key_BHME.shape[-1] - there_BMS.shape[-1]))[:, None]
-    query, key, value = (
-        F.pad(x, (0, 0, 1, 0)) for x in (query_BHTE, key_BHME, value_BHME.expand_as(key_BHME))
-    )
-    visible_TM = None
-    if query.shape[2] != key.shape[2]:  # a cache holds what came before
-        place_M = torch.arange(key.shape[2], device=query.device)
-        visible_TM = place_M <= F.pad(position_T + 1, (1, 0))[:, None]
-    found = F.scaled_dot_product_attention(
-        query, key, value, visible_TM, is_causal=visible_TM is None, scale=scaling
-    )
-    return found[:, :, 1:, : there_BMS.shape[-1]]
 
 
 class AnswerMemory(SymbolMemory):
@@ -739,14 +711,14 @@ class RelationalEncoding(SymbolEncoding):
 
         Symbols that a sample has not got hold `UNUSABLE`.
         """
-        count = self.vocabulary.num_base_tokens
         if streams.by_token:  # of few tokens, one operation for all columns is faster
             place_B1V = streams.once(
                 ("places", streams.ids.shape[0]), lambda: self._places(streams)
             )
             scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
             return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
-        base, own = scores_BSTR[:, 0].split((count, streams.ids.shape[1]), -1)
+        sizes = self.vocabulary.num_base_tokens, streams.ids.shape[1]
+        base, own = scores_BSTR[:, 0].split(sizes, -1)
         return listed_logits(base, own, streams, self.vocabulary)
 
     def _places(self, streams: Streams) -> torch.Tensor:

@@ -25,12 +25,11 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .masks import additive
-from .relations import Relations, add_relations
+from .relations import Relations, add_relations, in_blocks
 
 PREFIX = "relational_"
 CROSS = re.compile("cross|encoder_attn|EncDec")
 """What all families call attention to the source, or the part that it is in."""
-
 
 Gated = tuple[Relations, torch.Tensor]
 """Relations between queries and keys, and gates (B, T, G) that say what heads add for them."""
@@ -140,12 +139,11 @@ def relational_attention(
     if symbol_relations is None:
         return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
     relations, gates = symbol_relations.of(block, query)
-    seen, gates = relations.last(key.shape[2]).to(query.device), gates.to(query.device)
-    if _adds_to_mask(name, symbol_relations, query, kwargs):
-        if attention_mask is not None and attention_mask.dtype == torch.bool:
-            attention_mask = additive(attention_mask, query.dtype)
-        attention_mask = add_relations(attention_mask, gates, seen.of_sources(len(key)))
-        return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    seen = relations.part(slice(None), slice(-key.shape[2], None)).to(query.device)
+    gates = gates.to(query.device)
+    if _adds_to_mask(name, symbol_relations, seen, query, kwargs):
+        attend = partial(attend, block, scaling=scaling, **kwargs)
+        return _attend_by_masks(attend, query, key, value, attention_mask, seen, gates)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]
     query = seen.extend_queries(query, gates, scaling)
@@ -158,20 +156,68 @@ def relational_attention(
 def _adds_to_mask(
     name: str,
     symbol_relations: StackRelations | LayerRelations,
+    relations: Relations,
     query_BHTK: torch.Tensor,
     kwargs: dict[str, Any],
 ) -> bool:
-    """Returns whether scores of relations go into the mask, and not into queries and keys.
+    """Returns whether scores of relations go into masks, and not into queries and keys.
 
     Of one new token they are a number for each key, and keys, of all tokens before, would be copied
-    to be extended. What is in a mask is not squashed (Gemma 2).
+    to be extended. With many symbols, queries and keys would be too wide. What is in a mask is not
+    squashed (Gemma 2).
     """
-    return (
-        isinstance(symbol_relations, LayerRelations)
-        and query_BHTK.shape[2] == 1
-        and name in ("eager", "sdpa")
-        and kwargs.get("softcap") is None
-    )
+    if not isinstance(symbol_relations, LayerRelations) or kwargs.get("softcap") is not None:
+        return False
+    if query_BHTK.shape[2] == 1:
+        return name in ("eager", "sdpa")
+    if name != "sdpa" or torch.compiler.is_compiling():  # to which it would be a condition of sizes
+        return False
+    return query_BHTK.shape[-1] + relations.shape[-1] > widest(query_BHTK)
+
+
+def widest(query_BHTK: torch.Tensor) -> int:
+    """Returns how wide heads with slots may be to be better than masks.
+
+    On a CPU masks take less time where there are more slots than a head is wide: measured with K of
+    64, 256 to 4,096 tokens and 4 to 200 names. GPUs have no fused kernels for more than 256.
+    """
+    return 2 * query_BHTK.shape[-1] if query_BHTK.is_cpu else 256
+
+
+def _attend_by_masks(
+    attend: Callable[..., Any],
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    relations: Relations,
+    gates: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attends with masks that hold the scores of relations, one for each block of queries.
+
+    Args:
+        mask: None for that of a decoder.
+    """
+    length, weights = query.shape[2], None
+
+    def attend_block(part: slice) -> torch.Tensor:
+        nonlocal weights
+        keys, shown = slice(None), mask
+        if mask is None and length > 1:
+            keys = slice(part.stop)
+            place_M = torch.arange(part.stop, device=query.device)
+            shown = (place_M <= place_M[part, None])[None, None]
+        elif mask is not None and mask.shape[2] > 1:
+            shown = mask[:, :, part]
+        if shown is not None and shown.dtype == torch.bool:
+            # As `sdpa` has it, queries that see nothing find nothing; a single one sees itself.
+            shown = additive(shown, query.dtype, None if length == 1 else -torch.inf)
+        matrices = relations.part(part, keys).of_sources(len(key))
+        scores = add_relations(shown, gates[:, part], matrices)
+        output, weights = attend(query[:, :, part], key[:, :, keys], value[:, :, keys], scores)
+        return output
+
+    return in_blocks(attend_block, length, query.device), weights
 
 
 def _function(name: str, block: nn.Module) -> Callable[..., Any]:

@@ -91,11 +91,17 @@ def first_states(hidden_BLD: torch.Tensor, mask_BL: torch.Tensor | None) -> torc
     return hidden_BLD.gather(1, place)[:, 0]
 
 
-def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns a mask of the same shape: 0 where visible, the lowest finite number elsewhere."""
+def additive(
+    visible: torch.Tensor, dtype: torch.dtype, hidden: float | None = None
+) -> torch.Tensor:
+    """Returns a mask of the same shape: 0 where visible, the lowest finite number elsewhere.
+
+    Args:
+        hidden: in place of that number.
+    """
     # Finite: with -inf, a softmax over a row without any visible key would give NaN.
-    lowest = torch.finfo(dtype).min
-    return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest)
+    hidden = torch.finfo(dtype).min if hidden is None else hidden
+    return torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, hidden)
 
 
 def is_by_token(mask: Any) -> bool:

@@ -78,6 +78,7 @@ class AlphaPreTrainedModel(SymbolModel):
 
 # Layers -------------------------------------------------------------------------------------------
 
+TABLE = 64  # positions are made so many at a time
 # Switch -> name of the module.
 CROSS_ATTENTION = {"per_stream": "encoder_attn", "aggregated": "encoder_aggregated_attn"}
 
@@ -260,6 +261,22 @@ class AlphaStack(AlphaPreTrainedModel):
         heads = getattr(config, f"{self.side}_attention_heads")
         return rotary(positions, config.d_model // heads, config.rope_theta)
 
+    def _rope_of_next(self, streams: Streams, past: int, length: int) -> CosSin:
+        """Returns the same for tokens behind others, from a table that a generation keeps.
+
+        Args:
+            past: how many tokens come before; none of them is padding.
+        """
+        size = past + length + -(past + length) % TABLE
+        device = streams.ids.device
+        table = streams.once(
+            ("rope", size), lambda: self._rope(torch.arange(size, device=device)[None])
+        )
+        if table is None:
+            return None
+        cos, sin = (x[:, :, past : past + length] for x in table)
+        return cos, sin
+
     def _through_layers(
         self,
         hidden_BSLD: torch.Tensor,
@@ -356,8 +373,18 @@ class AlphaEncoder(AlphaStack):
 # Decoder ------------------------------------------------------------------------------------------
 
 
+class QuickOutput:
+    """An output whose fields are set in little time; Transformers lists all of them for each."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value is not None and name in type(self).__dataclass_fields__:  # type: ignore[attr-defined]
+            self[name] = value  # type: ignore[index]  # and the attribute
+        else:
+            object.__setattr__(self, name, value)
+
+
 @dataclass
-class AlphaDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+class AlphaDecoderOutput(QuickOutput, BaseModelOutputWithPastAndCrossAttentions):
     """Decoder output with the streams over its tokens; see [`Streams`].
 
     Attributes:
@@ -417,16 +444,22 @@ class AlphaDecoder(AlphaStack):
         encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
         samples = encoder_NSLD.shape[0]
         check_rows(input_ids.shape[0], samples)
-        check_ids(config, input_ids)
-
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
+        if not (source.by_token and sources):  # whose tokens the model itself has chosen
+            check_ids(config, input_ids)
+
         history = None
         if past_key_values is not None and len(self.layers):
             history = past_key_values.self_attention_cache
         slots = config.num_slots
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
-        positions = decoder_positions(input_ids, attention_mask, past_key_values)
-        hidden, rope = self._place(self.symbols.embed(input_ids, streams), positions)
+        hidden, rope = self.symbols.embed(input_ids, streams), None
+        if source.by_token and attention_mask is None:
+            past = 0 if past_key_values is None else past_key_values.get_seq_length()
+            rope = self._rope_of_next(source, past, input_ids.shape[1])
+        if rope is None:
+            positions = decoder_positions(input_ids, attention_mask, past_key_values)
+            hidden, rope = self._place(hidden, positions)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
 
         encoder_attention_mask = match_rows(encoder_attention_mask, samples)
@@ -435,8 +468,9 @@ class AlphaDecoder(AlphaStack):
             places = token_positions(encoder_attention_mask, encoder_NSLD[:, 0, :, 0])
             key_rope = self._rope(places)
         # An earlier call may have cached cross-attention once per beam, or once per sample.
-        shown = match_rows(encoder_attention_mask, sources or samples)
-        encoder_mask = padding_mask(shown, hidden.dtype)
+        rows = sources or samples
+        shown = match_rows(encoder_attention_mask, rows)
+        encoder_mask = source.once(("mask", rows), lambda: padding_mask(shown, hidden.dtype))
         aggregated = "aggregated" in config.cross_attention
         view = source.aggregate(encoder_NSLD) if aggregated else None
 
@@ -478,7 +512,7 @@ def _kept_sources(cache: EncoderDecoderCache | None) -> int:
 
 
 @dataclass
-class AlphaModelOutput(Seq2SeqModelOutput):
+class AlphaModelOutput(QuickOutput, Seq2SeqModelOutput):
     """Seq2SeqModelOutput with the streams over the decoder's tokens.
 
     Attributes:

@@ -8,13 +8,16 @@ Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a
 L source length, T target length, M keys (cached ones included), D model width, H heads.
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Self, TypeVar
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
@@ -89,9 +92,12 @@ def add_relations(
     """
     if isinstance(relations, torch.Tensor):
         n, beams, kinds, _ = relations.shape
-        # Layers may lie on several devices.
-        added = gates.view(n * beams, kinds, -1).mT.bmm(relations.to(gates).flatten(0, 1))
-        added = added.unflatten(0, (n, beams)).transpose(1, 2)
+        relations = relations.to(gates)  # layers may lie on several devices
+        if kinds * beams == 1:
+            added = gates.view(n, -1, 1, 1) * relations
+        else:
+            added = gates.view(n * beams, kinds, -1).mT.bmm(relations.flatten(0, 1))
+            added = added.unflatten(0, (n, beams)).transpose(1, 2)
         return added if mask is None else mask + added
     for gate, relation in _gated(gates, relations):
         mask = gate * relation if mask is None else torch.addcmul(mask, gate, relation)
@@ -128,6 +134,8 @@ MANY_SCORES = 1 << 13
 """Of a head; up to here matrices are as fast as slots."""
 FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
+BLOCK = 128
+"""Queries whose scores are held at a time."""
 
 
 def are_few(num_queries: int, num_keys: int) -> bool:
@@ -148,8 +156,24 @@ def num_slots(num_symbols: int) -> int:
     return num_symbols + -num_symbols % SLOTS
 
 
-@dataclass(frozen=True)
-class Relations:
+def in_blocks(
+    function: Callable[[slice], torch.Tensor], length: int, device: torch.device
+) -> torch.Tensor:
+    """Returns what a function gives for slices of so many queries, side by side: (B, length, ...).
+
+    Of several blocks nothing is stored for the gradients, for which each is computed once more: so
+    memory grows with the number of keys, whatever that of the queries is.
+    """
+    step = BLOCK if device.type == "cpu" else 4 * BLOCK  # with less to launch elsewhere
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or length <= step:
+        return function(slice(0, length))
+    if torch.is_grad_enabled():
+        function = partial(checkpoint, function, use_reentrant=False)
+    starts = range(0, length, step)
+    return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)
+
+
+class Relations(ABC):
     """Relations between queries and keys, with a slot for each symbol of a sample.
 
     That a relation holds is a product of two vectors over the slots, so what a head adds to its
@@ -161,44 +185,32 @@ class Relations:
     Attributes:
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
         keys: 1 for the symbol at a key: (B, M, S), or (N, M, S) where beams share their source.
+        shape: T, M and S.
         dense: `matrices`, once they are made for several layers; of single queries side by side,
             (N, beams, relations, M), as few operations take them.
     """
 
     queries: tuple[torch.Tensor, ...]
     keys: torch.Tensor
-    dense: Matrices = ()
-
-    @classmethod
-    def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
-        """Returns relations to keys.
-
-        Args:
-            queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
-            own_BM: index of the symbol at each key, -1 for none; of a source for all its beams.
-        """
-        return cls(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
-
-    def beside(self, other: Self) -> Self:
-        """Returns these relations and others between the same positions, slots side by side."""
-        own, others = self.keys.shape[-1], other.keys.shape[-1]
-        queries = (
-            *(F.pad(query, (0, others)) for query in self.queries),
-            *(F.pad(query, (own, 0)) for query in other.queries),
-        )
-        return type(self)(queries, torch.cat((self.keys, other.keys), -1))
+    dense: Matrices
 
     def for_layers(self) -> Self:
         """Returns the same relations for several layers, which make matrices once between them."""
         if self.prefers_slots or len(self.dense):
             return self
-        if self.queries[0].shape[1] > 1:
-            return replace(self, dense=self.matrices)
+        if self.shape[0] > 1:
+            return replace(self, dense=self.matrices)  # type: ignore[type-var]
         # Lines of all beams of a source.
         sources, keys_NSM = len(self.keys), self.keys.mT
-        lines_NES = torch.cat(self.queries, 1).view(sources, -1, self.keys.shape[-1])
+        lines_NES = self.queries[0] if len(self.queries) == 1 else torch.cat(self.queries, 1)
+        lines_NES = lines_NES.view(sources, -1, self.keys.shape[-1])
         dense = lines_NES.bmm(keys_NSM).unflatten(1, (-1, len(self.queries)))
-        return replace(self, dense=dense)
+        return replace(self, dense=dense)  # type: ignore[type-var]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of queries, keys and slots."""
+        return self.queries[0].shape[1], *self.keys.shape[1:]
 
     @property
     def prefers_slots(self) -> bool:
@@ -207,9 +219,9 @@ class Relations:
         Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
         slots cost as much as they have symbols, matrices as much as there are keys.
         """
-        num_keys, num_symbols = self.keys.shape[1:]
-        few = are_few(self.queries[0].shape[1], num_keys)
-        return not few and num_symbols <= FEW_SYMBOLS * num_keys
+        num_queries, num_keys, num_slots = self.shape
+        few = are_few(num_queries, num_keys)
+        return not few and num_slots <= FEW_SYMBOLS * num_keys
 
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
@@ -257,7 +269,7 @@ class Relations:
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
-        keys_NMS = self._keys_of_sources(weights_NHTM)[:, 0]
+        keys_NMS = match_rows(self.keys, len(weights_NHTM)).to(weights_NHTM)
         sums = weights_NHTM.flatten(1, 2).bmm(keys_NMS)
         return sums.unflatten(1, weights_NHTM.shape[1:3]).transpose(1, 2)
 
@@ -265,24 +277,109 @@ class Relations:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
         return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
 
-    def of_last(self, num_queries: int) -> Self:
-        """Returns the relations of the last queries."""
-        if num_queries == self.queries[0].shape[1]:
+    def part(self, queries: slice, keys: slice) -> Self:
+        """Returns the relations of some queries to some keys."""
+        whole, cut = self.shape[:2], (queries, keys)
+        if all(len(range(n)[x]) == n for n, x in zip(whole, cut, strict=True)):
             return self
-        return type(self)(tuple(query[:, -num_queries:] for query in self.queries), self.keys)
+        return self._part(queries, keys)
 
-    def last(self, num_keys: int) -> Self:
-        """Returns the relations to the last keys, where attention keeps a window of them."""
-        if self.keys.shape[1] == num_keys:
-            return self
-        return type(self)(self.queries, self.keys[:, -num_keys:])
+    @abstractmethod
+    def _part(self, queries: slice, keys: slice) -> Self: ...
 
+    @abstractmethod
     def to(self, device: torch.device) -> Self:
         """Returns the same relations on another device."""
+
+
+@dataclass(frozen=True)
+class SlotRelations(Relations):
+    """Relations whose slots are there already."""
+
+    queries: tuple[torch.Tensor, ...]
+    keys: torch.Tensor
+    dense: Matrices = ()
+
+    @classmethod
+    def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
+        """Returns relations to keys.
+
+        Args:
+            queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
+            own_BM: index of the symbol at each key, -1 for none; of a source for all its beams.
+        """
+        return cls(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
+
+    def _part(self, queries: slice, keys: slice) -> Self:
+        return type(self)(tuple(query[:, queries] for query in self.queries), self.keys[:, keys])
+
+    def to(self, device: torch.device) -> Self:
         if self.keys.device == device:
             return self
         queries = tuple(query.to(device) for query in self.queries)
         return type(self)(queries, self.keys.to(device))  # attention moves what is dense itself
+
+
+NONE = -2
+"""In place of the index of a symbol: none is looked for, which -1, none at a key, is not."""
+
+
+@dataclass(frozen=True)
+class LastSymbolRelations(Relations):
+    """Relations of a text alone to where the last symbol up to a query stands, and others.
+
+    They are kept as indices of symbols. Slots are made where they are asked for, side by side for
+    each relation: of many symbols, they would be most of what a model holds.
+
+    Attributes:
+        last: index of the last symbol up to a query, `NONE` for none: (B, T).
+        held: for each relation, index of the symbol at a key that it goes to, -1 for none: (B, M).
+        number: of slots of each relation.
+        dtype: of slots and matrices.
+    """
+
+    last: torch.Tensor
+    held: tuple[torch.Tensor, ...]
+    number: int
+    dtype: torch.dtype
+    dense: Matrices = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.last.shape[1], self.held[0].shape[1], len(self.held) * self.number
+
+    @cached_property
+    def queries(self) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        last_BTS, more = one_hot(self.last, self.number, self.dtype), len(self.held) - 1
+        paddings = ((i * self.number, (more - i) * self.number) for i in range(more + 1))
+        return tuple(F.pad(last_BTS, padding) for padding in paddings)
+
+    @cached_property
+    def keys(self) -> torch.Tensor:  # type: ignore[override]
+        return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
+
+    def for_layers(self) -> Self:
+        if self.prefers_slots or len(self.dense):
+            return self
+        single = self.shape[0] == 1
+        return replace(self, dense=torch.cat(self.matrices, 2) if single else self.matrices)
+
+    @property
+    def matrices(self) -> tuple[torch.Tensor, ...]:
+        if isinstance(self.dense, tuple) and self.dense:
+            return self.dense
+        last = self.last[:, None, :, None]
+        return tuple((last == held[:, None, None]).to(self.dtype) for held in self.held)
+
+    def _part(self, queries: slice, keys: slice) -> Self:
+        held = tuple(held[:, keys] for held in self.held)
+        return replace(self, last=self.last[:, queries], held=held, dense=())
+
+    def to(self, device: torch.device) -> Self:
+        if self.last.device == device:
+            return self
+        held = tuple(held.to(device) for held in self.held)
+        return replace(self, last=self.last.to(device), held=held, dense=())
 
 
 @dataclass(frozen=True)
@@ -423,10 +520,13 @@ def written_symbols(
 
 
 __all__ = [
+    "NONE",
     "AnswerRelations",
+    "LastSymbolRelations",
     "NewAnswerRelations",
     "RelationGates",
     "Relations",
+    "SlotRelations",
     "SymbolRelations",
     "TextRelations",
     "add_relations",
@@ -434,6 +534,7 @@ __all__ = [
     "are_few",
     "by_source",
     "first_positions",
+    "in_blocks",
     "last_symbols",
     "match_rows",
     "mean_by_symbol",

@@ -257,6 +257,19 @@ class SymbolLayer:
             return torch.full_like(ids_BL, -1)
         return own_streams(ids_BL, listed_BS)
 
+    def _own_by_token(
+        self, source: Streams, ids_BT: torch.Tensor, listed_BS: torch.Tensor
+    ) -> torch.Tensor:
+        """Returns the same; of a generation whose list is the source's, for all ids at once."""
+        if not source.by_token or self.config.new_symbols:
+            return self._own(ids_BT, listed_BS)
+
+        def of_all() -> torch.Tensor:
+            ids_V = torch.arange(self.config.vocab_size, device=listed_BS.device)
+            return self._own(ids_V.expand(len(listed_BS), -1), listed_BS)
+
+        return source.once(("own", len(listed_BS)), of_all).gather(1, ids_BT)
+
     @property
     def memory(self) -> Any:
         """The module for what was found about symbols, where the encoding works by relations."""
@@ -298,7 +311,8 @@ class SymbolLayer:
             return ids_BS, weights_BS, match_rows(source.renaming, rows)
 
         ids_BS, weights_BS, renaming = source.once(("rows", rows), of_rows)
-        own_BT, memory, kept = self._own(ids_BT, ids_BS), source.memory, source.kept
+        own_BT = self._own_by_token(source, ids_BT, ids_BS)
+        memory, kept = source.memory, source.kept
         streams = Streams(ids_BS, own_BT, weights_BS, renaming, memory=memory, kept=kept)
         if config.new_symbols:
             text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary)
@@ -520,7 +534,7 @@ class SymbolLayer:
         """Returns logits (B, T, V) in the caller's names, from those in the model's."""
         if streams.renaming is not None:
             logits = rename_columns(logits, streams.renaming, self.config.vocabulary)
-        if self.config.answers_are_listed and not self.encoding.lists_symbols:
+        if not self.encoding.lists_symbols and self.config.answers_are_listed:
             logits = logits.masked_fill(~self.usable_columns(streams.ids)[:, None], UNUSABLE)
         if streams.written is not None and new_BTC is not None:
             logits = streams.written.complete(logits, new_BTC)

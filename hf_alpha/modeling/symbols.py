@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from .random_numbers import mix
+from .relations import in_blocks
 from .symbol_vocabulary import SymbolVocabulary
 
 
@@ -36,6 +37,7 @@ def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Ten
     return table[:, :width]
 
 
+@torch.no_grad()
 def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tensor:
     """Returns the index of the stream centred on each token, -1 where there is none: (B, L).
 
@@ -44,7 +46,12 @@ def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tens
         stream_ids_BS: each stream's symbol, -1 padded.
     """
     index_S1 = torch.arange(stream_ids_BS.shape[1], device=ids_BL.device)[:, None]
-    return torch.where(ids_BL[:, None] == stream_ids_BS[..., None], index_S1, -1).amax(1)
+
+    def own(part: slice) -> torch.Tensor:
+        same_BSL = ids_BL[:, None, part] == stream_ids_BS[..., None]
+        return torch.where(same_BSL, index_S1, -1).amax(1)
+
+    return in_blocks(own, ids_BL.shape[1], ids_BL.device)
 
 
 def canonical_renaming(symbol_ids_BS: torch.Tensor, vocabulary: SymbolVocabulary) -> torch.Tensor:
@@ -155,10 +162,14 @@ def aggregate(
 def pack_streams(hidden_BSLD: torch.Tensor) -> torch.Tensor:
     """Packs (B, S, L, D) -> (B, L, S * D): static caches are sized by dimension 1, the length."""
     b, s, length, d = hidden_BSLD.shape
+    if s == 1:
+        return hidden_BSLD[:, 0]
     return hidden_BSLD.transpose(1, 2).reshape(b, length, s * d)
 
 
 def unpack_streams(packed: torch.Tensor, width: int) -> torch.Tensor:
     """Unpacks (B, L, S * D) -> (B, S, L, D) for streams of model width `width`."""
     b, length, total = packed.shape
+    if total == width:
+        return packed[:, None]
     return packed.view(b, length, total // width, width).transpose(1, 2)

@@ -9,12 +9,15 @@ import torch
 from retrofits import make_retrofit, random_batch
 
 from hf_alpha import AlphaConfig
+from hf_alpha.modeling import host_attention
 from hf_alpha.modeling import relations as relations_file
 from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, SymbolPointer, TextMemory
 from hf_alpha.modeling.host_encoding import HeadCall
 from hf_alpha.modeling.relations import (
+    NONE,
     AnswerRelations,
-    Relations,
+    LastSymbolRelations,
+    SlotRelations,
     SymbolRelations,
     TextRelations,
     one_hot,
@@ -51,8 +54,8 @@ def streams() -> Streams:
         memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
         related=AnswerRelations(
             written=torch.tensor(written),
-            within=Relations.of((same,), target),
-            across=Relations.of((same, torch.tensor(written)), source),
+            within=SlotRelations.of((same,), target),
+            across=SlotRelations.of((same, torch.tensor(written)), source),
         ),
     )
 
@@ -164,9 +167,9 @@ CONFIG = AlphaConfig(is_encoder_decoder=False, d_model=WIDTH, decoder_attention_
 def text_with_relations():
     """Streams of the texts of `SOURCE`."""
     own, last = torch.tensor(SOURCE), torch.tensor(LAST)
-    queries = (one_hot(last, NAMES, torch.float32),)
     behind = torch.tensor([[-1, *row[:-1]] for row in LAST])
-    within = Relations.of(queries, own).beside(Relations.of(queries, behind))
+    looked_for = last.masked_fill(last < 0, NONE)
+    within = LastSymbolRelations(looked_for, (own, behind), NAMES, torch.float32)
     related = TextRelations(within, own, torch.arange(4))
     return Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
 
@@ -182,10 +185,10 @@ def test_a_silent_memory_begins_with_no_effect_and_learns():
     assert not scores.any() and not memory.enter(text).any() and gradient.all()
 
 
-@pytest.mark.parametrize("many_scores", [0, 1 << 40])  # fused, and written out
+@pytest.mark.parametrize("block", [3, 128])
 @torch.no_grad()
-def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch, many_scores):
-    monkeypatch.setattr(relations_file, "MANY_SCORES", many_scores)
+def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch, block):
+    monkeypatch.setattr(relations_file, "BLOCK", block)
     torch.manual_seed(0)
     made = TextMemory(CONFIG, 2)
     for weight in made.parameters():
@@ -214,16 +217,22 @@ def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch
         assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("past", [0, 7])
-def test_a_fused_pointer_is_the_one_written_out(monkeypatch, past):
-    """With a cache, padding in front, gradients, and of the last positions alone."""
+@pytest.mark.parametrize("past, length", [(0, 17), (0, 20), (7, 17)])
+def test_blocks_of_queries_change_nothing(monkeypatch, past, length):
+    """With a cache, padding in front, gradients, and of the last positions alone.
+
+    Nor where the scores of relations go into masks, of many symbols.
+    """
     model = make_retrofit("llama", symbol_encoding="relational").double()
-    batch = random_batch(3, model.config, [(20, 4), (17, 3)], side="left")
+    for weight in model.relations.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    batch = random_batch(3, model.config, [(20, 4), (length, 3)], side="left")
     ids, mask = batch["input_ids"], batch["attention_mask"]
     listed = first_occurrence(ids, model.config.vocabulary.is_symbol(ids) & (mask > 0))
     results = []
-    for many_scores in (1 << 40, 0):
-        monkeypatch.setattr(relations_file, "MANY_SCORES", many_scores)
+    for most, block in ((1 << 40, 1 << 40), (1 << 40, 6), (0, 6), (0, 1 << 40)):
+        monkeypatch.setattr(host_attention, "widest", lambda _, most=most: most)
+        monkeypatch.setattr(relations_file, "BLOCK", block)
         model.zero_grad()
         given = {"attention_mask": mask, "stream_ids": listed, "logits_to_keep": 9}
         if past:
@@ -234,5 +243,6 @@ def test_a_fused_pointer_is_the_one_written_out(monkeypatch, past):
         found.logsumexp(-1).sum().backward()
         gradients = [x.grad.clone() for x in model.relations.parameters() if x.grad is not None]
         results.append([found.detach(), *gradients])
-    torch.testing.assert_close(*results)
+    for result in results[1:]:
+        torch.testing.assert_close(result, results[0])
     assert found.shape[1] == 9 and len(results[0]) > 8

@@ -16,7 +16,7 @@ from hf_alpha.modeling.host_attention import (
     relational_attention,
 )
 from hf_alpha.modeling.masks import additive
-from hf_alpha.modeling.relations import Relations, one_hot
+from hf_alpha.modeling.relations import NONE, LastSymbolRelations, Relations, SlotRelations, one_hot
 
 SIZES = [(7, 3), (5, 2)]  # tokens of source and target of each sample
 HEADS, WIDTH, NAMES = 4, 6, 3
@@ -36,7 +36,7 @@ def gated(generator: torch.Generator, own_BM: torch.Tensor, count: int) -> Gated
     same = one_hot(TARGET, NAMES, torch.float32)
     others = [torch.randint(2, same.shape, generator=generator).float() for _ in range(count - 1)]
     gates = torch.randn(*TARGET.shape, count * HEADS, generator=generator)
-    return Relations.of((same, *others), own_BM), gates
+    return SlotRelations.of((same, *others), own_BM), gates
 
 
 @pytest.mark.parametrize("groups", [HEADS, 2], ids=["all heads", "shared keys"])
@@ -72,7 +72,7 @@ def test_relations_add_scores(name, sees_source, groups, scaling):
 def test_a_window_of_keys_has_the_relations_to_the_last_ones():
     generator = torch.Generator().manual_seed(0)
     relations, gates = gated(generator, TARGET, 1)
-    to_last = Relations.of(relations.queries, TARGET[:, -2:])
+    to_last = SlotRelations.of(relations.queries, TARGET[:, -2:])
     query = torch.randn(2, HEADS, 3, WIDTH, generator=generator)
     key, value = torch.randn(2, 2, HEADS, 2, WIDTH, generator=generator)
     outputs = [
@@ -87,11 +87,10 @@ def test_a_window_of_keys_has_the_relations_to_the_last_ones():
 
 def test_layers_have_gates_of_their_own_decided_by_queries():
     generator = torch.Generator().manual_seed(0)
-    same = one_hot(TARGET, NAMES, torch.float32)
-    both = [
-        Relations.of((same,), own) for own in (TARGET, nn.functional.pad(TARGET[:, :-1], (1, 0)))
-    ]
-    relations = both[0].beside(both[1])
+    held = TARGET, nn.functional.pad(TARGET[:, :-1], (1, 0))
+    both = [SlotRelations.of((one_hot(TARGET, NAMES, torch.float32),), own) for own in held]
+    last = TARGET.masked_fill(TARGET < 0, NONE)
+    relations = LastSymbolRelations(last, held, NAMES, torch.float32)
     weight = torch.randn(2, HEADS, WIDTH, 2, generator=generator)
     bias = torch.randn(2, HEADS, 2, generator=generator)
     query, key, value = torch.randn(3, 2, HEADS, 3, WIDTH, generator=generator)
@@ -125,7 +124,7 @@ def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
     made.layer_idx = 0
 
     def attend(start, mask):
-        relations = Relations.of((same[:, start:],), TARGET)
+        relations = SlotRelations.of((same[:, start:],), TARGET)
         return relational_attention(
             "sdpa", made, query[:, :, start:], key, value, mask,
             symbol_relations=LayerRelations(relations, weight, bias),
@@ -154,7 +153,7 @@ def test_one_new_token_is_squashed_with_its_relations():
     mask = additive(torch.ones(2, 1, length, length, dtype=torch.bool).tril(), torch.float32)
 
     def attend(start):
-        relations = Relations.of((same[:, start:],), TARGET)
+        relations = SlotRelations.of((same[:, start:],), TARGET)
         return relational_attention(
             "eager", made, query[:, :, start:], key, value, mask[:, :, start:],
             symbol_relations=LayerRelations(relations, *told), softcap=1.5,

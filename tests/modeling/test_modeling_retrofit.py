@@ -10,11 +10,9 @@ import torch
 from hosts import BERT_SIZES, HOSTS, VOCABULARY, make_host
 from peft import LoraConfig, get_peft_model
 from promises import Batch, logits
-from retrofits import BOTH_SIDES, make_retrofit, random_batch
+from retrofits import BOTH_SIDES, Seen, make_retrofit, random_batch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from transformers import (
     BertConfig,
     EncoderDecoderConfig,
@@ -353,21 +351,6 @@ def test_threads_do_not_disturb_each_other(settings):
 # -- what it costs --------------------------------------------------------------------------------
 
 
-class Seen(TorchDispatchMode):
-    """Notes the tensors of whole numbers that operations give."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shapes: set[torch.Size] = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        found = function(*args, **(kwargs or {}))
-        for x in tree_leaves(found):
-            if isinstance(x, torch.Tensor) and x.dtype == torch.int64:
-                self.shapes.add(x.shape)
-        return found
-
-
 @pytest.mark.parametrize("settings", [{}, SETTINGS["canonical"]])
 def test_the_backbone_has_a_row_for_each_name_of_the_batch(settings):
     """Not of the vocabulary, whose size no table of names has either."""
@@ -384,7 +367,7 @@ def test_the_backbone_has_a_row_for_each_name_of_the_batch(settings):
             len(ids[seen].unique()) for ids, seen in zip(batch["input_ids"], symbol, strict=True)
         ]
         rows.clear()
-        with Seen() as seen:
+        with Seen(torch.int64) as seen:
             logits(model, batch)
         streams = 1 if settings else max(1, *names)
         assert rows == [len(sizes) * streams] * 2

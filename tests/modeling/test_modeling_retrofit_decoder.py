@@ -6,7 +6,7 @@ from families.test_alpha_decoder import make_decoder
 from hosts import DECODERS, make_host
 from hypothesis import given
 from hypothesis import strategies as st
-from retrofits import DecoderFamily, make_retrofit
+from retrofits import DecoderFamily, Seen, make_retrofit
 from transformers import BloomConfig, DynamicCache, MambaConfig, MptConfig, StaticCache
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
@@ -382,3 +382,19 @@ def test_a_cache_that_holds_tokens_is_as_a_mask():
     assert texts_of(*packed_rows([2, 3, 4]), cache=cache) is None
     prepared = torch.zeros(1, 1, 3, 5)  # as generate makes it
     assert texts_of(ids, positions, prepared, cache) is None
+
+
+def test_memory_grows_neither_with_the_square_of_tokens_nor_with_names():
+    """But for one table of which name stands where, for the pointer."""
+    host = make_host("llama", max_position_embeddings=300)
+    model = make_retrofit(host, **RELATIONAL)
+    model.extend_symbols({"name": 95})
+    names = model.config.vocabulary.symbol_ids(torch.arange(100))
+    ids = names.repeat(1, 3)
+    for learns in (False, True):
+        with torch.set_grad_enabled(learns), Seen(torch.float32) as seen:
+            logits = model(ids, logits_to_keep=0 if learns else 1).logits
+            if learns:
+                logits.logsumexp(-1).sum().backward()
+        large = {shape for shape in seen.shapes if 300 in shape[:-1] and shape[-1] > 200}
+        assert not large

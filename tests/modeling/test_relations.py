@@ -19,7 +19,7 @@ from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling import relations
 from hf_alpha.modeling.relations import (
     START,
-    Relations,
+    SlotRelations,
     add_relations,
     add_relations_,
     by_source,
@@ -79,7 +79,7 @@ def test_where_symbols_stand(rows, others):
     """Relations and tables of positions, one by one."""
     count = min(len(rows), len(others))
     own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
-    (same,) = Relations.of((one_hot(own, 5, torch.float32),), other).matrices
+    (same,) = SlotRelations.of((one_hot(own, 5, torch.float32),), other).matrices
     assert same.tolist() == [
         [[[float(x == y >= 0) for y in theirs] for x in ours]]
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
@@ -157,7 +157,7 @@ def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
     query = torch.randn(sources, heads, beams * length, width, generator=generator)
     key = torch.randn(sources, heads, keys, width, generator=generator)
     for own_of_keys in (own, own.repeat_interleave(beams, 0)):
-        relations = Relations.of(tuple(wanted), own_of_keys)
+        relations = SlotRelations.of(tuple(wanted), own_of_keys)
         matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
         expected = add_relations(query @ key.mT * scaling, gates, matrices)
         products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
@@ -169,7 +169,7 @@ def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, cou
     generator = torch.Generator().manual_seed(seed)
     draw = partial(torch.randint, 2, generator=generator)
     queries = tuple(draw((sources * beams, 1, 3)).float() for _ in range(count))
-    relations = Relations(queries, draw((sources, 5, 3)).float())
+    relations = SlotRelations(queries, draw((sources, 5, 3)).float())
     gates = torch.randn(sources * beams, 1, count * 2, generator=generator)
     mask = torch.randn(sources, 1, 1, 5, generator=generator)
     many, single = (x.of_sources(sources) for x in (relations, relations.for_layers()))
