@@ -32,6 +32,7 @@ RESULTS = {
     "inline-t5": "inline-t5",
     "anf-relational": "anf-relational",
     "proofs-relational": "proofs-relational",
+    "reactions-relational": "reactions-relational",
 }
 """Task, or model, -> folder of its results; others are called as the task is."""
 RELEASED = [*released_models().values()]
@@ -61,7 +62,7 @@ def test_released_tokenizer_reads_as_the_task_says(folder):
 def test_card_has_metadata_and_figures(folder):
     card = ModelCard.load(folder / "README.md")
     assert card.data.model_name == folder.name
-    assert card.data.license == "apache-2.0"
+    assert card.data.license == ("mit" if folder.name.startswith("reactions") else "apache-2.0")
     task = read_recipe(folder / RECIPE_FILE).task
     results = ROOT / "docs" / "results" / RESULTS.get(folder.name, RESULTS.get(task, task))
     report = json.loads((results / folder.name / "report.json").read_text())
@@ -155,7 +156,12 @@ def test_a_user_without_the_package_gets_the_answers_of_the_cards(folders, count
             assert task.check(problem, given) == task.check(problem, answer), (problem, given)
 
 
-TEXTS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).task == "text"]
+TEXTS = [
+    path
+    for path in RELEASED
+    if read_recipe(path / RECIPE_FILE).task == "text" and path.name != "reactions-relational"
+]
+"""Of words: names of molecules are numbers."""
 LETTERS = ["größe", "\u03b1", "\xe9", "e\u0301", "变量", "имя"]
 """Names of other scripts; two of them are one letter, written in two ways."""
 

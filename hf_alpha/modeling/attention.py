@@ -203,7 +203,7 @@ class AlphaAttention(nn.Module):
             query = relations.extend_queries(query, gates[:, 0], self.scaling)
             # Fused kernels want values as wide as queries.
             return query, relations.extend_keys(key), relations.extend_keys(value), {}
-        return query, key, value, {"gates": gates, "relations": relations.of_sources(len(key))}
+        return query, key, value, {"gates": gates, "relations": relations.of_sources(key.shape[0])}
 
     def _function(self, weighs: bool, mask: torch.Tensor | None, *more: Any) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.

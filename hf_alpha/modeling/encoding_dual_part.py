@@ -46,7 +46,7 @@ class HostParts(HostEncoding):
         assert output.head.hidden_BSTD is not None and self.symbols.draws is not None
         hidden_BTD = output.head.hidden_BSTD[:, 0]
         parts_ND = self._widened(self.symbols.draws(self.model.training), 1).to(hidden_BTD)
-        index_N = torch.arange(len(parts_ND), device=hidden_BTD.device)
+        index_N = torch.arange(parts_ND.shape[0], device=hidden_BTD.device)
         rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
         own_BTN = self.shifted(output.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
         return vocabulary.join(output.logits, own_BTN, dim=-1)
@@ -86,8 +86,10 @@ class DualPartEncoding(SymbolEncoding):
 
     @property
     def shape(self) -> tuple[int, int]:
-        number, width = super().shape
-        return number, width - self.config.random_dim
+        # Without `super().shape`, which torch.compile does not follow.
+        return len(self.vocabulary.ranges) + self.vocabulary.num_base_tokens, (
+            self.config.hidden_size - self.config.random_dim
+        )
 
     def table(self, trained_RD: torch.Tensor, parts: torch.Tensor | None) -> torch.Tensor:
         """Returns a row for each id: w_i above."""

@@ -184,9 +184,9 @@ class SymbolMemory(nn.Module):
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         so_far_BMS = one_hot(own_BM, number, dtype)
         ends = cache is None or not cache.is_compileable  # with the tokens at hand
-        same_BTS = so_far_BMS[:, -len(position_T) :]
+        same_BTS = so_far_BMS[:, -position_T.shape[0] :]
         same_BTS = same_BTS if ends else one_hot(streams.own, number, dtype)
-        if len(position_T) == 1 and ends:
+        if position_T.shape[0] == 1 and ends:
             written_BTS = so_far_BMS.amax(1, keepdim=True)
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
@@ -330,7 +330,7 @@ class TextMemory(nn.Module):
         last_BT = last_BT.masked_fill(last_BT < 0, NONE)
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
         relations = LastSymbolRelations(last_BT, (own_BM, behind_BM), number, dtype)
-        if len(position_T) == 1:  # whose scores go into masks, of all layers and of the pointer
+        if position_T.shape[0] == 1:  # whose scores go into masks, of all layers and of the pointer
             relations = relations.for_layers()
         related = TextRelations(relations, own_BM, position_T)
         return replace(streams, own=own_BM[:, position_T], related=related)
@@ -374,7 +374,7 @@ class TextMemory(nn.Module):
         )
         own_BM, position_T = (x.to(hidden_BTD.device) for x in (text.own, text.positions[-keep:]))
         there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
-        relations = text.within.part(slice(-len(position_T), None), slice(None))
+        relations = text.within.part(slice(-position_T.shape[0], None), slice(None))
         gates_BTG = self.gates(states_BTD)
         _, strength_H = self()
 
@@ -385,7 +385,7 @@ class TextMemory(nn.Module):
             # Heads first: one product for each position, of its weights of all heads.
             return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
 
-        return in_blocks(masses, len(position_T), hidden_BTD.device)
+        return in_blocks(masses, position_T.shape[0], hidden_BTD.device)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -409,7 +409,7 @@ def _pointer_weights(
     position_T: torch.Tensor,
 ) -> torch.Tensor:
     """Returns the weights of a pointer's attention from scores without relations: (B, H, T, M)."""
-    matrices = relations.of_sources(len(scores_BHTM))
+    matrices = relations.of_sources(scores_BHTM.shape[0])
     scores_BHTM = add_relations_(scores_BHTM, gates_BTG, matrices)
     place_M = torch.arange(own_BM.shape[1], device=own_BM.device)
     past_TM = place_M <= position_T[:, None]

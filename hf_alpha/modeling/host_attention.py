@@ -212,7 +212,7 @@ def _attend_by_masks(
         if shown is not None and shown.dtype == torch.bool:
             # As `sdpa` has it, queries that see nothing find nothing; a single one sees itself.
             shown = additive(shown, query.dtype, None if length == 1 else -torch.inf)
-        matrices = relations.part(part, keys).of_sources(len(key))
+        matrices = relations.part(part, keys).of_sources(key.shape[0])
         scores = add_relations(shown, gates[:, part], matrices)
         output, weights = attend(query[:, :, part], key[:, :, keys], value[:, :, keys], scores)
         return output

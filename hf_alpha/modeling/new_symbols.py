@@ -168,7 +168,7 @@ class WrittenSymbols:
         for member_N in (class_N == i + 1 for i in range(len(self.vocabulary.ranges))):
             # From where on all members up to it are; as many as are there stand before the next.
             all_BN = torch.where(member_N, since_BN, 0).cummax(-1).values
-            counts = all_BN.new_zeros(len(all_BN), length + 1)
+            counts = all_BN.new_zeros(all_BN.shape[0], length + 1)
             counts = counts.scatter_add(1, all_BN, torch.ones_like(all_BN)).cumsum(-1)
             exists.append(counts[:, :length] < number)
             first = member_N.to(torch.int8).argmax()

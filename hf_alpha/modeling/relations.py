@@ -269,7 +269,7 @@ class Relations(ABC):
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
-        keys_NMS = match_rows(self.keys, len(weights_NHTM)).to(weights_NHTM)
+        keys_NMS = match_rows(self.keys, weights_NHTM.shape[0]).to(weights_NHTM)
         sums = weights_NHTM.flatten(1, 2).bmm(keys_NMS)
         return sums.unflatten(1, weights_NHTM.shape[1:3]).transpose(1, 2)
 
@@ -454,11 +454,14 @@ def match_rows(x: Rows, rows: int) -> Rows:
 
 
 def by_source(x_BTE: torch.Tensor, y_NEF: torch.Tensor) -> torch.Tensor:
-    """Multiplies the rows of each sample's beams by what its beams share: (B, T, F)."""
-    if len(x_BTE) == len(y_NEF):
+    """Multiplies the rows of each sample's beams by what its beams share: (B, T, F).
+
+    (Sizes by `shape`, here and elsewhere: `len` would be a constant of an exported program.)
+    """
+    if x_BTE.shape[0] == y_NEF.shape[0]:
         return x_BTE.bmm(y_NEF)  # of small models, one call where `@` makes six
     b, t, _ = x_BTE.shape
-    return x_BTE.reshape(len(y_NEF), -1, x_BTE.shape[-1]).bmm(y_NEF).view(b, t, -1)
+    return x_BTE.reshape(y_NEF.shape[0], -1, x_BTE.shape[-1]).bmm(y_NEF).view(b, t, -1)
 
 
 def mean_by_symbol(

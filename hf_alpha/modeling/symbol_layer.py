@@ -266,9 +266,9 @@ class SymbolLayer:
 
         def of_all() -> torch.Tensor:
             ids_V = torch.arange(self.config.vocab_size, device=listed_BS.device)
-            return self._own(ids_V.expand(len(listed_BS), -1), listed_BS)
+            return self._own(ids_V.expand(listed_BS.shape[0], -1), listed_BS)
 
-        return source.once(("own", len(listed_BS)), of_all).gather(1, ids_BT)
+        return source.once(("own", listed_BS.shape[0]), of_all).gather(1, ids_BT)
 
     @property
     def memory(self) -> Any:

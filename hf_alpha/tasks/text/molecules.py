@@ -15,19 +15,22 @@ from hf_alpha.environment import optional
 _NUMBER = re.compile(r":\d+(?=\])")
 
 
-def check(source: str, answer: str, target: str | None = None) -> tuple[bool, str]:
+def check(source: str, answer: str, target: str | None = None) -> tuple[bool | None, str]:
     """Return whether an answer is the target's molecule, and why not.
+
+    Without a target, a molecule may be right.
 
     Raises:
         ImportError: RDKit is not installed.
         ValueError: the target is no molecule.
     """
-    target = target or ""
-    expected, written = canonical(target), canonical(answer)
-    if expected is None:
+    expected, written = canonical(target or ""), canonical(answer)
+    if target is not None and expected is None:
         raise ValueError(f"the target {target!r} is no molecule that RDKit can read")
     if written is None:
         return False, "no molecule: RDKit cannot read it"
+    if target is None:
+        return None, "a molecule; the right one is not known"
     if written == expected:
         return True, ""
     if canonical(_NUMBER.sub("", answer)) != canonical(_NUMBER.sub("", target)):

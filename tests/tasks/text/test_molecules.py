@@ -30,6 +30,7 @@ def test_an_answer_is_right_if_it_is_the_same_molecule(answer, target, right):
 
 
 def test_a_target_that_is_no_molecule_is_an_error():
+    assert check("", "CCO", None)[0] is None and check("", "C1CC", None)[0] is False
     with pytest.raises(ValueError, match="'nonsense' is no molecule"):
         check("", "CC", "nonsense")
     assert canonical("C.") is None

@@ -1,0 +1,1 @@
+../../hf_alpha/modeling/configuration_symbols.py

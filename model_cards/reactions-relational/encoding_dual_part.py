@@ -1,0 +1,1 @@
+../../hf_alpha/modeling/encoding_dual_part.py

@@ -1,0 +1,1 @@
+../../hf_alpha/modeling/host_encoding.py

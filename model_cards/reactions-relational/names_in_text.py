@@ -1,0 +1,1 @@
+../../hf_alpha/modeling/names_in_text.py
