@@ -137,13 +137,17 @@ def test_geometric_encoders(tmp_path):
 
 
 def test_chemistry(tmp_path, monkeypatch, capsys):
-    """Its Python; what it trains takes hours."""
+    """Its Python, and the released model; what it trains takes hours."""
     pytest.importorskip("rdkit")
     page = (DOCS / "chemistry.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec("\n".join(blocks_of(page, "python")), {})
     assert capsys.readouterr().out == "".join(blocks_of(page, ""))
     assert (tmp_path / "rings.svg").read_text().count("<path") > 20
+    monkeypatch.chdir(ROOT)
+    lines = "".join(blocks_of(page, "bash")).splitlines()
+    (asked,) = (shlex.split(line)[1:] for line in lines if line.startswith("hf-alpha solve"))
+    assert hf_alpha(*asked).out == "".join(blocks_of(page, "text"))
 
 
 @pytest.mark.slow  # trains a decoder
