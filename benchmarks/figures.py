@@ -387,16 +387,16 @@ def kinship_pairs() -> str:
     """Right answers to pairs of relations, without stories about families and with them."""
     before, after = (stored(name)["data"] for name in ("kinship-pairs-before", "kinship-pairs"))
     lines = [
-        [group, str(len(before[group])), *(kinship_rate(side[group]) for side in (before, after))]
-        for group in after
+        [group, str(len(rows)), *(f"{100 * kinship_rate(x[group]):.1f}" for x in (before, after))]
+        for group, rows in after.items()
     ]
     heads = ("pairs of relations", "pairs", "CLUTRR alone: right, %", "with families: right, %")
     return measure.table(heads, lines)
 
 
-def kinship_rate(rows: Any) -> str:
-    """Right answers to pairs of relations, in %."""
-    return f"{100 * statistics.mean(x == row['answer'] for row in rows for x in row['said']):.1f}"
+def kinship_rate(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Right answers to pairs of relations, in both orders of their facts."""
+    return statistics.mean(said == row["answer"] for row in rows for said in row["said"])
 
 
 def kinship(result: str) -> str:
@@ -773,10 +773,7 @@ def sentences_of_readme() -> Iterator[tuple[str, str]]:
 
 def sentences_of_edges() -> Iterator[tuple[str, str]]:
     """What documents and cards say of where models fail."""
-    groups = [
-        (len(rows), statistics.mean(said == row["answer"] for row in rows for said in row["said"]))
-        for rows in stored("kinship-pairs")["data"].values()
-    ]
+    groups = [(len(rows), kinship_rate(rows)) for rows in stored("kinship-pairs")["data"].values()]
     *known, (number, right) = groups
     assert all(rate == 1 for _, rate in known)
     said = f"of {number} that are held out it has {100 * right:.1f} % right"
