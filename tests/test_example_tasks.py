@@ -261,6 +261,10 @@ def test_proofs_are_checked_step_by_step(answer, right, monkeypatch):
     assert check("f : p → q → r , a : p , b : q , c : p ⊢ r", answer) is right
 
 
+def numbers(row: dict[str, str]) -> int:
+    return len(set(re.findall(r":(\d+)\]", row["source"])))
+
+
 @pytest.mark.parametrize("maps", [[], ["--maps"]])
 def test_reactions_are_the_same_molecules_however_they_are_numbered(run, tmp_path, maps):
     pytest.importorskip("rdkit")
@@ -277,6 +281,11 @@ def test_reactions_are_the_same_molecules_however_they_are_numbered(run, tmp_pat
             same, permuted = (unnumbered.sub("", text) for text in (same, permuted))
             assert canonical(permuted) == canonical(same)
     assert any(test["source"] != other["source"] for test, other in zip(*tests[::2], strict=True))
+    if maps:
+        fewer, more = (
+            [numbers(row) for row in rows] for rows in (train, rows_of(tmp_path / "more.jsonl"))
+        )
+        assert more and max(fewer) <= 40 < min(more)
 
 
 def test_conjunctions_are_longer_problems_with_right_answers(tmp_path, monkeypatch):

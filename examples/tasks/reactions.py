@@ -5,7 +5,8 @@
 
 The first folder has `valid.txt` and `test.txt` of USPTO-MIT (Jin et al. 2017), as the repository
 connorcoley/rexgen_direct has them: 70,000 reactions with numbers of atoms. Of these 5,000 each are
-held out to validate and to test. With `--maps` numbers of atoms stay, and are names too.
+held out to validate and to test. With `--maps` numbers of atoms stay, and are names too; then
+reactions of more than 40 atoms are in `more.jsonl` alone: no other file has as many names in a row.
 
 `permuted.jsonl` and `random.jsonl` have the reactions of `test.jsonl` as others may write them:
 with other numbers, and with reactants in another order of atoms. It is the same molecules.
@@ -23,6 +24,8 @@ from hf_alpha.tasks.text.molecules import rdkit
 
 HELD_OUT = 5_000
 """Reactions to validate, and to test."""
+MOST_ATOMS = 40
+"""Numbers of atoms in a reaction that is for training, of 100 at most."""
 LONGEST = 100
 """Tokens of reactants or product at most; ANNalog has 102 positions, for two more."""
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
@@ -86,6 +89,11 @@ def renumbered(pair: Pair, rng: random.Random) -> Pair:
     return source, target
 
 
+def numbers(pair: Pair) -> int:
+    """Count the numbers of atoms."""
+    return len({*MAP.findall("".join(pair))})
+
+
 def row(pair: Pair) -> str:
     """Write a pair as a line of JSON."""
     return json.dumps(dict(zip(("source", "target"), pair, strict=True))) + "\n"
@@ -98,6 +106,8 @@ def save(data: Path, folder: Path, maps: bool, seed: int = 0) -> None:
         ValueError: there are too few reactions.
     """
     found = dict.fromkeys(pairs([data / "test.txt", data / "valid.txt"], maps))
+    more = [pair for _, pair in found if numbers(pair) > MOST_ATOMS]
+    found = dict.fromkeys(each for each in found if numbers(each[1]) <= MOST_ATOMS)
     lefts, rows = zip(*found, strict=True) if found else ((), ())
     held_out = min(HELD_OUT, len(rows) // 10)
     if not held_out:
@@ -113,6 +123,7 @@ def save(data: Path, folder: Path, maps: bool, seed: int = 0) -> None:
         "test": [rows[i] for i in test],
         "permuted": [renumbered(rows[i], rng) for i in test],
         "random": others,
+        **({"more": rng.sample(more, min(len(more), HELD_OUT))} if maps else {}),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():
