@@ -313,7 +313,7 @@ def answers(remedy: Remedy, pairs: Sequence[Pair]) -> list[Answer]:
     size = max(1, min(12, 4_000 // (len(unknown[-1][0]) if unknown else 1)))
     for start in range(0, len(unknown), size):
         rows = batch(unknown[start : start + size], pad)
-        labels_BT = rows.pop("labels")[:, 1:]
+        labels_BT = rows["labels"][:, 1:]  # the model gets them, too: they say where a prompt ends
         with torch.autocast(DEVICE, torch.bfloat16):
             logits_BTV = remedy.model(**rows).logits[:, :-1]
         for row, labels_T, logits_TV in zip(

@@ -15,8 +15,9 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 - output: what a Python function returns, likewise, as CRUXEval asks. Functions are drawn, and run.
 
 Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
-`real_models.py`; with `-lora` it is adapters that are trained, not all weights. In the task
-calls-everywhere, words that are spelled like a name are names, too; in calls-described,
+`real_models.py`; with `-lora` it is adapters that are trained, not all weights; `relational-prefix`
+reads the prompt in both directions, and `relational-new` may write names that the prompt lacks. In
+the task calls-everywhere, words that are spelled like a name are names, too; in calls-described,
 descriptions of tools and parameters begin with the words of their names, whatever these are called.
 An answer is right if each of its tokens is the likeliest behind those before it; behind it stand
 the share of such tokens, and the loss of the answer in nats. BFCL takes several calls for right, of
@@ -385,21 +386,26 @@ def text_loss(model: Any, tokenizer: Any, text: str) -> float:
 
 
 def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, float]:
-    """Return a remedy by its name, and the loss of a text, which it leaves as it was."""
+    """Return a remedy by its name, and the loss of a text, which most leave as it was."""
     model = AutoModelForCausalLM.from_pretrained(host, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(host)
     before = text_loss(model, tokenizer, text)
-    way, _, adapter = name.partition("-")
+    way, *others = name.split("-")
     settings: Any = {}
     if way == "canonical":
         tokenizer = hf_alpha.CanonicalTokenizer.from_tokenizer(tokenizer, task.rules)
     elif way != "plain":
-        config = hf_alpha.SymbolConfig(way, symbols=task.rules)
+        config = hf_alpha.SymbolConfig(
+            way,
+            symbols=task.rules,
+            settings={"prefix_lm": "prefix" in others, "new_symbols": "new" in others},
+        )
         model, tokenizer = hf_alpha.get_symbol_model(model, tokenizer, config)
         settings = adapter_settings(model, tokenizer)
     after = text_loss(model, tokenizer, text)
-    assert isclose(before, after, rel_tol=1e-5), (before, after)
-    if adapter:
+    # A new name gets a share of each word's probability.
+    assert "new" in others or isclose(before, after, rel_tol=1e-5), (before, after)
+    if "lora" in others:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **LORA, **settings))

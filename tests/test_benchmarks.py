@@ -267,14 +267,17 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
         )
     tasks.main(
         [f"{tmp_path}", f"--data={tmp_path}", "--steps=0,1", "--tasks=calls,sql", "--tests=4",
-         "--remedies=plain,canonical,relational,relational-lora", f"--out={tmp_path / 'out'}"]
+         "--remedies=plain,canonical,relational-prefix-new,relational-lora",
+         f"--out={tmp_path / 'out'}"]
     )  # fmt: skip
     printed = capsys.readouterr().out
     assert printed.count("| relational-lora | 1 | 1 |") == 3
     found = json.loads((tmp_path / "out.json").read_text())["data"]
     for name, (run,) in found["calls"].items():
         before, after = run["English"]
-        assert (before == pytest.approx(after, rel=1e-5)) == name.endswith(" 0")
+        assert (before == pytest.approx(after, rel=1e-5)) == (
+            name.endswith(" 0") and "new" not in name
+        )
     as_is, *renamed = found["calls"]["canonical 0"][0]["tests"].values()
     assert renamed == [as_is] * 2 and as_is["places"][1] > 0
 
