@@ -33,6 +33,7 @@ COPIED = (
     *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
     *("reactions", "rxnfp", "chats", "real-tasks"),
     *("sparse-streams", "sparse-streams-copy"),
+    *("geometric-minilm-dimsum", "geometric-minilm-streusle"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
