@@ -136,24 +136,6 @@ class SegmentOptions:
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Original:
-    """Files of a checkpoint of FOLNet's original code, beside its settings."""
-
-    PANEL: ClassVar[str] = "Checkpoints of FOLNet's original code"
-    weights: Annotated[
-        Path | None,
-        typer.Option(help="Its weights, a .pt file; by default the one called as the .cfg file."),
-    ] = None
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or Hub name of the tokenizer that the model was trained with; it goes "
-            "with the model."
-        ),
-    ] = None
-
-
 @may_trust("model", "tokenizer")
 @grouped
 def convert(
@@ -162,15 +144,21 @@ def convert(
         str,
         typer.Argument(
             help="Folder or Hub name of a model of Transformers that writes text, a 'learned' "
-            "model, or with --transducer an encoder; or the settings of an original FOLNet, its "
-            ".cfg file."
+            "model, or with --transducer an encoder; or the settings of an original FOLNet, a "
+            ".cfg file that has its weights beside it, as .pt."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
     encoding: Encoding,
     symbols: HostSymbols,
     segments: SegmentOptions,
-    original: Original,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or Hub name of the tokenizer that an original FOLNet was trained with; "
+            "it goes with the model."
+        ),
+    ] = None,
 ) -> None:
     """Convert a model into one that does not care how symbols are named, and prove it by logits.
 
@@ -192,12 +180,12 @@ def convert(
 
     From Python (`get_symbol_model`, `to_dual_part`, `to_geometric`) there are further settings.
     """
-    if original.weights is not None or Path(model).suffix == ".cfg":
+    if Path(model).suffix == ".cfg":
         refused_options = names_of(Encoding, HostSymbols, SegmentOptions)
         refuse(command, refused_options, f"has no effect on {model}")
-        say(_convert_original(Path(model), out, original))
+        say(_convert_original(Path(model), out, tokenizer))
         return
-    refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
+    refuse(command, ["tokenizer"], "is for a .cfg file of FOLNet's original code")
     checkpoint_place(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
@@ -226,12 +214,11 @@ def _merge(adapter: str, out: Path) -> str:
     return f"{out}: {base} with the adapter {adapter} in its weights{then}"
 
 
-def _convert_original(settings: Path, out: Path, original: Original) -> str:
+def _convert_original(settings: Path, out: Path, tokenizer: str | None) -> str:
     """Convert a checkpoint of FOLNet's original code; returns what was made and proved."""
     from hf_alpha.convert import convert_folnet
 
-    weights = original.weights or settings.with_suffix(".pt")
-    model = convert_folnet(settings, weights, out, original.tokenizer)
+    model = convert_folnet(settings, settings.with_suffix(".pt"), out, tokenizer)
     return (
         f"{type(model).__name__} with {model.num_parameters():,} parameters: the same outputs as "
         f"the original code's, on random texts without padding; it is in {out}"
