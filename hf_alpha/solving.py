@@ -321,6 +321,3 @@ def _opened(task: Task, text: str, notation: str | None) -> Solution:
         return Solution(given, read=task.read(text if line is None else given, notation))
     except FormulaError as error:
         return Solution(given, error=str(error) if line is None else f"{line.place}: {error}")
-
-
-__all__ = ["METHODS", "TIMEOUT", "Line", "Settings", "Solution", "solve"]

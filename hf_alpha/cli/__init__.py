@@ -145,6 +145,3 @@ def _what_to_mend(error: Exception) -> str | None:
         return message
     mendable = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
     return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
-
-
-__all__ = ["app", "main", "run_command"]

@@ -71,12 +71,12 @@ def read_files(
     """
     below = [path] if path.is_file() else _files_below(path)
     files = [file for file in below if _kind_of(file) is not None]
-    text_files = [str(file) for file in below if lines and file.suffix in TEXT_FILES]
-    if text_files and not files:
-        options = {"data_files": [*map(escape, text_files)], "encoding": encoding or "utf-8"}
-        return read_named(load_dataset, text_files[0], "text", **options).rename_columns(
-            {"text": lines}
-        )
+    texts = [file for file in below if lines and file.suffix in TEXT_FILES]
+    if texts and not files:
+        places = [escape(str(file)) for file in texts]
+        coded = {"encoding": encoding or "utf-8"}
+        rows = read_named(load_dataset, texts[0], "text", data_files=places, **coded)
+        return rows.rename_columns({"text": lines})
     _check_kinds(path, files, TEXT_FILES if lines else ())
     kind = _kind_of(files[0])
     options = {**_options(kind, columns, encoding), "streaming": streaming}

@@ -244,6 +244,3 @@ def _register(name: str) -> None:
     AttentionInterface.register(PREFIX + name, partial(relational_attention, name))
     if name in ALL_MASK_ATTENTION_FUNCTIONS:
         AttentionMaskInterface.register(PREFIX + name, ALL_MASK_ATTENTION_FUNCTIONS[name])
-
-
-__all__ = ["LayerRelations", "StackRelations", "UnreachedError", "relate_attention"]

@@ -767,24 +767,3 @@ def _words(place: str, key: str, value: Any) -> tuple[str, ...]:
         twice = next(word for word in words if words.count(word) > 1)
         raise ValueError(f"{place}: {twice!r} is given twice in {key!r}")
     return words
-
-
-__all__ = [
-    "TIME_LIMIT",
-    "BoundName",
-    "MarkedText",
-    "NameFinder",
-    "NameRule",
-    "NamedFunction",
-    "Span",
-    "check_list",
-    "check_marked",
-    "key_of",
-    "keys_in",
-    "known_names",
-    "name_pattern",
-    "parts",
-    "too_slow",
-    "whole_words",
-    "without_spelling",
-]

@@ -344,20 +344,3 @@ def unjoined(tokens: Iterable[str], symbols: Container[str]) -> list[tuple[str, 
         pieces.append((token, token if token in symbols else None))
         bare = blank
     return pieces
-
-
-__all__ = [
-    "BETWEEN",
-    "JOIN",
-    "MOST",
-    "SHORT",
-    "SPACINGS",
-    "WORD",
-    "Cut",
-    "Memory",
-    "Place",
-    "RowEncoding",
-    "cut_at_names",
-    "spelled",
-    "unjoined",
-]

@@ -706,6 +706,3 @@ def text_rows(value: Texts, name: str) -> list[str] | None:
             kind = type(text).__name__
             raise ValueError(f"row {row} of `{name}` is a {kind}: give a string or a list of them")
     return rows
-
-
-__all__ = ["AlphaEncoding", "Marked", "Names", "Row", "SymbolTokenizer"]

@@ -703,5 +703,3 @@ def _merged(ids: Iterable[int]) -> list[list[int]]:
 
 
 TextTokenizer.register_for_auto_class("AutoTokenizer")
-
-__all__ = ["TextTokenizer"]

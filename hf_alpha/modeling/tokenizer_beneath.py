@@ -433,20 +433,3 @@ def _sequence(part: str, steps: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _first_space(prefix: str) -> dict[str, Any]:
     """A step that begins a text, and no part behind a name, with a space."""
     return {"type": "Metaspace", "replacement": prefix, "prepend_scheme": "first", "split": False}
-
-
-__all__ = [
-    "OWN_TOKENS",
-    "AddedTokens",
-    "NamesInData",
-    "PartIds",
-    "copied_backend",
-    "ends_with",
-    "fast_backend",
-    "fast_bytes",
-    "is_made",
-    "keeps_spaces",
-    "post_processor",
-    "tokenizer_beneath",
-    "writes_spaces",
-]
