@@ -44,9 +44,7 @@ def mark(problem: str, answer: str, finder: NameFinder) -> Pair:
     """Return two texts with their names marked: what is a name in a problem is one in its answer.
 
     Args:
-        problem: the text of which a row is made.
         answer: may be empty.
-        finder: the rules by which names are found.
     """
     source = MarkedText(problem, finder.find(problem))
     known = known_names(source, source.spans)
@@ -129,8 +127,6 @@ class FirstLook:
     """What rows are like; as a string, what a user wants to see first.
 
     Args:
-        finder: the rules by which names are found.
-        title: what the rows are called.
         new_names: targets may have names that their sources lack.
         training: what the model's training had, for its test rows.
         renamed: rows whose source is, names aside, one of training; None if that is not known.
@@ -197,7 +193,6 @@ class FirstLook:
 
         Args:
             pairs: of `add`.
-            tokenizer: of the texts, by `tokenizer(list of texts)["input_ids"]`.
         """
         sides = [list(texts) for texts in zip(*pairs, strict=True)]
         encoded = [tokenizer(texts)["input_ids"] for texts in sides]
@@ -365,7 +360,6 @@ def look_at_tests(
 
     Args:
         rows: with `problem`, and `answer` if there is one.
-        finder: the rules by which names are found.
         tokenizer: that of the model; gets symbols for as many names as a row has.
         training: what the model's training data was like.
         renamed: see `FirstLook`.

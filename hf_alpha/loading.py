@@ -244,12 +244,6 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
 
     Classes of Transformers and of this package go before those in a folder. No question is asked.
 
-    Args:
-        auto: the Auto class.
-        place: folder or Hub name.
-        part: what is loaded, for errors.
-        arguments: of `from_pretrained`.
-
     Raises:
         FileNotFoundError: the folder or file is missing.
         CheckpointError: it cannot be read.
@@ -299,7 +293,6 @@ def _custom_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     """Return the classes that a folder or repository names as its own for a part: key -> name.
 
     Args:
-        place: folder or Hub name.
         auto: the Auto class of the part.
         result: the part without that code. A tokenizer of an unknown class is loaded as a general
             one; if it is of the class that is named, there is no need for code.
@@ -322,8 +315,6 @@ def _load_weights(
     """Load a model, with its adapter if it is one, and what Transformers reports of its weights.
 
     Args:
-        auto: the Auto class.
-        place: folder or Hub name.
         config: by `load_config`, which has checked it.
         check: of the weights, before an adapter changes them.
     """
@@ -523,7 +514,6 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
 
     Args:
         report: what Transformers says about loading: sets of names, and shapes that differ.
-        file: to be named in an error.
     """
     for key, problem in (("missing_keys", "is missing"), ("unexpected_keys", "is left over")):
         _refuse_tensors(file, sorted(report[key]), problem)
@@ -550,11 +540,6 @@ def _refuse_tensors(file: str, names: list[str], problem: str) -> None:
 def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
     """Check that a model and a tokenizer have the same base tokens, padding and symbols.
 
-    Args:
-        config: the model's.
-        tokenizer: to go with it.
-        place: named in an error.
-
     Raises:
         ValueError: naming the first setting in which they differ.
     """
@@ -573,11 +558,6 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
 
 def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
     """Check that a model that takes segments knows those that a tokenizer finds, and no others.
-
-    Args:
-        config: the model's.
-        tokenizer: to go with it.
-        place: named in an error.
 
     Raises:
         ValueError: naming the labels of both.

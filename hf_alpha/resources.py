@@ -18,7 +18,6 @@ def resource_path(kind: Kind, *parts: str) -> Path:
     that what is edited in a checkout is what runs.
 
     Args:
-        kind: the data folder.
         *parts: the path below it, such as `"TASK", "debug.yaml"`; none for the folder.
 
     Raises:

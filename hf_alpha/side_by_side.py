@@ -103,17 +103,11 @@ def compare_encodings(
             replaced. Where it holds out no rows for validation, `HELD_OUT` of them are.
         encodings: keys of `ENCODINGS`.
         rows: what to test on, as evaluation takes them.
-        out: a folder.
         seeds: how often each is trained, with the recipe's seed and those that follow it.
         tuning_steps: of each trial of a search for a learning rate, one for each encoding; 0 for
             the recipe's rate.
         trained: fewest and most names of the training data, for the picture.
         covariance: problems for each number of names whose alpha-covariance is measured.
-        title: above the curves.
-        caption: below them.
-        say: is told what is done.
-        progress: show how training and evaluation go on.
-        **settings: of `compare`.
 
     Returns:
         The table and the reports, one of each encoding, with the records of all its seeds; that of

@@ -33,7 +33,6 @@ class Line(str):
     """A problem that stands in a line of a file.
 
     Attributes:
-        place: where, for errors.
         error: why it cannot be read from there, if it cannot.
     """
 
@@ -51,7 +50,6 @@ class Solution:
     """A problem and what is made of it.
 
     Attributes:
-        problem: as it was given.
         answers: best first, in the problem's own names, each with its verdict; `answer.ended` says
             whether it is whole.
         error: why there is no answer.

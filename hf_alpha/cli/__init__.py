@@ -104,12 +104,7 @@ def main() -> None:
 
 
 def run_command(command: Callable[..., None], name: str) -> None:
-    """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner.
-
-    Args:
-        command: what to run, with typer's arguments and options.
-        name: how it is called, in its help.
-    """
+    """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner."""
     program = typer.Typer(add_completion=False, **STYLE)
     program.command(cls=OnceCommand)(command)
     quiet_bars()

@@ -284,9 +284,6 @@ def convert_weights(
 ) -> dict[str, Tensor]:
     """Return the original's tensors under our names.
 
-    Args:
-        parameters: our parameters by name, for their shapes.
-
     Raises:
         ConversionError: the original's names and shapes of what is missing, left over or wrong.
     """
@@ -363,7 +360,6 @@ def convert_state(
 
     Args:
         state, settings: as of `read_weights` and `read_settings`.
-        further: further settings of the configuration.
 
     Raises:
         ConversionError: something does not fit, or the proof failed.

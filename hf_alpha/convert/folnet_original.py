@@ -20,7 +20,6 @@ class OriginalFolnet:
     """The original's outputs from its weights and settings.
 
     Args:
-        state: tensors by the original's names.
         settings: what the original's .cfg file says; `mixer_ops` by number.
     """
 

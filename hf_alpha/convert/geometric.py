@@ -278,7 +278,6 @@ def convert_encoder(
 
     Args:
         source: an encoder of BERT's family with its tokenizer.
-        out: folder to make.
         transducer: finds the segments; it goes with the tokenizer.
         head: what is converted beside the encoder, one of `HEADS`; by default what the folder says
             that its model is for, and of other models nothing.

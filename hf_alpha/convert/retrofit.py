@@ -91,7 +91,6 @@ class SymbolConfig:
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
-        settings: further settings of `RetrofitConfig`.
 
     Examples:
         >>> rule = {"pattern": "[a-z]", "count": 8}
@@ -235,7 +234,6 @@ def _begin_relations(relations: Any, row_length: float) -> None:
     and the pointer goes to the names that followed it. Tried on SmolLM2 (docs/LOG.md).
 
     Args:
-        relations: of the model.
         row_length: mean length of rows of the head, by which the pointer's scores are multiplied.
     """
     scale, layers, memory = relations.scale, len(relations.gate_bias), relations.memory
@@ -527,9 +525,6 @@ def convert_host(
     Args:
         source: an encoder-decoder or decoder of Transformers with its tokenizer; or a `learned`
             model that this has made of one.
-        out: folder to make.
-        config: how.
-        say: is told what was made and what was proved.
 
     Raises:
         ConversionError: as `get_symbol_model`; nothing is written.

@@ -59,11 +59,8 @@ def read_files(
     """Read all splits of files of one kind of `FILES`, or else of plain text.
 
     Args:
-        path: the file, or the folder that they lie in.
         columns: those that are read of *.csv and *.tsv files, whose cells are texts; with the key
             of a recipe that names each, as for `check_columns`.
-        streaming: read rows when they are asked for.
-        encoding: of text files, by default UTF-8.
         lines: the column of the lines of plain texts; without it, they are an error.
 
     Raises:
@@ -402,8 +399,6 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
     """Refuse rows that lack columns, or have one of them twice.
 
     Args:
-        place: where the rows are from.
-        present: the columns that they have.
         columns: those that they must have; with the key of a recipe that names each, which is empty
             where the name is fixed.
 

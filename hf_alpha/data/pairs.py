@@ -51,7 +51,6 @@ def read_pairs(
     Args:
         settings: a recipe's `Data`, which names the columns.
         place: a path or name, or a mapping with `path`, and `config` and `split`.
-        finder: the recipe's rules for names.
         preferred: the split that is taken where none is named and the data has it.
         **options: `split` and `streaming`.
     """
@@ -84,8 +83,6 @@ class UserPairs:
 
     Args:
         settings: where they are: a recipe's `Data`.
-        finder: the rules by which names are found.
-        seed: of what is held out.
         say: is told what the pairs are like.
         same: whether an answer is the target.
         has_check: answers can be right that are not the target.

@@ -74,8 +74,6 @@ def load(
     Args:
         place: a folder made by `generate`, or whatever `read_splits` reads.
         split: which split; may be left out if there is only one, or `place` names one.
-        source: the column of the problems.
-        target: the column of the answers.
         finder: of texts: the rules by which names are found, with their functions. A rule's column
             has in each row a list of names, a list of their [start, stop] in the source, one name,
             or several with commas between. All else that the rows have is left out. Without it,
@@ -119,8 +117,6 @@ def problem_of(
     """Return the problem of one row of the user's data, as `problems` does.
 
     Args:
-        row: the row.
-        source: the column of the problem.
         finder: the rules by which names are found; a rule's column is one of the row.
         place: what the row is from, and its `number`, for errors.
 
@@ -254,7 +250,6 @@ def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str
 
     Args:
         batch: columns of `load`, each a list with an entry for each row.
-        first_row: number of the first row, for error messages.
 
     Raises:
         ValueError: a name is empty, lies outside its text or overlaps another one, with the row.
@@ -301,7 +296,6 @@ def described(
     Args:
         task: that reads the problems; `Task.facts` are columns too.
         rows: with `problem` (or `source`) and, if there is a target, `answer` (or `target`).
-        place: where they are from, for errors.
 
     Raises:
         FormulaError: a problem cannot be read; the message has its row.
@@ -390,7 +384,6 @@ def read_splits(
             folder of such files of one kind, a folder of `save_to_disk`, or the name of a dataset
             on the Hub (`owner/name`).
         columns: as for `read_dataset`.
-        streaming: read rows when they are asked for.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
         lines: the column of the lines of plain texts; without it, they are an error.
         read_file: reads the rows of a file that has another format than these.

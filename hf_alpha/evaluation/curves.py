@@ -34,13 +34,10 @@ def draw_curves(
     A number of symbols that is outside a model's vocabulary has no point.
 
     Args:
-        reports: of models on the same problems.
         path: the picture; its ending (.png, .svg, .pdf) chooses the format.
         metric: which rate, by its name in `Rates.rate`.
         trained: fewest and most symbols of the training data, which are shaded.
         baseline: of answers that need no model, drawn in grey.
-        title: above the picture.
-        caption: below the title, what the picture says.
         spread: model -> reports of its runs, whose lowest and highest rates bound a band.
         most_points: where there are more numbers of symbols, ranges of them share a point.
     """

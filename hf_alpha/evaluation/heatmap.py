@@ -42,7 +42,6 @@ class Cell:
         num_symbols: the row.
         size: the column.
         rate: between 0 and 1; for `edit_distance` the mean number of tokens.
-        count: samples.
         outside: all of them are outside the model's vocabulary.
     """
 
@@ -58,10 +57,7 @@ class Heatmap:
     """A rate of one model by number of symbols and length.
 
     Attributes:
-        model: whose.
         metric: which rate, by its name in `Rates.rate`.
-        overall: the rate of all samples.
-        cells: those with samples.
         training_region: ((fewest, most symbols), (shortest, longest)) of the training data, or
             None.
     """

@@ -77,8 +77,6 @@ class Record:
     """One sample.
 
     Attributes:
-        index: its row in the data.
-        problem: as given.
         target: the answer to compare with, None if there is none.
         num_symbols: distinct symbols of the problem.
         size: tokens of the problem.
@@ -127,7 +125,6 @@ class Rates:
     """How often each outcome occurs in a set of samples.
 
     Attributes:
-        count: samples.
         outcomes: outcome -> how many; they add up to `count`.
         any_correct: samples with a correct answer among all candidates.
         edit_distance: mean over the samples, those outside the vocabulary included; None where the
@@ -198,9 +195,7 @@ class Report:
     """The result of evaluating one model on one set of problems.
 
     Attributes:
-        model: what the row of a table is called.
         settings: how it was found; a run that resumes has to have the same.
-        records: in the order of the data.
         alpha_covariance: set by the caller, to be shown next to correctness.
         warnings: what there is to doubt about the problems; set by the caller likewise.
     """
@@ -331,7 +326,6 @@ def table(
     """Write a text table: rows by metric and model, columns by number of symbols, in percent.
 
     Args:
-        reports: one row each.
         metrics: names for `Rates.rate`, and `alpha_covariance`. By default edit_distance where it
             is measured, correct, exact where there are targets that it may differ from, top_n where
             there are several answers, alpha_covariance where known.
@@ -471,7 +465,6 @@ def lengths_table(reports: Sequence[Report], metric: str, columns: int = 6, rows
     """Write a table by length and number of symbols, which often grow together; "" if one is fixed.
 
     Args:
-        reports: of models on the same problems.
         metric: a rate, or edit_distance.
         columns: most ranges of lengths.
         rows: most ranges of numbers of symbols, each a row of every model.

@@ -146,7 +146,6 @@ class AlphaConfig(SymbolModelConfig):
 
         Args:
             config_dict: what the file says.
-            kwargs: settings to use in place of the file's.
         """
         return super().from_dict({**dict.fromkeys(AGGREGATED, True), **config_dict}, **kwargs)
 
@@ -161,7 +160,6 @@ class AlphaConfig(SymbolModelConfig):
 
         Args:
             tokenizer: an `AlphaTokenizer`; with a grammar it returns `tree_paths`.
-            settings: other fields.
         """
         encodes = settings.get("is_encoder_decoder", True)
         has_grammar = getattr(tokenizer, "grammar", None) is not None

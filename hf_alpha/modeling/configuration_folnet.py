@@ -67,7 +67,6 @@ class FolnetConfig(SymbolModelConfig):
             encoders only.
         type_vocab_size: kinds of `token_type_ids`.
         prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions.
-        hidden_act: of the Boolean operators.
         boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
         boolean_cascade: the Boolean operators follow the others; otherwise they run beside them
             (Appendix A.3).
@@ -205,7 +204,6 @@ class FolnetConfig(SymbolModelConfig):
 
         Args:
             tokenizer: of Transformers; where it has no [CLS], nor have the distances.
-            settings: other fields.
         """
         settings = {"cls_atoms": tokenizer.cls_token_id is not None, **settings}
         if hasattr(tokenizer, "num_base_tokens"):

@@ -129,7 +129,6 @@ def relational_attention(
     """Attends as a function of Transformers does, with relations where they are given.
 
     Args:
-        name: of the function.
         block: that attends.
         query: (B, H, T, K); `key` and `value` (B, groups of heads, M, K).
         symbol_relations: what the stack is told that the block is part of.

@@ -49,7 +49,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     """A backbone with a symbol layer around it: what all such models share.
 
     Args:
-        config: of the model.
         backbone: a model that is there already, of `config.backbone_config`. It becomes part of
             this one, and is not copied.
 
@@ -243,8 +242,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         Args:
             part: which of both.
             side: of the backbone, that reads the tokens.
-            ids_BL: tokens.
-            streams: over them.
             known: what hooks have to know while the call is under way, see [`Calls`].
             **arguments: of the part's forward, beside the tokens.
 
@@ -357,8 +354,6 @@ class Hook:
     make, they call the same model still.
 
     Args:
-        model: around the backbone.
-        method: its name.
         args: what the method gets before the arguments of the hook.
     """
 
@@ -622,7 +617,6 @@ class AggregatedBlock(GradientCheckpointingLayer):
     an exact identity.
 
     Args:
-        config: of the model.
         slot: of the decoder's cache; None in an encoder.
     """
 
@@ -733,7 +727,6 @@ def side_by_side(outputs: Any, number: int, *names: str) -> dict[str, Any]:
     Args:
         outputs: of the backbone; fields that it lacks are None.
         number: S.
-        names: of the fields.
     """
 
     def change(name: str, x: torch.Tensor | None) -> torch.Tensor | None:

@@ -202,7 +202,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
 
         Args:
             texts: of the rows.
-            ids_BT: tokens.
             stream_ids: which cannot be given.
             given: `labels` and `position_ids`, of the packed rows.
             kwargs: for `forward`; `shift_labels`, if there are some, are of the packed rows too.
@@ -297,7 +296,6 @@ def packed_texts(
     """Returns the texts of packed rows; None if each row is one text.
 
     Args:
-        ids_BT: tokens.
         mask: of attention, if one is given.
         position_BT: of the tokens.
         cache: of earlier ones.

@@ -67,15 +67,9 @@ def evaluate_model(
     """Evaluate a model on rows.
 
     Args:
-        objective: what the model is trained for.
-        model: the model, on the device where it runs.
-        tokenizer: that of the model.
         rows: by `Objective.read`.
-        data: the recipe's.
         by: a column of the rows; each of its values is a group with metrics of its own.
-        batch_size: rows, or sequences, in a batch.
         seed: of random choices, such as which tokens are masked.
-        progress: show bars.
 
     Raises:
         ValueError: rows cannot be grouped by that column.
@@ -152,11 +146,6 @@ def evaluate_checkpoint(
 
     Args:
         folder: of the model, or its Hub name.
-        objective: what the model is trained for.
-        data: the recipe's.
-        where: the test data is.
-        split: of that data.
-        device: where the model runs.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     extra = [*([by] if by else []), *name_columns(finder_of(tokenizer))]

@@ -384,8 +384,6 @@ def with_shown_symbols(
     Args:
         batch: `input_ids`, masked, and `labels`, each (B, T).
         is_symbol_V: which tokens are symbols.
-        mask_id: of the mask.
-        generator: of what is drawn.
 
     Returns:
         Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
@@ -515,12 +513,7 @@ class _Frame:
 
 
 def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first column, last column, id) of segments that are whole in a part of a sequence.
-
-    Args:
-        tokens: of the part.
-        column: of its first token.
-    """
+    """Yield (first column, last column, id) of segments that are whole in a part of a sequence."""
     for place, (_, segments) in enumerate(tokens):
         for length, index in segments:
             if place + length < len(tokens):

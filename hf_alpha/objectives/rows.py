@@ -44,12 +44,9 @@ def read_rows(
     """Read a dataset and keep the rows that `settings.where` asks for.
 
     Args:
-        settings: the recipe's.
         place: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
             `split`. Plain texts (*.txt, *.md) have one column, `source`, and a row for each line.
-        columns: that the rows must have.
         preferred: the split that is taken where none is named and the data has it.
-        split: the split that is asked for.
 
     Raises:
         FileNotFoundError: there is nothing there.

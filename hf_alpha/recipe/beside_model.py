@@ -177,7 +177,6 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     """Return class -> the rule for names of a tokenizer, or the words that are its symbols.
 
     Args:
-        tokenizer: of the model.
         model: folder or Hub name.
 
     Raises:

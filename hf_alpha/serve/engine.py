@@ -89,8 +89,6 @@ class Engine:
 
     Args:
         model: that writes answers, on the device on which to work.
-        tokenizer: the one that belongs to it.
-        limits: what is taken.
     """
 
     def __init__(self, model: Any, tokenizer: Any, limits: Limits):

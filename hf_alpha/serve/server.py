@@ -156,8 +156,6 @@ class Api:
     """What clients may call.
 
     Args:
-        engine: that answers.
-        name: what the model is called.
         key: that clients have to know, if there is one.
     """
 

@@ -78,7 +78,6 @@ class Task(ABC):
         num_beams: number of beams of the papers; 1 is greedy search.
         random_name: what the row of random answers is called in a report.
         random_note: what a card says of them.
-        problems: what problems are called.
         example: one of them, in spaced prefix notation.
         samples: more of them, in any notation, to be clicked on a page.
         data: what a dataset card says of problems and answers.
@@ -135,7 +134,6 @@ class Task(ABC):
         """Return measures of all answers together, by name; none by default.
 
         Args:
-            predictions: answers.
             references: the targets, as many.
         """
         return {}
@@ -410,7 +408,6 @@ class DrawnTask(Task):
         Args:
             rng: source of randomness; the result is a function of its state.
             size: number of tokens.
-            symbols: what to draw from.
             exactly: every symbol occurs.
             constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
 
@@ -438,7 +435,6 @@ class DrawnTask(Task):
         Args:
             rng: source of randomness; the result is a function of its state.
             tokens: a problem that `draw` may give.
-            symbols: what to draw from.
             constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
 
         Returns:
@@ -455,7 +451,6 @@ class DrawnTask(Task):
         Of those that are hard with a larger `hardness`, each is hard with a smaller one.
 
         Args:
-            tokens: the problem.
             hardness: from 1 to `hardest`; the larger, the fewer problems are hard.
         """
         return False
@@ -477,11 +472,7 @@ class DrawnTask(Task):
 
 
 class FormulaTask(DrawnTask):
-    """A task whose problems are formulas, drawn by a sampler of `sampling`.
-
-    Attributes:
-        sampler: draws the formulas.
-    """
+    """A task whose problems are formulas, drawn by a sampler of `sampling`."""
 
     grammar: ClassVar[Grammar]
     sampler: ClassVar[type[Sampler]]

@@ -53,7 +53,6 @@ def train(
     way, comments in it say until which step others held. A finished run stays as it is.
 
     Args:
-        recipe: what to train.
         resume: go on with a run that is there; else it is an error.
         allow_changes: go on with other settings than those of the run so far.
         say: is told where a run resumes, or that it has ended, and about the user's own data.

@@ -64,8 +64,6 @@ class FiniteSteps:
         token is masked, say. That is no fault of the weights.
 
         Args:
-            step: its number.
-            loss: of all its batches.
             gradient_norm: None where it is not known; then the loss alone says it.
         """
         self.losses += math.isfinite(loss)
