@@ -13,8 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
 from hf_alpha.evaluation.compare import rates_table, trained_region
-from hf_alpha.evaluation.curves import COLORS
-from hf_alpha.evaluation.fonts import make_legible
+from hf_alpha.evaluation.curves import COLORS, take_literally
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report
 from hf_alpha.folders import base_of
@@ -421,7 +420,7 @@ def _bars(percents: Mapping[str, float], metric: str, by: str) -> "Figure":
     axis.bar(groups, [*percents.values()], color=COLORS[0], width=0.7)
     axis.set(xlabel=by, ylabel=f"{metric}, %", ylim=(0, 100))
     axis.get_xticklabels()  # makes them
-    make_legible(figure)
+    take_literally(figure)
     return figure
 
 

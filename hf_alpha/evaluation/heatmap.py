@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hf_alpha.evaluation.fonts import make_legible
+from hf_alpha.evaluation.curves import take_literally
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
         axis.set_visible(False)
     _label(figure, axes, heatmaps, colors)
     figure.supxlabel(_notes(heatmaps, full_count), fontsize=8, color="0.3")
-    make_legible(figure)
+    take_literally(figure)
     return figure
 
 
