@@ -185,7 +185,8 @@ class FirstLook:
                 self.bad.setdefault(reason, []).append(f"row {self.rows} ({name})")
         elif self.example is None and classes:
             self.example = _shown(pair[0]), _shown(pair[1])
-        self._only_names = self._only_names and not any(map(_has_words, pair))
+        between = (part for text in pair for part, _ in parts(text, text.spans))
+        self._only_names = self._only_names and not any(part.strip() for part in between)
         self.rows += 1
 
     def add_tokens(self, pairs: Sequence[Pair], tokenizer: Any) -> None:
@@ -434,11 +435,6 @@ def _count(counter: Counter[str], words: Iterable[str]) -> None:
 
 def _sum(numbers: Counter[int]) -> int:
     return sum(number * count for number, count in numbers.items())
-
-
-def _has_words(text: MarkedText) -> bool:
-    """Return whether something stands between the names of a text."""
-    return any(part.strip() for part, _ in parts(text, text.spans))
 
 
 def _shown(text: MarkedText) -> str:

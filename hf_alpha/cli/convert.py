@@ -20,6 +20,7 @@ TAKES: dict[str, set[str]] = {
     "canonical": set(),
 }
 """Options that a target takes, beside those that all take."""
+ITS = "the vanilla model's"
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
 
 
@@ -262,6 +263,7 @@ def _convert_names(
         refuse(command, sorted(set.union(*TAKES.values()) - takes), f"has no effect with --to {to}")
     if to == "canonical" and not has_symbols:
         from hf_alpha.canonical import convert_to_canonical
+        from hf_alpha.convert.backbone_rows import CLASS
 
         refuse(
             command,
@@ -269,7 +271,8 @@ def _convert_names(
             "has no effect with --to canonical",
         )
         renaming = symbols.renaming or "first_occurrence"
-        rules = _rules_by_class(symbols.names or [])
+        patterns = _patterns(symbols.names or []).items()
+        rules = {name or CLASS: _rule(text) for name, text in patterns}
         convert_to_canonical(model, out, rules, say, symbol_renaming=renaming)
     elif vanilla:
         transformers_only = f"is for models of Transformers; {model} is none"
@@ -300,29 +303,22 @@ def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
     """Convert a vanilla model; returns what was made and what was proved."""
     from hf_alpha import convert as conversions
 
-    actual = encoding.actual
+    actual, settings = encoding.actual, dict[str, Any]()
     if encoding.to == "streams":
-        actual, placeholder = actual or "a", encoding.placeholder or "b"
-        model = conversions.convert_checkpoint(
-            vanilla, out, actual=actual, placeholder=placeholder,
-            add_aggregated_attention=encoding.sides,
-        )  # fmt: skip
-        proved = (
-            f"without symbols, and with {actual} only, the logits are identical to the vanilla "
-            "model's."
-        )
+        actual = actual or "a"
+        settings = {"actual": actual, "placeholder": encoding.placeholder or "b",
+                    "add_aggregated_attention": encoding.sides}  # fmt: skip
+        proved = f"without symbols, and with {actual} only, the logits are identical to {ITS}."
     elif encoding.to == "relational":
-        model = conversions.convert_checkpoint(vanilla, out, "relational", actual=actual)
+        settings = {"actual": actual}
         inputs = f"without symbols, and with {actual} only," if actual else "without symbols"
-        proved = f"{inputs} all states are identical to the vanilla model's. {TRAIN_ON}"
+        proved = f"{inputs} all states are identical to {ITS}. {TRAIN_ON}"
     elif encoding.to == "dual_part":
-        model = conversions.convert_checkpoint(vanilla, out, "dual_part")
-        proved = (
-            "with the vanilla model's embeddings in place of its own, the logits are identical. "
-            f"{TRAIN_ON}"
-        )
+        embeddings = "with the vanilla model's embeddings in place of its own"
+        proved = f"{embeddings}, the logits are identical. {TRAIN_ON}"
     else:
         raise ValueError(f"--to {encoding.to}: choose {TARGETS}")
+    model = conversions.convert_checkpoint(vanilla, out, encoding.to, **settings)
     return f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}"
 
 
@@ -357,13 +353,6 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
         )
     rules = {name: _rule(text) for name, text in patterns.items()}
     return {name: {"count": int(count), **rules.get(name, {})} for name, count in counts.items()}
-
-
-def _rules_by_class(names: list[str]) -> dict[str, dict[str, Any]]:
-    """Return class -> rule of its names; where none is named, the class has the usual name."""
-    from hf_alpha.convert.backbone_rows import CLASS
-
-    return {name or CLASS: _rule(text) for name, text in _patterns(names).items()}
 
 
 def _rule(text: str) -> dict[str, Any]:

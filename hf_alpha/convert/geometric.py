@@ -254,16 +254,11 @@ def to_geometric(
     check_fit(missing_names, unused_names)
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
-    set_gates(converted, gate)
-    return converted
-
-
-def set_gates(model: PreTrainedModel, gate: float) -> None:
-    """Set the gates of all layers: the share of attention to segments in each head's output."""
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in converted.named_parameters():
             if name.endswith("attention.self.gate"):
                 parameter.fill_(gate)
+    return converted
 
 
 def convert_encoder(

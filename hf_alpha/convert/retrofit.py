@@ -537,7 +537,9 @@ def convert_host(
         if not _writes_text(host_config):
             _refuse(host_config)
         has_symbols = hasattr(host_config, "symbol_classes")
-        host, tokenizer = load_checkpoint(source) if has_symbols else _load(source, host_config)
+        pair = host_config.is_encoder_decoder
+        auto = AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM
+        host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source, auto)
         before = table_rows(host)
         model, tokenizer = _symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)
@@ -545,11 +547,6 @@ def convert_host(
         prove_saving(model, unfinished)
     say(_what_was_made(Path(out), model, tokenizer, table_rows(host) - before))
     return model
-
-
-def _load(source: str | Path, config: Any) -> tuple[PreTrainedModel, Any]:
-    pair = config.is_encoder_decoder
-    return load_host(source, AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM)
 
 
 def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) -> str:

@@ -114,7 +114,8 @@ def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
     if not cells:
         raise ValueError("no cells to draw: the report has no samples")
     distances = _are_distances(heatmaps)
-    colors = _colors(_worst(cells) if distances else 1.0, reverse=distances)
+    rates = [cell.rate for cell in cells if distances and not cell.outside]
+    colors = _colors(max([1.0, *rates]), reverse=distances)
     full_count = max(1, sorted(cell.count for cell in cells)[len(cells) // 2] // 2)
     rows = _span([cell.num_symbols for cell in cells])
     sizes = _span([cell.size for cell in cells])
@@ -147,10 +148,6 @@ def _are_distances(panels: Sequence[Heatmap]) -> bool:
     if len(kinds) > 1:
         raise ValueError("edit distances and rates have no scale in common: draw two pictures")
     return kinds.pop()
-
-
-def _worst(cells: Sequence[Cell]) -> float:
-    return max([1.0, *(cell.rate for cell in cells if not cell.outside)])
 
 
 def _colors(largest: float, reverse: bool) -> "ScalarMappable":

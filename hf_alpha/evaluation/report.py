@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
@@ -293,7 +293,9 @@ class Report:
         path.mkdir(parents=True, exist_ok=True)
         lines = (json.dumps(asdict(record)) + "\n" for record in self.records)
         write_text(path / RECORDS_FILE, "".join(lines))
-        write_text(path / REPORT_FILE, _json(self.to_dict(records=False)))
+        record = self.to_dict(records=False)
+        content = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(path / REPORT_FILE, content + "\n")
         return path
 
     @classmethod
@@ -344,9 +346,8 @@ def table(
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_names(bins), bins)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
         rate_names = [metric for metric in metrics if metric != COVARIANCE]
-        blocks.append(
-            _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), pool=POOL)
-        )
+        by_fact = partial(Report.by_fact, name=fact, pool=POOL)
+        blocks.append(_block(reports, rate_names, f"{fact.replace('_', ' ')}:", by_fact, pool=POOL))
     measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
     notes = covariance_notes(measured) if COVARIANCE in metrics else []
     notes += filter(None, map(_reasons_note, reports))
@@ -365,10 +366,6 @@ def warning_lines(reports: Sequence[Report]) -> list[str]:
         f"? {text}" if len(models) == len(reports) else f"? {', '.join(models)}: {text}"
         for text, models in models_of.items()
     ]
-
-
-def _by_fact(name: str) -> Groups:
-    return lambda report: report.by_fact(name, POOL)
 
 
 def _block(
@@ -495,7 +492,3 @@ def _rows(
     groups: Mapping[Key, Rates], name: Callable[[Key], dict[str, int]]
 ) -> list[dict[str, Any]]:
     return [name(key) | rates.to_dict() for key, rates in groups.items()]
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

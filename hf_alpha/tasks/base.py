@@ -266,7 +266,7 @@ class Task(ABC):
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct symbols of canonical tokens in order of first occurrence."""
-        fixed = self._fixed
+        fixed = _fixed_tokens(type(self))
         return [token for token in dict.fromkeys(tokens) if token not in fixed]
 
     def needed_symbols(self, problems: Sequence[str]) -> int | Mapping[str, int]:
@@ -331,10 +331,6 @@ class Task(ABC):
         """
         letters = _letters(type(self))
         return [*letters[:count], *(f"s{i}" for i in range(len(letters), count))]
-
-    @property
-    def _fixed(self) -> frozenset[str]:
-        return _fixed_tokens(type(self))
 
 
 def words_of(text: str, names: Container[str]) -> list[str] | None:
