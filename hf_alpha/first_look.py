@@ -55,7 +55,6 @@ def classes_of(text: MarkedText, problem: MarkedText | None = None) -> dict[str,
     """Return name -> class, in order of first occurrence; names of a binding are one.
 
     Args:
-        text: with its names.
         problem: of an answer, what it answers.
     """
     known = problem and known_names(problem, problem.spans)
@@ -67,7 +66,6 @@ def fault(pair: Pair, finder: NameFinder, new_names: bool = False) -> tuple[str,
     """Return why a pair cannot be learnt, and the name that is to blame; None if it can.
 
     Args:
-        pair: of `mark`.
         finder: with the counts of the classes.
         new_names: targets may have names that their sources lack.
     """
@@ -137,7 +135,6 @@ class FirstLook:
         names: class -> name -> sources that have it.
         nameless: rows whose source has no name.
         lengths: "source", "target" -> tokens -> rows.
-        unknown_tokens: of all texts.
         unknown: words with unknown tokens; names are none of them.
         bad: reason -> the first rows that cannot be learnt, with the name that is to blame.
         bad_rows: reason -> how many.
@@ -190,11 +187,7 @@ class FirstLook:
         self.rows += 1
 
     def add_tokens(self, pairs: Sequence[Pair], tokenizer: Any) -> None:
-        """Count the tokens of texts, and the unknown ones.
-
-        Args:
-            pairs: of `add`.
-        """
+        """Count the tokens of texts, and the unknown ones."""
         sides = [list(texts) for texts in zip(*pairs, strict=True)]
         encoded = [tokenizer(texts)["input_ids"] for texts in sides]
         unknown = unknown_id(tokenizer)
@@ -363,7 +356,6 @@ def look_at_tests(
         rows: with `problem`, and `answer` if there is one.
         tokenizer: that of the model; gets symbols for as many names as a row has.
         training: what the model's training data was like.
-        renamed: see `FirstLook`.
     """
     look = FirstLook(finder, "test", new_names=True, training=training, renamed=renamed)
     pairs = look.add((row["problem"], row.get("answer") or "") for row in rows)

@@ -101,8 +101,6 @@ def answer_batches(
 
     Args:
         model: is put into evaluation mode meanwhile.
-        batches: of this process.
-        answer: gives the answers to a batch.
 
     Yields:
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
@@ -242,7 +240,6 @@ def answer_room(
     Args:
         length: tokens of the input.
         max_new_tokens: new tokens; None for as many as there is room for.
-        what: what an error calls the input.
 
     Returns:
         The number; None if there is no limit.

@@ -293,7 +293,6 @@ def _custom_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     """Return the classes that a folder or repository names as its own for a part: key -> name.
 
     Args:
-        auto: the Auto class of the part.
         result: the part without that code. A tokenizer of an unknown class is loaded as a general
             one; if it is of the class that is named, there is no need for code.
     """
@@ -331,7 +330,6 @@ def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
     """Merge an adapter into its model.
 
     Args:
-        model: the adapter's.
         place: folder or Hub name of the adapter.
         base: that of the model, for errors.
 

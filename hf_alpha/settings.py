@@ -177,8 +177,6 @@ def model_of(
     """Return the settings that a dataclass or a function declares.
 
     Args:
-        declared: the dataclass or function.
-        without: settings that are left out.
         required: settings that have to be given, whatever their default is.
         checks_values: of kinds in `PLAIN`, and tuples; else no values are checked.
         base: has more settings.

@@ -51,9 +51,7 @@ class Run:
     """A model that was trained: its encoding, its recipe, and its answers.
 
     Attributes:
-        encoding: what the comparison calls it.
         recipe: with `training.output_dir`, where the model is.
-        test: its answers to test data.
         held_out: its answers to rows like those of training, which it was not trained on.
     """
 
@@ -276,7 +274,6 @@ def describe(runs: Sequence[Run], reports: Sequence[Report], measure: str) -> st
     Args:
         runs: one for each encoding and seed.
         reports: one of each encoding, and of the baseline.
-        measure: that of the task.
     """
     rows = [["%", "trained:", "steps", "learning rate", "loss", "held out", "test"]]
     for name, same in by_encoding(runs):

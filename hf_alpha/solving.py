@@ -52,7 +52,6 @@ class Solution:
     Attributes:
         answers: best first, in the problem's own names, each with its verdict; `answer.ended` says
             whether it is whole.
-        error: why there is no answer.
         read_as: the problem in infix, if operators of it were rewritten while reading.
         unsatisfiable: it is proved that no answer is right; asked only if none of these is.
         core: parts of an unsatisfiable problem that contradict one another already; empty where

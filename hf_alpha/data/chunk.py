@@ -47,7 +47,6 @@ class Chunk:
     """One unit of work: `draws` problems of one size, or a grid cell.
 
     Attributes:
-        targets: how answers are computed.
         equivalence: what may differ between problems that count as one; "" for their texts.
         seed: of the chunk's own random generator, unique within a run; also the file's name.
         size: number of tokens of every problem.

@@ -39,7 +39,6 @@ def make_dataset(
     Args:
         first: the first chunks that are needed.
         draw: returns the rows, by a function that makes chunks.
-        num_workers: see `generate`.
         split: the only one; None for several.
     """
     refuse(
@@ -140,7 +139,6 @@ def _write_records(
     take two local folders of the same name for the same data and serve the first from its cache.
 
     Args:
-        settings: how they were made.
         counts: split -> number of rows.
     """
     card = DatasetCard.from_template(

@@ -173,7 +173,6 @@ def generate_grid(
         task: a task, or what `get_task` finds one by.
         num_symbols: numbers of distinct symbols, one column of cells for each.
         sizes: numbers of tokens, one row of cells for each.
-        per_cell: problems in a cell.
         seed: the grid is a function of the settings and the seed.
         targets: how answers are computed, one of the task's `targets`; by default the first.
         hard: share of a cell that is for hard problems: where there are not so many, the cell holds

@@ -84,7 +84,6 @@ class UserPairs:
     Args:
         settings: where they are: a recipe's `Data`.
         say: is told what the pairs are like.
-        same: whether an answer is the target.
         has_check: answers can be right that are not the target.
         new_names: targets may have names that their sources lack.
 

@@ -282,7 +282,6 @@ class _Renamings:
     Attributes:
         classes: names of each class, those of the sample first, by first occurrence.
         counts: how many of each class the sample has.
-        possible: how many renamings there are.
         numbers: the renamings that are run; 0, the first, is the identity.
     """
 
@@ -421,11 +420,7 @@ def _predict(
 
 
 def covariance_notes(measured: Sequence[tuple[str, AlphaCovariance]]) -> list[str]:
-    """Say on how many problems and renamings it was measured: a line for each way.
-
-    Args:
-        measured: models, each with its alpha-covariance.
-    """
+    """Say on how many problems and renamings it was measured: a line for each way."""
     by_limits: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
     for model, covariance in measured:
         limits = (covariance.max_renamings, covariance.seed)

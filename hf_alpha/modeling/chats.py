@@ -68,7 +68,6 @@ class WritesChats:
             names: of the chat, or of each, as for a call.
             tokenize: return ids, else a `MarkedText`.
             sanitize_control_tokens: is not supported.
-            **options: as in any tokenizer.
 
         Raises:
             ValueError: an argument is wrong, a name that is given stands in no message, or the

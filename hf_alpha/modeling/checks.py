@@ -212,8 +212,6 @@ def refuse_unknown(
     """Raise a ValueError for arguments that a model's forward does not know; None is accepted.
 
     Args:
-        kwargs: what no parameter has taken.
-        model: what the message calls it.
         ignored: names that tokenizers give and of which nothing is made.
     """
     known = ("return_dict", "cache_position", *ignored)

@@ -142,11 +142,7 @@ class AlphaConfig(SymbolModelConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
-        """Returns the configuration that a file holds; see [`PreTrainedConfig.from_dict`].
-
-        Args:
-            config_dict: what the file says.
-        """
+        """Returns the configuration that a file holds; see [`PreTrainedConfig.from_dict`]."""
         return super().from_dict({**dict.fromkeys(AGGREGATED, True), **config_dict}, **kwargs)
 
     @classmethod

@@ -202,7 +202,6 @@ def labels_for_loss(
     Args:
         labels: (B,) for classes, and for numbers where `config.num_labels` is 1; else
             (B, num_labels).
-        logits_BC: scores of the classes.
         config: of the model; without a `problem_type`, whole labels are classes.
 
     Raises:

@@ -224,7 +224,6 @@ class FolnetLayer(GradientCheckpointingLayer):
     """One step of deduction: the operators of both branches, then the Boolean ones (Figure 1).
 
     Args:
-        decodes: for a decoder.
         has_source: for a decoder behind an encoder.
     """
 

@@ -225,7 +225,6 @@ class Atoms:
     Attributes:
         unary: u(x): (N, T, D1).
         binary: u(x, y): (N, T, M, D2).
-        scope: what they relate to.
         kernels: letter of an operator -> its kernel K(x, a), normalised over the visible a:
             (C, N, T, M).
         premises: likewise, its premise v(x, a).
@@ -250,7 +249,6 @@ class Atoms:
         Args:
             unary: u(x): (N, T, D1).
             binary: u(x, y): (N, T, M, D2).
-            operators: those at work in a layer.
         """
         softmaxed = {o.letter: o.kernel for o in operators if o.kernel_is_binary}
         plain = {o.letter: o.premise for o in operators if o.premise_is_projected}

@@ -240,7 +240,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         """Returns what the backbone, or its encoder, gives for tokens, stream by stream.
 
         Args:
-            part: which of both.
             side: of the backbone, that reads the tokens.
             known: what hooks have to know while the call is under way, see [`Calls`].
             **arguments: of the part's forward, beside the tokens.
@@ -655,7 +654,6 @@ class StackCall:
         streams: over the stack's sequence.
         mask: additive, of the blocks' attention, see [`AlphaAttention`].
         positions: of the tokens: (B or 1, T).
-        cache: of a decoder.
     """
 
     streams: Streams

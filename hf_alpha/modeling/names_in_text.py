@@ -586,7 +586,6 @@ def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> lis
     """Return the key of each name.
 
     Args:
-        text: in which they stand.
         known: of an answer, the names of its problem. A name without a binding is the one of its
             class that is spelled so there: that without a binding, else the first. So is one whose
             binding they lack, if it is called by the spelling and a number, `x 2`.

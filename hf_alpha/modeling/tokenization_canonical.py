@@ -267,7 +267,6 @@ class Spelled:
         words: name -> word, in order of first occurrence.
         table: word -> what it stands for, see `CanonicalNames`.
         pieces: the text for the model, and a second one that belongs to it, cut at their names.
-        names: what wrote it.
     """
 
     words: dict[str, str]

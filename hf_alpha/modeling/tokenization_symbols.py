@@ -293,7 +293,6 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             asked: of answers, the row that each answers.
             allow_absent: answers may have names that their rows lack.
             options: of a call, on how texts are read.
-            first_row: its number in error messages.
         """
         rows: list[Row] = []
         try:

@@ -49,7 +49,6 @@ class Predictions(NamedTuple):
 
     Attributes:
         outputs: of the model, as `RowsObjective.reduce` leaves them.
-        labels: that its loss was computed with.
         features: what the model got of the data.
     """
 

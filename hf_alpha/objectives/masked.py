@@ -383,7 +383,6 @@ def with_shown_symbols(
 
     Args:
         batch: `input_ids`, masked, and `labels`, each (B, T).
-        is_symbol_V: which tokens are symbols.
 
     Returns:
         Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
@@ -416,7 +415,6 @@ def without_covered(
 
     Args:
         batch: `segment_ids`, `segment_starts` and `segment_ends`, each (B, S).
-        mtarget_BT: which tokens are masked.
     """
     ids, starts, ends = (batch[key] for key in SEGMENTS)
     before = nn.functional.pad(mtarget_BT.cumsum(1), (1, 0))  # masked tokens before each column

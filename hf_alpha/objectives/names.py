@@ -56,7 +56,6 @@ def marked(
 
     Args:
         row: lists names in the columns that rules name.
-        place: number of the row, for errors.
         finder: of the names; None where there are none.
 
     Raises:
@@ -81,7 +80,6 @@ def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any)
 
     Args:
         texts: of all rows, and their second texts; or those of one row.
-        place: the rows are, for errors.
 
     Raises:
         ValueError: the tokenizer refuses a row: it has more names than there are symbols, say.

@@ -112,7 +112,6 @@ def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
     Args:
         names: of the code: key -> `module:name`.
         model: the folder or Hub name.
-        file: what names the code, for errors.
     """
     if untrusted := refused_code(model, names):
         raise UntrustedCodeError(file, untrusted)

@@ -43,8 +43,6 @@ class Ask:
 
     Attributes:
         gone: nobody waits for more.
-        tokens: of what was read.
-        prefix: the chat as it was read.
     """
 
     def __init__(self, request: Request, seconds: float):

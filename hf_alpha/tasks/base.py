@@ -154,9 +154,6 @@ class Task(ABC):
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any] | None:
         """Return which tokens may come next in answers; None, as by default, for all of them.
 
-        Args:
-            tokenizer: of the model that writes answers.
-
         Returns:
             A function from the tokens so far (R, T), without the start token, to a mask over the
             vocabulary (R, V); tensors of torch.
