@@ -545,7 +545,7 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
         raise ValueError(f"{place}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         model_value, tokenizer_value = getattr(config, name), getattr(tokenizer, name)
-        if _comparable(model_value) != _comparable(tokenizer_value):
+        if _ids_of(model_value) != _ids_of(tokenizer_value):
             raise _disagreement(
                 place,
                 f"{name} is {model_value} in the model and {tokenizer_value} in the tokenizer: "
@@ -569,18 +569,8 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
         )
 
 
-def _comparable(value: Any) -> Any:
-    """Return what equal vocabularies have in common, in however many steps a class grew."""
+def _ids_of(value: Any) -> Any:
+    """Return ids in place of their ranges, which tell in how many steps a class grew."""
     if isinstance(value, dict):
-        return {name: _comparable(entry) for name, entry in value.items()}
-    return _joined(value) if isinstance(value, list) else value
-
-
-def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
-    """Return ranges in order, with those in one that follow each other."""
-    joined_ranges: list[tuple[int, int]] = []
-    for start, stop in sorted(ranges):
-        if joined_ranges and joined_ranges[-1][1] == start:
-            start = joined_ranges.pop()[0]
-        joined_ranges.append((start, stop))
-    return joined_ranges
+        return {name: _ids_of(entry) for name, entry in value.items()}
+    return {i for pair in value for i in range(*pair)} if isinstance(value, list) else value

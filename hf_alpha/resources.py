@@ -92,14 +92,7 @@ def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
             "Install the wheel or an editable checkout again."
         )
     # The deepest folder on the way that exists is where the wrong name stands.
-    folder, depth = roots[0], 0
-    while depth < len(parts) and (folder / parts[depth]).is_dir():
-        folder, depth = folder / parts[depth], depth + 1
-    kind_of_file = Path(*parts).suffix
-    names = sorted(
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith((".", "_")) and (path.is_dir() or path.suffix == kind_of_file)
-    )
-    reached = "/".join((kind, *parts[:depth]))
+    folder = next(path for path in roots[0].joinpath(*parts).parents if path.is_dir())
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    reached = folder.relative_to(roots[0].parent)
     return f"{resource} is not there; {reached}/ has: {', '.join(names) or 'nothing'}."
