@@ -93,6 +93,7 @@ def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
         )
     # The deepest folder on the way that exists is where the wrong name stands.
     folder = next(path for path in roots[0].joinpath(*parts).parents if path.is_dir())
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    alike = [path for path in folder.iterdir() if path.suffix in ("", Path(*parts).suffix)]
+    names = sorted(path.name for path in alike if not path.name.startswith((".", "_")))
     reached = folder.relative_to(roots[0].parent)
     return f"{resource} is not there; {reached}/ has: {', '.join(names) or 'nothing'}."
