@@ -290,7 +290,6 @@ def evaluate_objective(
     *,
     split: str | None = None,
     by: str | None = None,
-    batch_size: int = 64,
     device: str | torch.device = "cpu",
 ) -> tuple[str, dict[str, Scores]]:
     """Score models on the same rows; `out` gets the metrics and predictions of each, and the table.
@@ -309,9 +308,8 @@ def evaluate_objective(
     objective, scores = make_objective(recipe.objective), {}
     for name, model in models.items():
         scores[name] = evaluate_checkpoint(
-            model, objective, recipe.data, data, split=split, by=by, batch_size=batch_size,
-            device=device,
-        )  # fmt: skip
+            model, objective, recipe.data, data, split=split, by=by, device=device
+        )
         parts = [part for part in Path(name).parts if part not in ("/", "..")]
         scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
     text = scores_table(scores, by)
