@@ -634,12 +634,9 @@ class UnaryBool(nn.Module):
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the atoms, of the same shape."""
-        return self._rows(atoms)
-
-    def _rows(self, rows: torch.Tensor) -> torch.Tensor:
         if self.gate is not None:
-            return self.fc2(F.relu(self.gate(rows)) * self.fc1(rows))
-        return self.fc2(self.activation(self.fc1(rows)))
+            return self.fc2(F.relu(self.gate(atoms)) * self.fc1(atoms))
+        return self.fc2(self.activation(self.fc1(atoms)))
 
 
 class BinaryBool(UnaryBool):

@@ -253,7 +253,8 @@ class Masked(RowsObjective):
     ) -> Iterator[Pair]:
         room = self.max_length - tokenizer.num_special_tokens_to_add(pair=self.paired)
         if not self.paired:
-            yield from _filled(documents, room)
+            for ids in map(_joined, documents):
+                yield from (Pair(ids[i : i + room], [], 0) for i in range(0, len(ids), room))
         elif self.sentences == "sop" or len(documents) > 1:
             for number in range(len(documents)):
                 yield from self._pairs_of(documents, number, room, rng)
@@ -520,14 +521,6 @@ def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int
 
 def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
     return [token for sentence in sentences for token in sentence]
-
-
-def _filled(documents: Iterable[Document], room: int) -> Iterator[Pair]:
-    """Yield texts that fill the sequence, each of one document."""
-    for document in documents:
-        ids = _joined(document)
-        for start in range(0, len(ids), room):
-            yield Pair(ids[start : start + room], [], 0)
 
 
 def _shortened(

@@ -224,11 +224,7 @@ class LTLTask(FormulaTask):
         return Verdict.correct if holds else Verdict.wrong
 
     def explain(self, problem: str, answer: str) -> Explanation:
-        """Explain an answer by the value of each subformula at each step of the trace.
-
-        Raises:
-            FormulaError: if the problem cannot be read.
-        """
+        """Explain an answer by the value of each subformula at each step of the trace."""
         return explain(self.read(problem), answer)
 
 

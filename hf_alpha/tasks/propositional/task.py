@@ -183,11 +183,7 @@ class PropositionalTask(FormulaTask):
         return Verdict.correct if implied else Verdict.wrong
 
     def explain(self, problem: str, answer: str) -> Explanation:
-        """Explain an answer by the value of each subformula, and under which completions.
-
-        Raises:
-            FormulaError: if the problem cannot be read.
-        """
+        """Explain an answer by the value of each subformula, and under which completions."""
         return explain(self.read(problem), answer)
 
 
