@@ -28,7 +28,10 @@ class DrawnProblems(Dataset[Row]):
     Args:
         task: a task, or what `get_task` finds one by.
         tokenizer: gives ids and names of the symbols, its first `num_symbols` ones.
+        num_samples: rows.
         sizes: smallest and largest number of tokens.
+        num_symbols: most distinct symbols of a problem.
+        seed: of everything that is drawn.
 
     Attributes:
         keys: (number of symbols, size) of each row, for `BucketSampler`: (N, 2).

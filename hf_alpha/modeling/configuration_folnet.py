@@ -67,6 +67,7 @@ class FolnetConfig(SymbolModelConfig):
             encoders only.
         type_vocab_size: kinds of `token_type_ids`.
         prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions.
+        hidden_act: of the Boolean operators.
         boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
         boolean_cascade: the Boolean operators follow the others; otherwise they run beside them
             (Appendix A.3).

@@ -31,6 +31,7 @@ class GeometricConfig(PreTrainedConfig):
         segment_labels: labels of segments; that of number i has `segment_ids` i + 1.
         max_distance: where the distances of `"graph"` are clipped.
         share_relations: one table of relation vectors for all layers, in place of one for each.
+        rope_theta: base of the rotations.
         absolute_positions: learned vectors of positions are added to the embeddings, as in BERT; a
             segment gets that of its start. By default only where nothing else tells positions.
         gated: each head mixes its output with that of plain attention to tokens alone. The share
