@@ -20,7 +20,6 @@ def adapter_settings(
     that symbols have in the tables of tokens. All else is up to the adapter.
 
     Args:
-        model: with a symbol layer.
         tokenizer: of the model; with it, the row of the token between a name and what it touches is
             trained too, which a conversion adds.
 

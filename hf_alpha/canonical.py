@@ -27,7 +27,6 @@ class CanonicalModel:
 
     Args:
         ask: the model: from a text to its answer, or for `stream` to the parts of it.
-        names: how names are written.
 
     Examples:
         >>> names = CanonicalNames({"variable": "[a-z]+[0-9]"}, words=["x", "y"])
@@ -71,8 +70,6 @@ def generating(model: Any, tokenizer: Any, **options: Any) -> Callable[[str], st
 
     Args:
         model: an encoder-decoder, or a decoder, whose answer is what follows the text.
-        tokenizer: of the model.
-        **options: of `generate`.
     """
     from hf_alpha.generation import generate_rows  # with torch, which an address does not need
 
@@ -96,10 +93,7 @@ def convert_to_canonical(
 
     Args:
         source: any model of Transformers that writes answers, with a fast tokenizer.
-        out: folder to make.
         symbols: class -> rule by which its names are found.
-        say: is told what was made.
-        **options: of `CanonicalTokenizer.from_tokenizer`.
 
     Raises:
         CheckpointError: weights are missing or damaged.

@@ -13,8 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
 from hf_alpha.evaluation.compare import rates_table, trained_region
-from hf_alpha.evaluation.curves import COLORS
-from hf_alpha.evaluation.fonts import make_legible
+from hf_alpha.evaluation.curves import COLORS, take_literally
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report
 from hf_alpha.folders import base_of
@@ -74,10 +73,7 @@ def write_card(
     Args:
         folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted, and its
             `training_log.json` is drawn.
-        report: of this model.
         baseline: of the random assignment on the same problems.
-        command: that made the report.
-        date: of the report.
         license: of the model, as the Hub names it; by default Apache 2.0, or for a converted model
             none, as that of its backbone holds.
         region: symbols and sizes of the training data, where the recipe does not say.
@@ -145,14 +141,8 @@ def write_score_card(
     Args:
         folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted, and its
             `training_log.json` is drawn.
-        objective: what the model is trained for.
-        scores: of the model.
-        rows: that it was tested with.
         settings: the recipe's, which name the columns of the rows.
         by: the column whose values are the groups of `scores`.
-        command: that made the scores.
-        date: of the scores.
-        license: of the model, as the Hub names it.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     config = model.config
@@ -216,12 +206,6 @@ def save_card(
     """Fill in the template of cards and write it as README.md, with how the model was trained.
 
     Args:
-        folder: the checkpoint.
-        config: of the model.
-        license: of the model, as the Hub names it.
-        tags: of the model, beside that of all of them.
-        results: what was measured.
-        pipeline: of the model, as the Hub names it.
         fields: variables of the template, for Markdown: the texts of others in them are cleaned.
     """
     name, base = folder.resolve().name, base_of(folder)
@@ -350,11 +334,7 @@ def describe_training(folder: Path) -> dict[str, str]:
 
 
 def make_curve(log: Sequence[dict[str, Any]]) -> "Figure":
-    """Draw losses by training step, of training and of validation.
-
-    Args:
-        log: entries of a Trainer's log history.
-    """
+    """Draw losses by training step, of training and of validation."""
     figure, axis = _picture()
     kinds = {"training": ("loss", "-", COLORS[0]), "validation": ("eval_loss", "o-", COLORS[1])}
     for label, (key, style, color) in kinds.items():
@@ -440,7 +420,7 @@ def _bars(percents: Mapping[str, float], metric: str, by: str) -> "Figure":
     axis.bar(groups, [*percents.values()], color=COLORS[0], width=0.7)
     axis.set(xlabel=by, ylabel=f"{metric}, %", ylim=(0, 100))
     axis.get_xticklabels()  # makes them
-    make_legible(figure)
+    take_literally(figure)
     return figure
 
 

@@ -22,7 +22,6 @@ def code_files(folder: Path, code: Path = CODE) -> set[str]:
     import, found by the function that `save_pretrained` itself uses.
 
     Args:
-        folder: of the model or tokenizer.
         code: where the files are read: this version's, or the folder itself.
 
     Raises:

@@ -44,9 +44,7 @@ def mark(problem: str, answer: str, finder: NameFinder) -> Pair:
     """Return two texts with their names marked: what is a name in a problem is one in its answer.
 
     Args:
-        problem: the text of which a row is made.
         answer: may be empty.
-        finder: the rules by which names are found.
     """
     source = MarkedText(problem, finder.find(problem))
     known = known_names(source, source.spans)
@@ -57,7 +55,6 @@ def classes_of(text: MarkedText, problem: MarkedText | None = None) -> dict[str,
     """Return name -> class, in order of first occurrence; names of a binding are one.
 
     Args:
-        text: with its names.
         problem: of an answer, what it answers.
     """
     known = problem and known_names(problem, problem.spans)
@@ -69,7 +66,6 @@ def fault(pair: Pair, finder: NameFinder, new_names: bool = False) -> tuple[str,
     """Return why a pair cannot be learnt, and the name that is to blame; None if it can.
 
     Args:
-        pair: of `mark`.
         finder: with the counts of the classes.
         new_names: targets may have names that their sources lack.
     """
@@ -129,8 +125,6 @@ class FirstLook:
     """What rows are like; as a string, what a user wants to see first.
 
     Args:
-        finder: the rules by which names are found.
-        title: what the rows are called.
         new_names: targets may have names that their sources lack.
         training: what the model's training had, for its test rows.
         renamed: rows whose source is, names aside, one of training; None if that is not known.
@@ -141,7 +135,6 @@ class FirstLook:
         names: class -> name -> sources that have it.
         nameless: rows whose source has no name.
         lengths: "source", "target" -> tokens -> rows.
-        unknown_tokens: of all texts.
         unknown: words with unknown tokens; names are none of them.
         bad: reason -> the first rows that cannot be learnt, with the name that is to blame.
         bad_rows: reason -> how many.
@@ -189,16 +182,12 @@ class FirstLook:
                 self.bad.setdefault(reason, []).append(f"row {self.rows} ({name})")
         elif self.example is None and classes:
             self.example = _shown(pair[0]), _shown(pair[1])
-        self._only_names = self._only_names and not any(map(_has_words, pair))
+        between = (part for text in pair for part, _ in parts(text, text.spans))
+        self._only_names = self._only_names and not any(part.strip() for part in between)
         self.rows += 1
 
     def add_tokens(self, pairs: Sequence[Pair], tokenizer: Any) -> None:
-        """Count the tokens of texts, and the unknown ones.
-
-        Args:
-            pairs: of `add`.
-            tokenizer: of the texts, by `tokenizer(list of texts)["input_ids"]`.
-        """
+        """Count the tokens of texts, and the unknown ones."""
         sides = [list(texts) for texts in zip(*pairs, strict=True)]
         encoded = [tokenizer(texts)["input_ids"] for texts in sides]
         unknown = unknown_id(tokenizer)
@@ -365,10 +354,8 @@ def look_at_tests(
 
     Args:
         rows: with `problem`, and `answer` if there is one.
-        finder: the rules by which names are found.
         tokenizer: that of the model; gets symbols for as many names as a row has.
         training: what the model's training data was like.
-        renamed: see `FirstLook`.
     """
     look = FirstLook(finder, "test", new_names=True, training=training, renamed=renamed)
     pairs = look.add((row["problem"], row.get("answer") or "") for row in rows)
@@ -440,11 +427,6 @@ def _count(counter: Counter[str], words: Iterable[str]) -> None:
 
 def _sum(numbers: Counter[int]) -> int:
     return sum(number * count for number, count in numbers.items())
-
-
-def _has_words(text: MarkedText) -> bool:
-    """Return whether something stands between the names of a text."""
-    return any(part.strip() for part, _ in parts(text, text.spans))
 
 
 def _shown(text: MarkedText) -> str:

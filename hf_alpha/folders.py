@@ -395,8 +395,6 @@ def parse_json(text: str | bytes, place: object, once: bool = False) -> Any:
     """Read JSON of anybody.
 
     Args:
-        text: to be read.
-        place: where it stands, for errors.
         once: refuse an object that has a key twice, of which the last one counts otherwise.
 
     Raises:
@@ -420,9 +418,7 @@ def check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[st
     """Refuse to go on in a folder with other settings than those of the run that began there.
 
     Args:
-        folder: of the run.
         stored: the settings that it wrote down, in JSON.
-        settings: those of now.
 
     Raises:
         ValueError: naming each difference.
@@ -445,7 +441,6 @@ class Records:
     As a context, it is this process's to write.
 
     Attributes:
-        path: of the file.
         torn: what is behind the last whole line, once all were read.
     """
 

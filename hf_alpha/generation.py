@@ -59,15 +59,11 @@ def generate_answers(
     of problems that are unknown to the model, and no names, are logged as a warning.
 
     Args:
-        model: on the device on which to work.
-        tokenizer: the one that belongs to the model.
         problems: in any notation of the tokenizer's grammar.
         num_beams: number of beams; 1 is greedy.
         length_penalty: beams are ranked by log-probability / length ** length_penalty.
         max_new_tokens: limit of an answer's length, the end token included.
         num_return_sequences: answers to each problem (top-N), best first.
-        batch_size: problems in a batch.
-        progress: show a progress bar.
 
     Returns:
         For each problem its `num_return_sequences` answers in the problem's own names, or None if
@@ -105,10 +101,6 @@ def answer_batches(
 
     Args:
         model: is put into evaluation mode meanwhile.
-        batches: of this process.
-        answer: gives the answers to a batch.
-        title: of the bar.
-        progress: show the bar.
 
     Yields:
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
@@ -130,8 +122,6 @@ def beam_search(
     """Return what answers the problems of a batch, given as indices into `encodings`.
 
     Args:
-        model: on the device on which to work.
-        tokenizer: the one that belongs to the model.
         encodings: by `encode_problems`.
         settings: by `search_settings`.
     """
@@ -203,8 +193,6 @@ def generate_rows(
     """Generate answers to inputs of one shape, with any model and tokenizer of Transformers.
 
     Args:
-        model: an encoder-decoder or a decoder.
-        tokenizer: the one that belongs to it.
         rows: inputs by name, without padding.
         settings: of `model.generate`.
 
@@ -250,10 +238,8 @@ def answer_room(
     """Return how many new tokens a model has positions for, and at most as many as are wanted.
 
     Args:
-        config: the model's.
         length: tokens of the input.
         max_new_tokens: new tokens; None for as many as there is room for.
-        what: what an error calls the input.
 
     Returns:
         The number; None if there is no limit.
@@ -348,7 +334,6 @@ def fit_tokenizer(tokenizer: Any, model: Any) -> None:
 
     Args:
         tokenizer: changed in place; the changes are saved with it.
-        model: that it belongs to.
     """
     model_inputs, names = used_inputs(model), tokenizer.model_input_names
     input_names = [name for name in names if name in model_inputs]
@@ -367,8 +352,6 @@ def extend_vocabulary(
     """Extend a vocabulary to so many symbols, if the encoding needs no training for that.
 
     Args:
-        model: its model.
-        tokenizer: its tokenizer.
         num_symbols: class -> number of symbols that problems need; or a number, where there is one
             class only. Where answers may have new names, there are more.
     """

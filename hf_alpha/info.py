@@ -10,7 +10,6 @@ from huggingface_hub.errors import NotASafetensorsRepoError, SafetensorsParsingE
 from transformers import PreTrainedConfig
 
 from hf_alpha.card import RENAMINGS, backbone_type
-from hf_alpha.convert.shared import ConversionError
 from hf_alpha.folders import ADAPTER, base_of, file_of, read_json
 from hf_alpha.given_names import classes_by_row
 from hf_alpha.loading import (
@@ -75,7 +74,7 @@ def describe_model(place: str) -> str:
             else {}
         ),
         **({"segments": segments} if segments else {}),
-        **(_conversion(place, config, tokenizer) if is_host else {}),
+        **({"conversion": _conversion(place)} if is_host else {}),
         **_origin(place),
     }
     load = [_loaded_by_transformers(place, config)]
@@ -114,26 +113,11 @@ def _adapter(place: str) -> dict[str, str]:
     return {"adapter": f"{kind} for {base_of(place)}, whose weights and sizes follow"}
 
 
-def _conversion(place: str, config: PreTrainedConfig, tokenizer: Any) -> dict[str, str]:
-    """Return which encodings a model can have, how it gets them, and why not the others."""
-    from hf_alpha.convert.possible import possible_conversions
-
-    try:
-        refusals = possible_conversions(config, tokenizer)
-    except ConversionError as error:
-        return {"conversion": f"no: {error}"}
-    taken = [encoding for encoding, reason in refusals.items() if not reason]
-    reasons = dict.fromkeys(reason for reason in refusals.values() if reason)
-    if not taken:
-        return {"conversion": f"no: {'; '.join(reasons)}"}
+def _conversion(place: str) -> str:
+    """Return the commands by which a model of Transformers gets symbols."""
     is_adapter = base_of(place) is not None
     merge, host = (f"hf-alpha convert {place} MERGED; ", "MERGED") if is_adapter else ("", place)
-    command = f"{merge}hf-alpha convert {host} OUT --to {taken[0]}"
-    facts = {
-        "conversion": f"yes: {', '.join(taken)}; {command}, "
-        "then train it on your pairs (checkpoint: OUT in a recipe)"
-    }
-    return facts | ({"not": "; ".join(reasons)} if reasons else {})
+    return f"{merge}hf-alpha convert {host} OUT gives it symbols, or says why it cannot"
 
 
 def _kind(config: PreTrainedConfig) -> str:

@@ -244,12 +244,6 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
 
     Classes of Transformers and of this package go before those in a folder. No question is asked.
 
-    Args:
-        auto: the Auto class.
-        place: folder or Hub name.
-        part: what is loaded, for errors.
-        arguments: of `from_pretrained`.
-
     Raises:
         FileNotFoundError: the folder or file is missing.
         CheckpointError: it cannot be read.
@@ -299,8 +293,6 @@ def _custom_classes(place: str, auto: Any, result: Any) -> dict[str, str]:
     """Return the classes that a folder or repository names as its own for a part: key -> name.
 
     Args:
-        place: folder or Hub name.
-        auto: the Auto class of the part.
         result: the part without that code. A tokenizer of an unknown class is loaded as a general
             one; if it is of the class that is named, there is no need for code.
     """
@@ -322,8 +314,6 @@ def _load_weights(
     """Load a model, with its adapter if it is one, and what Transformers reports of its weights.
 
     Args:
-        auto: the Auto class.
-        place: folder or Hub name.
         config: by `load_config`, which has checked it.
         check: of the weights, before an adapter changes them.
     """
@@ -340,7 +330,6 @@ def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
     """Merge an adapter into its model.
 
     Args:
-        model: the adapter's.
         place: folder or Hub name of the adapter.
         base: that of the model, for errors.
 
@@ -523,7 +512,6 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
 
     Args:
         report: what Transformers says about loading: sets of names, and shapes that differ.
-        file: to be named in an error.
     """
     for key, problem in (("missing_keys", "is missing"), ("unexpected_keys", "is left over")):
         _refuse_tensors(file, sorted(report[key]), problem)
@@ -550,11 +538,6 @@ def _refuse_tensors(file: str, names: list[str], problem: str) -> None:
 def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
     """Check that a model and a tokenizer have the same base tokens, padding and symbols.
 
-    Args:
-        config: the model's.
-        tokenizer: to go with it.
-        place: named in an error.
-
     Raises:
         ValueError: naming the first setting in which they differ.
     """
@@ -562,7 +545,7 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
         raise ValueError(f"{place}: the tokenizer, a {type(tokenizer).__name__}, has no symbols")
     for name in ("num_base_tokens", "pad_token_id", "symbol_classes", "symbol_ranges"):
         model_value, tokenizer_value = getattr(config, name), getattr(tokenizer, name)
-        if _comparable(model_value) != _comparable(tokenizer_value):
+        if _ids_of(model_value) != _ids_of(tokenizer_value):
             raise _disagreement(
                 place,
                 f"{name} is {model_value} in the model and {tokenizer_value} in the tokenizer: "
@@ -573,11 +556,6 @@ def check_agreement(config: PreTrainedConfig, tokenizer: Any, place: str = "chec
 
 def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "checkpoint") -> None:
     """Check that a model that takes segments knows those that a tokenizer finds, and no others.
-
-    Args:
-        config: the model's.
-        tokenizer: to go with it.
-        place: named in an error.
 
     Raises:
         ValueError: naming the labels of both.
@@ -591,18 +569,8 @@ def check_segments(config: PreTrainedConfig, tokenizer: Any, place: str = "check
         )
 
 
-def _comparable(value: Any) -> Any:
-    """Return what equal vocabularies have in common, in however many steps a class grew."""
+def _ids_of(value: Any) -> Any:
+    """Return ids in place of their ranges, which tell in how many steps a class grew."""
     if isinstance(value, dict):
-        return {name: _comparable(entry) for name, entry in value.items()}
-    return _joined(value) if isinstance(value, list) else value
-
-
-def _joined(ranges: list[list[int]]) -> list[tuple[int, int]]:
-    """Return ranges in order, with those in one that follow each other."""
-    joined_ranges: list[tuple[int, int]] = []
-    for start, stop in sorted(ranges):
-        if joined_ranges and joined_ranges[-1][1] == start:
-            start = joined_ranges.pop()[0]
-        joined_ranges.append((start, stop))
-    return joined_ranges
+        return {name: _ids_of(entry) for name, entry in value.items()}
+    return {i for pair in value for i in range(*pair)} if isinstance(value, list) else value

@@ -22,7 +22,7 @@ def printable(text: str) -> str:
 def fenced(text: str, language: str = "") -> str:
     """Return a text as a block of code in Markdown, which nothing within the text can end."""
     text = printable(text).rstrip("\n")
-    fence = "`" * max(3, _more_ticks(text))
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 
@@ -45,8 +45,3 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         lines.append("  ".join([*labels, *numbers]).rstrip())
     lines.insert(1, "-" * max(map(len, lines)))
     return "\n".join(lines)
-
-
-def _more_ticks(text: str) -> int:
-    """Return one more than the most backticks in a row."""
-    return 1 + max(map(len, re.findall("`+", text)), default=0)

@@ -80,10 +80,6 @@ def read_yaml(file: Path) -> Any:
 def parse_yaml(text: str, place: str) -> Any:
     """Read YAML of anybody, without aliases.
 
-    Args:
-        text: to be read.
-        place: where it stands, for errors.
-
     Raises:
         RecipeError: it is none, or holds what `_Loader` refuses.
     """

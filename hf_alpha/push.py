@@ -62,7 +62,6 @@ def push(
     but the package's own code.
 
     Args:
-        folder: of the model or dataset.
         repository: owner/name on the Hub.
         private: make it so that others do not see it, if it is new.
         say: is told before the upload which files are uploaded, and which are left out.
@@ -183,10 +182,6 @@ def _left_out(folder: Path, files: dict[str, Path]) -> Iterator[str]:
 
 def model_files(folder: Path, tokenizer: Any) -> set[str]:
     """Return the names of a model's files, as `save_pretrained`, `release` and cards write them.
-
-    Args:
-        folder: of the model.
-        tokenizer: that of the model.
 
     Raises:
         ValueError: code that the model names is not there.

@@ -50,10 +50,8 @@ def quickstart(
 
     Args:
         output: folder for the data, the recipe, the models, table and pictures.
-        steps: training steps of each encoding.
         samples: problems for each number of names.
         seed: of the data; training has the recipe's.
-        say: is told what happens.
 
     Returns:
         The table that it prints.

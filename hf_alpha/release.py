@@ -66,7 +66,6 @@ def merge(adapter: str | Path, out: Path) -> str:
 
     Args:
         adapter: folder or Hub name.
-        out: folder to make.
 
     Returns:
         The folder or Hub name of the model that the adapter names.

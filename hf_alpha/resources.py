@@ -18,7 +18,6 @@ def resource_path(kind: Kind, *parts: str) -> Path:
     that what is edited in a checkout is what runs.
 
     Args:
-        kind: the data folder.
         *parts: the path below it, such as `"TASK", "debug.yaml"`; none for the folder.
 
     Raises:
@@ -93,14 +92,8 @@ def _missing(kind: Kind, parts: tuple[str, ...]) -> str:
             "Install the wheel or an editable checkout again."
         )
     # The deepest folder on the way that exists is where the wrong name stands.
-    folder, depth = roots[0], 0
-    while depth < len(parts) and (folder / parts[depth]).is_dir():
-        folder, depth = folder / parts[depth], depth + 1
-    kind_of_file = Path(*parts).suffix
-    names = sorted(
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith((".", "_")) and (path.is_dir() or path.suffix == kind_of_file)
-    )
-    reached = "/".join((kind, *parts[:depth]))
+    folder = next(path for path in roots[0].joinpath(*parts).parents if path.is_dir())
+    alike = [path for path in folder.iterdir() if path.suffix in ("", Path(*parts).suffix)]
+    names = sorted(path.name for path in alike if not path.name.startswith((".", "_")))
+    reached = folder.relative_to(roots[0].parent)
     return f"{resource} is not there; {reached}/ has: {', '.join(names) or 'nothing'}."

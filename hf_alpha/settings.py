@@ -45,7 +45,6 @@ class RecipeError(ValueError):
     """A recipe that cannot be read or run; the message names the key and the way out.
 
     Args:
-        message: what is wrong, and what to do.
         where: the keys that lead to it, and before them perhaps the file.
         unknown: the keys there that are not known.
     """
@@ -88,7 +87,6 @@ class Keys(BaseModel):
         """Check a mapping.
 
         Args:
-            content: the mapping.
             where: the file and the keys that lead to it, for errors.
 
         Raises:
@@ -179,8 +177,6 @@ def model_of(
     """Return the settings that a dataclass or a function declares.
 
     Args:
-        declared: the dataclass or function.
-        without: settings that are left out.
         required: settings that have to be given, whatever their default is.
         checks_values: of kinds in `PLAIN`, and tuples; else no values are checked.
         base: has more settings.

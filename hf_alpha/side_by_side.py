@@ -51,9 +51,7 @@ class Run:
     """A model that was trained: its encoding, its recipe, and its answers.
 
     Attributes:
-        encoding: what the comparison calls it.
         recipe: with `training.output_dir`, where the model is.
-        test: its answers to test data.
         held_out: its answers to rows like those of training, which it was not trained on.
     """
 
@@ -103,17 +101,11 @@ def compare_encodings(
             replaced. Where it holds out no rows for validation, `HELD_OUT` of them are.
         encodings: keys of `ENCODINGS`.
         rows: what to test on, as evaluation takes them.
-        out: a folder.
         seeds: how often each is trained, with the recipe's seed and those that follow it.
         tuning_steps: of each trial of a search for a learning rate, one for each encoding; 0 for
             the recipe's rate.
         trained: fewest and most names of the training data, for the picture.
         covariance: problems for each number of names whose alpha-covariance is measured.
-        title: above the curves.
-        caption: below them.
-        say: is told what is done.
-        progress: show how training and evaluation go on.
-        **settings: of `compare`.
 
     Returns:
         The table and the reports, one of each encoding, with the records of all its seeds; that of
@@ -282,7 +274,6 @@ def describe(runs: Sequence[Run], reports: Sequence[Report], measure: str) -> st
     Args:
         runs: one for each encoding and seed.
         reports: one of each encoding, and of the baseline.
-        measure: that of the task.
     """
     rows = [["%", "trained:", "steps", "learning rate", "loss", "held out", "test"]]
     for name, same in by_encoding(runs):

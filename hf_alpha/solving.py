@@ -33,7 +33,6 @@ class Line(str):
     """A problem that stands in a line of a file.
 
     Attributes:
-        place: where, for errors.
         error: why it cannot be read from there, if it cannot.
     """
 
@@ -51,10 +50,8 @@ class Solution:
     """A problem and what is made of it.
 
     Attributes:
-        problem: as it was given.
         answers: best first, in the problem's own names, each with its verdict; `answer.ended` says
             whether it is whole.
-        error: why there is no answer.
         read_as: the problem in infix, if operators of it were rewritten while reading.
         unsatisfiable: it is proved that no answer is right; asked only if none of these is.
         core: parts of an unsatisfiable problem that contradict one another already; empty where
@@ -321,6 +318,3 @@ def _opened(task: Task, text: str, notation: str | None) -> Solution:
         return Solution(given, read=task.read(text if line is None else given, notation))
     except FormulaError as error:
         return Solution(given, error=str(error) if line is None else f"{line.place}: {error}")
-
-
-__all__ = ["METHODS", "TIMEOUT", "Line", "Settings", "Solution", "solve"]

@@ -85,7 +85,6 @@ def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     """Return the names of code that a place may not have run.
 
     Args:
-        place: the folder or Hub name that names it.
         names: key -> name of code.
     """
     if is_trusted(place):
@@ -102,7 +101,6 @@ def remember_recipe(file: Path, names: Collection[str]) -> None:
     """Remember that this user's training wrote a recipe here, and which code the user named in it.
 
     Args:
-        file: the recipe, as it is written.
         names: of the code that the user's own recipe names.
     """
     record = _record(file)
@@ -120,7 +118,6 @@ def remember_copy(file: Path, folder: Path) -> None:
     """Remember that `release` copied the recipe of a run, if the run is this user's.
 
     Args:
-        file: the copy.
         folder: the run, or a checkpoint of it.
     """
     if was_trained_here(folder):

@@ -14,7 +14,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_alpha.recipe import read_recipe
-from hf_alpha.tasks.text.anf import names_in
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
 import anf
@@ -23,11 +22,8 @@ import proofs
 import tseitin
 from pair_files import (
     PairFiles,
-    draw_term,
-    letter_names,
     main_of_operations,
     shape,
-    spread,
     write_term,
 )
 
@@ -134,20 +130,6 @@ def test_a_size_of_which_training_has_all_problems_is_an_error(tmp_path):
     files = PairFiles(proofs.draw, proofs.SEEN, proofs.UNSEEN, [(2, 1)], [(2, 1)])
     with pytest.raises(ValueError, match=r"of the size \(2, 1\) are all in training"):
         files.save(tmp_path, rows=1, tests=1)
-
-
-def test_pools_have_no_letter_in_common():
-    pools = letter_names(20)
-    assert [len({*pool}) for pool in pools] == [20, 20]
-    assert not {name[0] for name in pools[0]} & {name[0] for name in pools[1]}
-    counts = spread(random.Random(0), ["a", "b"], 5)
-    assert len(counts) == 5 and {*counts} == {"a", "b"}
-
-
-@given(seeds, st.integers(1, 9))
-def test_a_term_is_drawn_over_leaves_in_their_order(seed, count):
-    leaves = [f"a{number}" for number in range(count)]
-    assert names_in(draw_term(random.Random(seed), leaves, "&|")) == leaves
 
 
 def test_formulas_of_many_names():

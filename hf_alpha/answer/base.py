@@ -92,11 +92,7 @@ Replies = Generator[dict[int, Reply], None, None]
 
 
 class Answerer:
-    """Whoever answers problems.
-
-    Attributes:
-        name: what its row of a table is called.
-    """
+    """Whoever answers problems."""
 
     name: str
 

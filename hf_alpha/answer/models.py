@@ -60,9 +60,6 @@ class Model(Answerer):
     """A model with symbols.
 
     Attributes:
-        model: on the device on which to work.
-        tokenizer: the one that belongs to it.
-        search: how it looks for answers.
         training: `TrainingFacts` that notes compare a problem with.
     """
 
@@ -265,10 +262,7 @@ def load_answerer(
     """Load a model that answers texts: one with symbols, or one of Transformers as it is.
 
     Args:
-        name: what its row is called.
         place: folder or Hub name.
-        device: where it runs.
-        search: how it looks for answers.
 
     Raises:
         ValueError: it does not write answers, or cannot be read.

@@ -104,12 +104,7 @@ def main() -> None:
 
 
 def run_command(command: Callable[..., None], name: str) -> None:
-    """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner.
-
-    Args:
-        command: what to run, with typer's arguments and options.
-        name: how it is called, in its help.
-    """
+    """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner."""
     program = typer.Typer(add_completion=False, **STYLE)
     program.command(cls=OnceCommand)(command)
     quiet_bars()
@@ -145,6 +140,3 @@ def _what_to_mend(error: Exception) -> str | None:
         return message
     mendable = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
     return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
-
-
-__all__ = ["app", "main", "run_command"]

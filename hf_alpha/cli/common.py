@@ -58,7 +58,6 @@ def stream_inputs(
     """Give texts of arguments and of the lines of a file, or else of standard input, one by one.
 
     Args:
-        arguments: texts of the command line.
         file: with a text in each line; in JSON, if it is called `*.jsonl`.
         name: what errors call a text.
         text_of: gives the text of a row in JSON, from the row and its number.

@@ -20,6 +20,7 @@ TAKES: dict[str, set[str]] = {
     "canonical": set(),
 }
 """Options that a target takes, beside those that all take."""
+ITS = "the vanilla model's"
 TRAIN_ON = "It has to be trained before it is of use: `checkpoint:` in a recipe."
 
 
@@ -136,24 +137,6 @@ class SegmentOptions:
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Original:
-    """Files of a checkpoint of FOLNet's original code, beside its settings."""
-
-    PANEL: ClassVar[str] = "Checkpoints of FOLNet's original code"
-    weights: Annotated[
-        Path | None,
-        typer.Option(help="Its weights, a .pt file; by default the one called as the .cfg file."),
-    ] = None
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or Hub name of the tokenizer that the model was trained with; it goes "
-            "with the model."
-        ),
-    ] = None
-
-
 @may_trust("model", "tokenizer")
 @grouped
 def convert(
@@ -162,15 +145,21 @@ def convert(
         str,
         typer.Argument(
             help="Folder or Hub name of a model of Transformers that writes text, a 'learned' "
-            "model, or with --transducer an encoder; or the settings of an original FOLNet, its "
-            ".cfg file."
+            "model, or with --transducer an encoder; or the settings of an original FOLNet, a "
+            ".cfg file that has its weights beside it, as .pt."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
     encoding: Encoding,
     symbols: HostSymbols,
     segments: SegmentOptions,
-    original: Original,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or Hub name of the tokenizer that an original FOLNet was trained with; "
+            "it goes with the model."
+        ),
+    ] = None,
 ) -> None:
     """Convert a model into one that does not care how symbols are named, and prove it by logits.
 
@@ -192,12 +181,12 @@ def convert(
 
     From Python (`get_symbol_model`, `to_dual_part`, `to_geometric`) there are further settings.
     """
-    if original.weights is not None or Path(model).suffix == ".cfg":
+    if Path(model).suffix == ".cfg":
         refused_options = names_of(Encoding, HostSymbols, SegmentOptions)
         refuse(command, refused_options, f"has no effect on {model}")
-        say(_convert_original(Path(model), out, original))
+        say(_convert_original(Path(model), out, tokenizer))
         return
-    refuse(command, names_of(Original), "is for a .cfg file of FOLNet's original code")
+    refuse(command, ["tokenizer"], "is for a .cfg file of FOLNet's original code")
     checkpoint_place(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
@@ -226,12 +215,11 @@ def _merge(adapter: str, out: Path) -> str:
     return f"{out}: {base} with the adapter {adapter} in its weights{then}"
 
 
-def _convert_original(settings: Path, out: Path, original: Original) -> str:
+def _convert_original(settings: Path, out: Path, tokenizer: str | None) -> str:
     """Convert a checkpoint of FOLNet's original code; returns what was made and proved."""
     from hf_alpha.convert import convert_folnet
 
-    weights = original.weights or settings.with_suffix(".pt")
-    model = convert_folnet(settings, weights, out, original.tokenizer)
+    model = convert_folnet(settings, settings.with_suffix(".pt"), out, tokenizer)
     return (
         f"{type(model).__name__} with {model.num_parameters():,} parameters: the same outputs as "
         f"the original code's, on random texts without padding; it is in {out}"
@@ -275,6 +263,7 @@ def _convert_names(
         refuse(command, sorted(set.union(*TAKES.values()) - takes), f"has no effect with --to {to}")
     if to == "canonical" and not has_symbols:
         from hf_alpha.canonical import convert_to_canonical
+        from hf_alpha.convert.backbone_rows import CLASS
 
         refuse(
             command,
@@ -282,7 +271,8 @@ def _convert_names(
             "has no effect with --to canonical",
         )
         renaming = symbols.renaming or "first_occurrence"
-        rules = _rules_by_class(symbols.names or [])
+        patterns = _patterns(symbols.names or []).items()
+        rules = {name or CLASS: _rule(text) for name, text in patterns}
         convert_to_canonical(model, out, rules, say, symbol_renaming=renaming)
     elif vanilla:
         transformers_only = f"is for models of Transformers; {model} is none"
@@ -313,29 +303,22 @@ def _convert_vanilla(vanilla: str, out: Path, encoding: Encoding) -> str:
     """Convert a vanilla model; returns what was made and what was proved."""
     from hf_alpha import convert as conversions
 
-    actual = encoding.actual
+    actual, settings = encoding.actual, dict[str, Any]()
     if encoding.to == "streams":
-        actual, placeholder = actual or "a", encoding.placeholder or "b"
-        model = conversions.convert_checkpoint(
-            vanilla, out, actual=actual, placeholder=placeholder,
-            add_aggregated_attention=encoding.sides,
-        )  # fmt: skip
-        proved = (
-            f"without symbols, and with {actual} only, the logits are identical to the vanilla "
-            "model's."
-        )
+        actual = actual or "a"
+        settings = {"actual": actual, "placeholder": encoding.placeholder or "b",
+                    "add_aggregated_attention": encoding.sides}  # fmt: skip
+        proved = f"without symbols, and with {actual} only, the logits are identical to {ITS}."
     elif encoding.to == "relational":
-        model = conversions.convert_checkpoint(vanilla, out, "relational", actual=actual)
+        settings = {"actual": actual}
         inputs = f"without symbols, and with {actual} only," if actual else "without symbols"
-        proved = f"{inputs} all states are identical to the vanilla model's. {TRAIN_ON}"
+        proved = f"{inputs} all states are identical to {ITS}. {TRAIN_ON}"
     elif encoding.to == "dual_part":
-        model = conversions.convert_checkpoint(vanilla, out, "dual_part")
-        proved = (
-            "with the vanilla model's embeddings in place of its own, the logits are identical. "
-            f"{TRAIN_ON}"
-        )
+        embeddings = "with the vanilla model's embeddings in place of its own"
+        proved = f"{embeddings}, the logits are identical. {TRAIN_ON}"
     else:
         raise ValueError(f"--to {encoding.to}: choose {TARGETS}")
+    model = conversions.convert_checkpoint(vanilla, out, encoding.to, **settings)
     return f"{out}: {model.num_parameters():,} parameters. Proved on random inputs: {proved}"
 
 
@@ -370,13 +353,6 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
         )
     rules = {name: _rule(text) for name, text in patterns.items()}
     return {name: {"count": int(count), **rules.get(name, {})} for name, count in counts.items()}
-
-
-def _rules_by_class(names: list[str]) -> dict[str, dict[str, Any]]:
-    """Return class -> rule of its names; where none is named, the class has the usual name."""
-    from hf_alpha.convert.backbone_rows import CLASS
-
-    return {name or CLASS: _rule(text) for name, text in _patterns(names).items()}
 
 
 def _rule(text: str) -> dict[str, Any]:

@@ -68,7 +68,6 @@ class Problems:
         Args:
             recipe: says what is solved, and where pairs of the user's own are.
             out: folder of the report, which keeps formulas that are drawn.
-            progress: show a progress bar while they are drawn.
 
         Raises:
             ValueError: there are no such problems, or an option would have no effect on them.

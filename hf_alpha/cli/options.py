@@ -142,11 +142,6 @@ def integers(text: str) -> list[int]:
 def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
     """Refuse options of a command that would have no effect.
 
-    Args:
-        command: with what it was given.
-        names: of its parameters.
-        why: what an error says behind the option.
-
     Raises:
         ValueError: with the first one that is on the command line.
     """

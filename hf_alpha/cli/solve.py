@@ -344,6 +344,3 @@ def serve(
         say(f"warning: whoever reaches {host} may ask: set HF_ALPHA_API_KEY", err=True)
     called = name or (Path(model).resolve().name if Path(model).is_dir() else model)
     serve_api(Api(engine, called, api_key), host, port, say)
-
-
-__all__ = ["demo", "serve", "solve"]

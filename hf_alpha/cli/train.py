@@ -35,9 +35,6 @@ def _print_schema(value: bool) -> None:
 def train(
     recipe: Annotated[str, typer.Argument(help=f"A YAML file, or a name: {DEFAULT_TASK}/debug.")],
     overrides: Overrides = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Refuse to resume what is in the output folder.")
-    ] = False,
     allow_changes: Annotated[
         bool,
         typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
@@ -78,7 +75,7 @@ def train(
     try:
         training_recipe = read_recipe(recipe, overrides)
         with trusting(*training_recipe.sources() * trust_remote_code):
-            trainer = run(training_recipe, not fresh, allow_changes, say)
+            trainer = run(training_recipe, allow_changes, say)
     except Interrupted as stop:
         say(str(stop), err=True)
         raise typer.Exit(130) from None

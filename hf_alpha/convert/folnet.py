@@ -284,9 +284,6 @@ def convert_weights(
 ) -> dict[str, Tensor]:
     """Return the original's tensors under our names.
 
-    Args:
-        parameters: our parameters by name, for their shapes.
-
     Raises:
         ConversionError: the original's names and shapes of what is missing, left over or wrong.
     """
@@ -329,7 +326,10 @@ def prove(
     ids, types = _probe(model.config)
     expected = OriginalFolnet(state, settings).outputs(ids, types)
     batch = {"input_ids": ids, "token_type_ids": types}
-    outputs = dict(converted.base_model(**batch)) | _head_outputs(converted, batch)
+    outputs = dict(converted.base_model(**batch))
+    if type(model).__name__.endswith("MultipleChoice"):  # each row is a question with one choice
+        batch = {name: value[:, None] for name, value in batch.items()}
+    outputs |= converted(**batch)
     largest = 0.0
     for name, right in expected.items():
         gap = float((outputs[name] - right).abs().max())
@@ -347,12 +347,6 @@ def _probe(config: FolnetConfig, rows: int = 4, length: int = 24) -> tuple[Tenso
     return ids, types % config.type_vocab_size
 
 
-def _head_outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    if type(model).__name__.endswith("MultipleChoice"):  # each row is a question with one choice
-        batch = {name: value[:, None] for name, value in batch.items()}
-    return dict(model(**batch))
-
-
 # -- folders ---------------------------------------------------------------------------------------
 
 
@@ -363,7 +357,6 @@ def convert_state(
 
     Args:
         state, settings: as of `read_weights` and `read_settings`.
-        further: further settings of the configuration.
 
     Raises:
         ConversionError: something does not fit, or the proof failed.

@@ -20,7 +20,6 @@ class OriginalFolnet:
     """The original's outputs from its weights and settings.
 
     Args:
-        state: tensors by the original's names.
         settings: what the original's .cfg file says; `mixer_ops` by number.
     """
 
@@ -82,7 +81,9 @@ class OriginalFolnet:
         if self._on("relative_position", default=True):
             binary = self.state[f"{name}.rel_pos_embd.weight"][self._distances(types_BT)]
         else:
-            binary = unary.new_zeros(*ids_BT.shape, ids_BT.shape[1], self._sizes()[2])
+            binary = unary.new_zeros(
+                *ids_BT.shape, ids_BT.shape[1], self.settings["predicate_dims"][2]
+            )
         if self._on("diag_link"):
             itself = torch.eye(ids_BT.shape[1], dtype=unary.dtype)
             binary = binary + torch.einsum(
@@ -125,9 +126,6 @@ class OriginalFolnet:
         else:
             hidden = self._activation(self._linear(inner, x))
         return self._linear(f"{name}.clause_out", hidden)
-
-    def _sizes(self) -> list[int]:
-        return list(self.settings["predicate_dims"])
 
     def _heads(self, x: Tensor, swapped: bool = False) -> Tensor:
         """Split the last dimension into heads and places, or into places and heads."""

@@ -254,16 +254,11 @@ def to_geometric(
     check_fit(missing_names, unused_names)
     converted.to(model.dtype).train(model.training)
     prove(model, converted)
-    set_gates(converted, gate)
-    return converted
-
-
-def set_gates(model: PreTrainedModel, gate: float) -> None:
-    """Set the gates of all layers: the share of attention to segments in each head's output."""
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in converted.named_parameters():
             if name.endswith("attention.self.gate"):
                 parameter.fill_(gate)
+    return converted
 
 
 def convert_encoder(
@@ -278,7 +273,6 @@ def convert_encoder(
 
     Args:
         source: an encoder of BERT's family with its tokenizer.
-        out: folder to make.
         transducer: finds the segments; it goes with the tokenizer.
         head: what is converted beside the encoder, one of `HEADS`; by default what the folder says
             that its model is for, and of other models nothing.

@@ -74,13 +74,7 @@ def prove_growth(before: Tensor, grown: Tensor, base: list[int]) -> None:
 
 
 class Family:
-    """A family of models, an encoding that it is to take, and how it is refused.
-
-    Args:
-        config: of a model of the family.
-        encoding: name of the encoding.
-        aggregated: whether blocks of aggregated attention are added.
-    """
+    """A family of models, an encoding that it is to take, and how it is refused."""
 
     def __init__(self, config: PreTrainedConfig, encoding: str, aggregated: bool):
         self.config = config
@@ -132,7 +126,6 @@ def prove_encoding(
     Args:
         model: with symbols, in evaluation mode.
         family: what the model is of, and is to take.
-        probe: random inputs of base tokens.
         before: logits of the backbone, with its tables as they are now.
 
     Raises:

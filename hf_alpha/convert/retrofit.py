@@ -91,7 +91,6 @@ class SymbolConfig:
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
-        settings: further settings of `RetrofitConfig`.
 
     Examples:
         >>> rule = {"pattern": "[a-z]", "count": 8}
@@ -235,7 +234,6 @@ def _begin_relations(relations: Any, row_length: float) -> None:
     and the pointer goes to the names that followed it. Tried on SmolLM2 (docs/LOG.md).
 
     Args:
-        relations: of the model.
         row_length: mean length of rows of the head, by which the pointer's scores are multiplied.
     """
     scale, layers, memory = relations.scale, len(relations.gate_bias), relations.memory
@@ -527,9 +525,6 @@ def convert_host(
     Args:
         source: an encoder-decoder or decoder of Transformers with its tokenizer; or a `learned`
             model that this has made of one.
-        out: folder to make.
-        config: how.
-        say: is told what was made and what was proved.
 
     Raises:
         ConversionError: as `get_symbol_model`; nothing is written.
@@ -542,7 +537,9 @@ def convert_host(
         if not _writes_text(host_config):
             _refuse(host_config)
         has_symbols = hasattr(host_config, "symbol_classes")
-        host, tokenizer = load_checkpoint(source) if has_symbols else _load(source, host_config)
+        pair = host_config.is_encoder_decoder
+        auto = AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM
+        host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source, auto)
         before = table_rows(host)
         model, tokenizer = _symbol_model(host, tokenizer, config)
         model.save_pretrained(unfinished)
@@ -550,11 +547,6 @@ def convert_host(
         prove_saving(model, unfinished)
     say(_what_was_made(Path(out), model, tokenizer, table_rows(host) - before))
     return model
-
-
-def _load(source: str | Path, config: Any) -> tuple[PreTrainedModel, Any]:
-    pair = config.is_encoder_decoder
-    return load_host(source, AutoModelForSeq2SeqLM if pair else AutoModelForCausalLM)
 
 
 def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) -> str:

@@ -47,17 +47,12 @@ class Chunk:
     """One unit of work: `draws` problems of one size, or a grid cell.
 
     Attributes:
-        task: what to draw.
-        targets: how answers are computed.
         equivalence: what may differ between problems that count as one; "" for their texts.
         seed: of the chunk's own random generator, unique within a run; also the file's name.
         size: number of tokens of every problem.
-        num_symbols: symbols to draw from.
         constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
-        draws: how many problems to draw.
         exactly: every problem has all `num_symbols` symbols.
         single: every problem has at most one of the symbols.
-        split: keep only problems of this split.
         max_rows: stop when so many different problems are found; 0 for no such limit.
         hard: least share of hard problems. Where there is a limit, the others get no more of it
             than is left; where there is none, they are kept at the rate of the hard ones.
@@ -120,12 +115,6 @@ def make_chunks(
     """Make chunks, together with any other processes that do the same; return all their rows.
 
     A process that dies costs time, and nothing else: its chunk is made by another one.
-
-    Args:
-        chunks: what to make.
-        folder: of the files.
-        num_workers: processes.
-        progress: show a progress bar.
     """
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])  # imported once, not in every process
@@ -287,7 +276,6 @@ class Rounds:
 
     Args:
         pattern: a chunk that all chunks are like, except for size, draws and the end of the seed.
-        num_samples: rows.
         sizes: smallest and largest number of tokens.
         alpha: a size gets no more than its even share of the rows, and this share of them.
         keys: of problems that there are already.

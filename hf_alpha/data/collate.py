@@ -139,7 +139,6 @@ class BucketSampler(Sampler[int]):
     Args:
         keys: what to sort by, one tuple per sample, the most expensive first.
         batch_size: samples of a step, of all its micro-batches and processes.
-        seed: of the order.
         window: batches sorted together; more is closer to uniform batches, and less random.
     """
 

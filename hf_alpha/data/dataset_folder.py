@@ -37,12 +37,8 @@ def make_dataset(
     """Make a dataset, unless it is there; return the number of rows of each split.
 
     Args:
-        folder: where.
-        settings: what is recorded.
         first: the first chunks that are needed.
         draw: returns the rows, by a function that makes chunks.
-        num_workers: see `generate`.
-        progress: likewise.
         split: the only one; None for several.
     """
     refuse(
@@ -143,11 +139,7 @@ def _write_records(
     take two local folders of the same name for the same data and serve the first from its cache.
 
     Args:
-        folder: of the dataset.
-        task: of the problems.
-        settings: how they were made.
         counts: split -> number of rows.
-        num_symbols: number of distinct symbols of each row.
     """
     card = DatasetCard.from_template(
         DatasetCardData(

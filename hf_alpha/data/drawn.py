@@ -32,7 +32,6 @@ class DrawnProblems(Dataset[Row]):
         sizes: smallest and largest number of tokens.
         num_symbols: most distinct symbols of a problem.
         seed: of everything that is drawn.
-        split: of which data this is part.
 
     Attributes:
         keys: (number of symbols, size) of each row, for `BucketSampler`: (N, 2).

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from datasets import (
     Dataset,
@@ -46,13 +46,7 @@ CARDS = ("README.md", ".huggingface.yaml")
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
-
-
-class TextFiles(NamedTuple):
-    """How plain text, which has no columns, is read."""
-
-    suffixes: tuple[str, ...]
-    read: Callable[[Sequence[Path]], DatasetDict]
+TEXT_FILES = (".txt", ".md", ".rst")
 
 
 def read_files(
@@ -60,27 +54,27 @@ def read_files(
     columns: Mapping[str, str],
     streaming: bool = False,
     encoding: str | None = None,
-    texts: TextFiles | None = None,
+    lines: str | None = None,
 ) -> DatasetDict | IterableDatasetDict:
     """Read all splits of files of one kind of `FILES`, or else of plain text.
 
     Args:
-        path: the file, or the folder that they lie in.
         columns: those that are read of *.csv and *.tsv files, whose cells are texts; with the key
             of a recipe that names each, as for `check_columns`.
-        streaming: read rows when they are asked for.
-        encoding: of text files, by default UTF-8.
-        texts: how plain text is read; without it, it is an error.
+        lines: the column of the lines of plain texts; without it, they are an error.
 
     Raises:
         ValueError: a file cannot be read, or is empty; the message names the file and the line.
     """
     below = [path] if path.is_file() else _files_below(path)
     files = [file for file in below if _kind_of(file) is not None]
-    text_files = [file for file in below if texts is not None and file.suffix in texts.suffixes]
-    if texts is not None and text_files and not files:
-        return texts.read(text_files)
-    _check_kinds(path, files, texts)
+    texts = [file for file in below if lines and file.suffix in TEXT_FILES]
+    if texts and not files:
+        places = [escape(str(file)) for file in texts]
+        coded = {"encoding": encoding or "utf-8"}
+        rows = read_named(load_dataset, texts[0], "text", data_files=places, **coded)
+        return rows.rename_columns({"text": lines})
+    _check_kinds(path, files, TEXT_FILES if lines else ())
     kind = _kind_of(files[0])
     options = {**_options(kind, columns, encoding), "streaming": streaming}
     try:
@@ -121,7 +115,7 @@ def _kind_of(path: Path) -> str | None:
     return None if kind == "parquet" and path.suffix == ".gz" else kind
 
 
-def _check_kinds(path: Path, files: Sequence[Path], texts: TextFiles | None) -> None:
+def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> None:
     """Refuse a file of no kind that is read, and a folder with no such file or several kinds."""
     kinds = sorted({kind for file in files if (kind := _kind_of(file)) is not None})
     if len(kinds) == 1:
@@ -130,10 +124,10 @@ def _check_kinds(path: Path, files: Sequence[Path], texts: TextFiles | None) -> 
         fault = f"holds files of several kinds ({', '.join(kinds)})"
     else:
         fault = "is of no kind" if path.is_file() else "holds no file"
-    suffixes = [*FILES, *filter(None, texts.suffixes if texts else ())]
     advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
     raise ValueError(
-        f"{path} {fault} that rows are read from: give one of {', '.join(suffixes)}{advice}"
+        f"{path} {fault} that rows are read from: give one of "
+        f"{', '.join([*FILES, *others])}{advice}"
     )
 
 
@@ -405,8 +399,6 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
     """Refuse rows that lack columns, or have one of them twice.
 
     Args:
-        place: where the rows are from.
-        present: the columns that they have.
         columns: those that they must have; with the key of a recipe that names each, which is empty
             where the name is fixed.
 

@@ -96,17 +96,14 @@ def read_format(name: str, path: str) -> list[Row]:
     try:
         return list(reader(file))
     except (KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is not of the format {name!r}: {_reason(error)}") from error
+        reason = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{file} is not of the format {name!r}: {reason}") from error
 
 
 def open_text(path: Path) -> Any:
     """Open a text file, which may be compressed."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     return opener(path, "rt", encoding="utf-8-sig", newline="\n")
-
-
-def _reason(error: Exception) -> str:
-    return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def blocks(path: Path) -> Iterator[list[tuple[int, str]]]:

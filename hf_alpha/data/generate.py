@@ -99,7 +99,6 @@ def generate(
             (names only, as in the papers and in data made by version 1); see `Task.canonical`.
             Without influence on a task that is not `held_out`.
         num_workers: processes; no influence on the result.
-        progress: show a progress bar for each round of chunks.
 
     Returns:
         The number of rows of each split that has any.
@@ -172,10 +171,8 @@ def generate_grid(
 
     Args:
         task: a task, or what `get_task` finds one by.
-        out_dir: folder to make, as for `generate`.
         num_symbols: numbers of distinct symbols, one column of cells for each.
         sizes: numbers of tokens, one row of cells for each.
-        per_cell: problems in a cell.
         seed: the grid is a function of the settings and the seed.
         targets: how answers are computed, one of the task's `targets`; by default the first.
         hard: share of a cell that is for hard problems: where there are not so many, the cell holds
@@ -184,7 +181,6 @@ def generate_grid(
         equivalence: what may differ between problems that count as one, as for `generate`.
         exclude: further problems that no problem of the grid may be equivalent to: the training
             data of a model whose splits were made in another way (`read.training_problems`).
-        num_workers, progress: as for `generate`.
 
     Returns:
         The number of rows of the one split, "test".

@@ -51,7 +51,6 @@ def read_pairs(
     Args:
         settings: a recipe's `Data`, which names the columns.
         place: a path or name, or a mapping with `path`, and `config` and `split`.
-        finder: the recipe's rules for names.
         preferred: the split that is taken where none is named and the data has it.
         **options: `split` and `streaming`.
     """
@@ -84,10 +83,7 @@ class UserPairs:
 
     Args:
         settings: where they are: a recipe's `Data`.
-        finder: the rules by which names are found.
-        seed: of what is held out.
         say: is told what the pairs are like.
-        same: whether an answer is the target.
         has_check: answers can be right that are not the target.
         new_names: targets may have names that their sources lack.
 
@@ -359,26 +355,17 @@ def hold_out_keys(
     positions = positions_of(keys, seed)
     is_held = positions < share
     if is_held.all() or not is_held.any():
-        raise ValueError(_why_one_side_is_empty(positions, is_held, share))
+        raise ValueError(
+            f"{is_held.sum():,} of {len(is_held):,} rows are held out by a share of {share}: up to "
+            f"renaming, they have only {len(np.unique(positions)):,} different problems; give "
+            "another share, more problems, or a file to validate with"
+        )
     return dataset.select(np.flatnonzero(~is_held)), dataset.select(np.flatnonzero(is_held))
 
 
 def _check_share(share: float) -> None:
     if not 0 < share < 1:
         raise ValueError(f"the share to hold out is {share}: give a number between 0 and 1")
-
-
-def _why_one_side_is_empty(positions: np.ndarray, is_held: np.ndarray, share: float) -> str:
-    """Say what a share has done to places of rows between 0 and 1, and which share would do."""
-    lowest, highest = positions.min(initial=1), positions.max(initial=0)
-    steps = lowest * 100 + 1 if not is_held.any() else highest * 100
-    better = np.floor(steps) / 100
-    way = f"a share of {better:g}, " if lowest < better <= highest else ""
-    return (
-        f"{is_held.sum():,} of {len(is_held):,} rows are held out by a share of {share}: up to "
-        f"renaming, they have only {len(np.unique(positions)):,} different problems; give {way}"
-        "more problems, or a file to validate with"
-    )
 
 
 def _on_side(

@@ -37,7 +37,6 @@ from .dataset_folder import PARTS, SETTINGS
 from .files import (
     CARDS,
     AnyDataset,
-    TextFiles,
     check_card,
     check_columns,
     check_rows,
@@ -56,7 +55,6 @@ _TEXT = Value("string")
 _NAMES = List(
     {"start": Value("int64"), "stop": Value("int64"), "symbol_class": _TEXT, "binding": _TEXT}
 )
-_SPLIT_NAMES = {"val": "validation", "valid": "validation", "dev": "validation"}
 
 
 def load(
@@ -76,13 +74,10 @@ def load(
     Args:
         place: a folder made by `generate`, or whatever `read_splits` reads.
         split: which split; may be left out if there is only one, or `place` names one.
-        source: the column of the problems.
-        target: the column of the answers.
         finder: of texts: the rules by which names are found, with their functions. A rule's column
             has in each row a list of names, a list of their [start, stop] in the source, one name,
             or several with commas between. All else that the rows have is left out. Without it,
-            problems are a task's: an answer may be empty, and there may be two-line files
-            (`*.txt`), DeepLTL's: a formula in one line, its answer in the next.
+            problems are a task's: an answer may be empty.
         **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
@@ -94,14 +89,13 @@ def load(
             Or a rule needs a function that `import_functions` has not set.
     """
     reader = RowReader(path_of(place), source, target, finder)
-    texts = TWO_LINES if finder is None else None
-    return reader.read(read_dataset(place, reader.columns, split=split, texts=texts, **options))
+    return reader.read(read_dataset(place, reader.columns, split=split, **options))
 
 
 def load_splits(path: str | os.PathLike[str]) -> DatasetDict:
     """Read all splits of a task's problems, as `load`; what has no split is called "train"."""
     reader = RowReader(str(path), "problem", "answer")
-    data = read_splits(path, reader.columns, texts=TWO_LINES)
+    data = read_splits(path, reader.columns)
     splits = data if isinstance(data, DatasetDict) else {"train": data}
     for rows in splits.values():
         check_rows(rows, path, reader.columns)
@@ -123,8 +117,6 @@ def problem_of(
     """Return the problem of one row of the user's data, as `problems` does.
 
     Args:
-        row: the row.
-        source: the column of the problem.
         finder: the rules by which names are found; a rule's column is one of the row.
         place: what the row is from, and its `number`, for errors.
 
@@ -258,7 +250,6 @@ def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str
 
     Args:
         batch: columns of `load`, each a list with an entry for each row.
-        first_row: number of the first row, for error messages.
 
     Raises:
         ValueError: a name is empty, lies outside its text or overlaps another one, with the row.
@@ -305,7 +296,6 @@ def described(
     Args:
         task: that reads the problems; `Task.facts` are columns too.
         rows: with `problem` (or `source`) and, if there is a target, `answer` (or `target`).
-        place: where they are from, for errors.
 
     Raises:
         FormulaError: a problem cannot be read; the message has its row.
@@ -384,7 +374,7 @@ def read_splits(
     *,
     streaming: bool = False,
     encoding: str | None = None,
-    texts: TextFiles | None = None,
+    lines: str | None = None,
     read_file: Callable[[str], Iterable[Mapping[str, Any]]] | None = None,
 ) -> Any:
     """Read all splits: a mapping of them, or a dataset that has none.
@@ -394,9 +384,8 @@ def read_splits(
             folder of such files of one kind, a folder of `save_to_disk`, or the name of a dataset
             on the Hub (`owner/name`).
         columns: as for `read_dataset`.
-        streaming: read rows when they are asked for.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
-        texts: how plain text is read; without it, it is an error.
+        lines: the column of the lines of plain texts; without it, they are an error.
         read_file: reads the rows of a file that has another format than these.
 
     Raises:
@@ -426,7 +415,7 @@ def read_splits(
         if not isinstance(data, dict):
             return data.to_iterable_dataset()
         return {name: rows.to_iterable_dataset() for name, rows in data.items()}
-    return read_files(path, columns, streaming, encoding, texts)
+    return read_files(path, columns, streaming, encoding, lines)
 
 
 def path_of(place: Where) -> str:
@@ -472,38 +461,3 @@ def _read_from_hub(name: str, config: str | None, streaming: bool) -> Any:
             f"{name} is neither a file or folder here nor a dataset that the Hub at {ENDPOINT} "
             f"gives: {error}"
         ) from error
-
-
-def _two_line_files(files: Sequence[Path]) -> DatasetDict:
-    """Return a dataset with a split for each file, named as the file."""
-    return DatasetDict({
-        _SPLIT_NAMES.get(file.stem, file.stem): _two_lines(file) for file in files
-    })  # fmt: skip
-
-
-def _two_lines(path: Path) -> Dataset:
-    """Read problem and answer from alternate lines; an empty answer is an empty line.
-
-    Raises:
-        ValueError: a problem is empty or has no answer, or it is no text; the message names the
-            file and the line.
-    """
-    lines = read_named(path.read_text, path, encoding="utf-8-sig").split("\n")
-    if not lines[-1]:
-        lines.pop()  # behind the last line's end
-    if len(lines) % 2 and lines and not lines[-1].strip():
-        lines.pop()
-    texts = [line.strip() for line in lines]
-    empty = next((2 * row + 1 for row, text in enumerate(texts[::2]) if not text), 0)
-    refuse(
-        len(lines) % 2,
-        f"{path}, line {len(lines)}: the file ends after a formula, no answer",
-    )
-    refuse(
-        empty,
-        f"{path}, line {empty}: empty where a formula is expected",
-    )
-    return Dataset.from_dict({"problem": texts[::2], "answer": texts[1::2]})
-
-
-TWO_LINES = TextFiles(("", ".txt"), _two_line_files)

@@ -49,10 +49,7 @@ class Choice:
     """A model, and behind it the task's solver, or that solver alone. Not for several threads.
 
     Attributes:
-        name: on the page.
-        task: what is solved.
         place: folder or Hub name of the model; None of a solver.
-        device: of the model, as `choose_device` takes it.
     """
 
     name: str
@@ -75,7 +72,6 @@ class Choice:
         """Answer a problem; whatever is wrong with it is the solution's error.
 
         Args:
-            problem: a text.
             answers: how many; a solver gives one, and there is none to what is unsatisfiable.
             names: of the problem, `zoe,max` or `person=zoe,max`, where no rule finds them.
         """
@@ -132,7 +128,6 @@ def page_choices(
     Args:
         places: folders or Hub names; by default the released model of each task that has one.
         task: of these models, where nothing beside them says it.
-        device: of the models.
 
     Raises:
         FileNotFoundError: there is no such model.
@@ -205,7 +200,6 @@ def renamed_text(task: Task, problem: Problem, text: str, names: Mapping[str, st
     """Return a problem, its operators as they were written, or an answer with other names.
 
     Args:
-        task: what is solved.
         problem: the problem, whose names are names in an answer too.
         text: what to rename: the problem itself, or an answer.
         names: name -> other name.

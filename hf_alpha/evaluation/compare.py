@@ -101,11 +101,9 @@ def choose_rows(
     """Return the rows with such numbers of symbols and sizes, in their order.
 
     Args:
-        rows: of data that is there.
         symbols: numbers of symbols; None for all.
         sizes: likewise.
         samples: most rows of each number of symbols, drawn at random; None for all.
-        seed: of what is drawn.
 
     Raises:
         ValueError: no row is left.
@@ -148,16 +146,13 @@ def compare(
 
     Args:
         models: whose vocabularies are extended as far as the problems need it.
-        task: of the problems.
         rows: as `run` takes them.
-        out: a folder.
         region: symbols and sizes of the training data, outlined in the picture.
         warnings: model -> what there is to doubt about the problems for it, as `FirstLook` finds
             it; lines above the table, and in the reports.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
         seed: of random answers, and of the choice of problems and renamings for alpha-covariance.
-        progress: show progress bars.
         checking: `solver` and `timeout` of `run`.
 
     Returns:
@@ -295,7 +290,6 @@ def evaluate_objective(
     *,
     split: str | None = None,
     by: str | None = None,
-    batch_size: int = 64,
     device: str | torch.device = "cpu",
 ) -> tuple[str, dict[str, Scores]]:
     """Score models on the same rows; `out` gets the metrics and predictions of each, and the table.
@@ -303,12 +297,7 @@ def evaluate_objective(
     Args:
         models: what a row of the table is called -> folder or Hub name.
         recipe: says the objective, and how rows are read.
-        data: where the test data is.
-        out: folder of the report.
-        split: of that data.
         by: a column of the rows; each of its values has metrics of its own.
-        batch_size: rows in a batch.
-        device: where the models run.
 
     Returns:
         The table, and name -> metrics.
@@ -319,9 +308,8 @@ def evaluate_objective(
     objective, scores = make_objective(recipe.objective), {}
     for name, model in models.items():
         scores[name] = evaluate_checkpoint(
-            model, objective, recipe.data, data, split=split, by=by, batch_size=batch_size,
-            device=device,
-        )  # fmt: skip
+            model, objective, recipe.data, data, split=split, by=by, device=device
+        )
         parts = [part for part in Path(name).parts if part not in ("/", "..")]
         scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
     text = scores_table(scores, by)

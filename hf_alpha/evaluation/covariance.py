@@ -54,7 +54,6 @@ class CovarianceSample:
     """One sample.
 
     Attributes:
-        index: its place among the problems.
         num_symbols: its distinct names.
         possible: how many renamings there are, the identity included.
         renamings: how many of them were run: |P|.
@@ -91,7 +90,6 @@ class AlphaCovariance:
         samples: those with at least two renamings, over which the mean is taken.
         skipped: index of every other problem -> why.
         max_renamings: samples with more renamings ran a seeded sample of so many; None for all.
-        seed: of that sample.
     """
 
     samples: tuple[CovarianceSample, ...]
@@ -206,19 +204,14 @@ def alpha_covariance(
         model: any Transformers encoder-decoder or decoder; of a decoder only the continuation
             counts. An encoder-decoder that does not say with which token answers start gets the
             padding token, as T5 does.
-        tokenizer: the one that belongs to it.
-        problems: inputs, or prompts.
         symbols: interchangeable names, or class -> such names: words for most tokenizers, or the
             `RuledNames` of rules. Of an `AlphaTokenizer` tokens of its vocabulary, by default all
             its symbols.
         max_renamings: at most so many for each sample, the identity included; None for all. The
             papers run all: 120 covers up to five symbols of a vocabulary of five.
-        seed: of the choice of renamings.
         generate_kwargs: arguments of `model.generate`, over those of DEFAULT_GENERATION. Where the
             model has fewer positions than `max_new_tokens` needs, all renamings of a problem get
             what its longest leaves.
-        batch_size: renamed inputs in a batch.
-        progress: show a progress bar.
 
     Raises:
         FormulaError: an `AlphaTokenizer` cannot read a problem.
@@ -289,7 +282,6 @@ class _Renamings:
     Attributes:
         classes: names of each class, those of the sample first, by first occurrence.
         counts: how many of each class the sample has.
-        possible: how many renamings there are.
         numbers: the renamings that are run; 0, the first, is the identity.
     """
 
@@ -428,11 +420,7 @@ def _predict(
 
 
 def covariance_notes(measured: Sequence[tuple[str, AlphaCovariance]]) -> list[str]:
-    """Say on how many problems and renamings it was measured: a line for each way.
-
-    Args:
-        measured: models, each with its alpha-covariance.
-    """
+    """Say on how many problems and renamings it was measured: a line for each way."""
     by_limits: dict[tuple[int | None, int], list[tuple[str, AlphaCovariance]]] = {}
     for model, covariance in measured:
         limits = (covariance.max_renamings, covariance.seed)

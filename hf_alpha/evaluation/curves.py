@@ -5,16 +5,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_alpha.evaluation.fonts import make_legible
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Bins, Report, names_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Told apart by the colour-blind too (Okabe and Ito)."""
 MARKERS = "os^Dv<>"
 BASELINE = "0.6"
+
+
+def take_literally(figure: "Figure") -> None:
+    """Have texts drawn as they are: what is between two `$` is a formula in ticks only."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if text.get_text() and "\\mathdefault" not in text.get_text():
+            text.set_parse_math(False)
 
 
 def draw_curves(
@@ -34,13 +43,10 @@ def draw_curves(
     A number of symbols that is outside a model's vocabulary has no point.
 
     Args:
-        reports: of models on the same problems.
         path: the picture; its ending (.png, .svg, .pdf) chooses the format.
         metric: which rate, by its name in `Rates.rate`.
         trained: fewest and most symbols of the training data, which are shaded.
         baseline: of answers that need no model, drawn in grey.
-        title: above the picture.
-        caption: below the title, what the picture says.
         spread: model -> reports of its runs, whose lowest and highest rates bound a band.
         most_points: where there are more numbers of symbols, ranges of them share a point.
     """
@@ -68,7 +74,7 @@ def draw_curves(
         figure.suptitle(title, fontsize=11)
     if caption:
         axis.set_title(caption, fontsize=8.5, color="0.3")
-    make_legible(figure)
+    take_literally(figure)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

@@ -48,10 +48,7 @@ def evaluate(
     """Evaluate a model: it answers problems, and its answers are checked.
 
     Args:
-        model: on the device on which to work.
-        tokenizer: the one that belongs to the model.
         task, dataset, folder, solver, timeout, progress: as `run` has them.
-        name: what the row of a table is called.
         search: attributes of `hf_alpha.answer.base.Search`, such as `num_beams`, `top_n`,
             `max_new_tokens` and `batch_size`.
 
@@ -93,7 +90,6 @@ def run(
             one is loaded.
         solver: as in the task's `check`.
         timeout: seconds for a call into a solver (the papers: 30).
-        progress: show a progress bar.
 
     Raises:
         FormulaError: a problem cannot be read; the message has its index.
@@ -163,7 +159,6 @@ class _RunFiles:
     """The files of a run: settings, records as they come, and the report at the end.
 
     Attributes:
-        state: the processes of this run.
         finished: the report, if the folder holds one already.
         done: index -> record, of earlier starts.
         new: records of this process.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hf_alpha.evaluation.fonts import make_legible
+from hf_alpha.evaluation.curves import take_literally
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ class Cell:
         num_symbols: the row.
         size: the column.
         rate: between 0 and 1; for `edit_distance` the mean number of tokens.
-        count: samples.
         outside: all of them are outside the model's vocabulary.
     """
 
@@ -58,10 +57,7 @@ class Heatmap:
     """A rate of one model by number of symbols and length.
 
     Attributes:
-        model: whose.
         metric: which rate, by its name in `Rates.rate`.
-        overall: the rate of all samples.
-        cells: those with samples.
         training_region: ((fewest, most symbols), (shortest, longest)) of the training data, or
             None.
     """
@@ -118,7 +114,8 @@ def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
     if not cells:
         raise ValueError("no cells to draw: the report has no samples")
     distances = _are_distances(heatmaps)
-    colors = _colors(_worst(cells) if distances else 1.0, reverse=distances)
+    rates = [cell.rate for cell in cells if distances and not cell.outside]
+    colors = _colors(max([1.0, *rates]), reverse=distances)
     full_count = max(1, sorted(cell.count for cell in cells)[len(cells) // 2] // 2)
     rows = _span([cell.num_symbols for cell in cells])
     sizes = _span([cell.size for cell in cells])
@@ -138,7 +135,7 @@ def make_figure(heatmaps: Sequence[Heatmap]) -> "Figure":
         axis.set_visible(False)
     _label(figure, axes, heatmaps, colors)
     figure.supxlabel(_notes(heatmaps, full_count), fontsize=8, color="0.3")
-    make_legible(figure)
+    take_literally(figure)
     return figure
 
 
@@ -151,10 +148,6 @@ def _are_distances(panels: Sequence[Heatmap]) -> bool:
     if len(kinds) > 1:
         raise ValueError("edit distances and rates have no scale in common: draw two pictures")
     return kinds.pop()
-
-
-def _worst(cells: Sequence[Cell]) -> float:
-    return max([1.0, *(cell.rate for cell in cells if not cell.outside)])
 
 
 def _colors(largest: float, reverse: bool) -> "ScalarMappable":

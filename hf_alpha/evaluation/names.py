@@ -189,7 +189,6 @@ class Words:
         """Return the items of the text of ids, without special tokens and spaces at its ends.
 
         Args:
-            rows: the ids.
             asked: of each, the problem and its renaming: a tokenizer may write names as words.
         """
         return [self.read(text) for text in self._texts(rows, asked)]
@@ -243,7 +242,6 @@ class RuledNames(Words):
     Args:
         tokenizer: any Transformers tokenizer.
         symbols: class -> the names that change places.
-        finder: the rules.
     """
 
     def __init__(self, tokenizer: Any, symbols: Mapping[str, Sequence[str]], finder: NameFinder):
@@ -286,7 +284,6 @@ def by_rules(
     """Return the names of problems as alpha-covariance takes them.
 
     Args:
-        tokenizer: of the model.
         symbols: class -> these names; None for a tokenizer that finds them itself.
         task: has the rules for them, if there are any.
         problems: in which to look whether names belong to bindings.

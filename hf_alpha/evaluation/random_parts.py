@@ -51,10 +51,7 @@ def use_median_draw(
     model: PreTrainedModel,
     tokenizer: AnyTokenizer,
     rows: Iterable[Row],
-    *,
-    seeds: Sequence[int] = TEN,
-    batch_size: int = 64,
-    progress: bool = True,
+    **options: Any,
 ) -> dict[int, float]:
     """Give a `dual_part` model the draw of median loss (2410.17161, Section 5.1.3).
 
@@ -63,7 +60,7 @@ def use_median_draw(
 
     Args:
         rows: validation data, with `problem` and `answer`.
-        seeds: of the draws; the paper takes ten.
+        **options: of `draw_losses`.
 
     Returns:
         The loss of each draw, as `draw_losses`; the chosen one is `model.config.symbol_seed`.
@@ -71,9 +68,7 @@ def use_median_draw(
     Raises:
         ValueError: the model has no random parts, or no row has an answer.
     """
-    losses = draw_losses(
-        model, tokenizer, rows, seeds=seeds, batch_size=batch_size, progress=progress
-    )
+    losses = draw_losses(model, tokenizer, rows, **options)
     model.redraw_symbols(median_seed(losses))
     return losses
 
@@ -97,14 +92,14 @@ def draw_losses(
     A loss is the mean cross-entropy of the answers' tokens, each counted once. Rows without an
     answer are passed over.
 
+    Args:
+        seeds: of the draws; the paper takes ten.
+
     Raises:
         ValueError: the model has no random parts, no row has an answer, or seeds do not differ.
     """
     differ = len(set(seeds)) == len(seeds) > 0
-    refuse(
-        not differ,
-        f"seeds of draws must be given and differ, not {list(seeds)}",
-    )
+    refuse(not differ, f"seeds of draws must be given and differ, not {list(seeds)}")
     losses = {}
     with other_draws(model), evaluation_mode(model), torch.inference_mode():
         batches = _batches(model, tokenizer, rows, batch_size)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
@@ -77,8 +77,6 @@ class Record:
     """One sample.
 
     Attributes:
-        index: its row in the data.
-        problem: as given.
         target: the answer to compare with, None if there is none.
         num_symbols: distinct symbols of the problem.
         size: tokens of the problem.
@@ -127,7 +125,6 @@ class Rates:
     """How often each outcome occurs in a set of samples.
 
     Attributes:
-        count: samples.
         outcomes: outcome -> how many; they add up to `count`.
         any_correct: samples with a correct answer among all candidates.
         edit_distance: mean over the samples, those outside the vocabulary included; None where the
@@ -198,9 +195,7 @@ class Report:
     """The result of evaluating one model on one set of problems.
 
     Attributes:
-        model: what the row of a table is called.
         settings: how it was found; a run that resumes has to have the same.
-        records: in the order of the data.
         alpha_covariance: set by the caller, to be shown next to correctness.
         warnings: what there is to doubt about the problems; set by the caller likewise.
     """
@@ -298,7 +293,9 @@ class Report:
         path.mkdir(parents=True, exist_ok=True)
         lines = (json.dumps(asdict(record)) + "\n" for record in self.records)
         write_text(path / RECORDS_FILE, "".join(lines))
-        write_text(path / REPORT_FILE, _json(self.to_dict(records=False)))
+        record = self.to_dict(records=False)
+        content = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(path / REPORT_FILE, content + "\n")
         return path
 
     @classmethod
@@ -331,7 +328,6 @@ def table(
     """Write a text table: rows by metric and model, columns by number of symbols, in percent.
 
     Args:
-        reports: one row each.
         metrics: names for `Rates.rate`, and `alpha_covariance`. By default edit_distance where it
             is measured, correct, exact where there are targets that it may differ from, top_n where
             there are several answers, alpha_covariance where known.
@@ -350,9 +346,8 @@ def table(
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_names(bins), bins)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
         rate_names = [metric for metric in metrics if metric != COVARIANCE]
-        blocks.append(
-            _block(reports, rate_names, f"{fact.replace('_', ' ')}:", _by_fact(fact), pool=POOL)
-        )
+        by_fact = partial(Report.by_fact, name=fact, pool=POOL)
+        blocks.append(_block(reports, rate_names, f"{fact.replace('_', ' ')}:", by_fact, pool=POOL))
     measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
     notes = covariance_notes(measured) if COVARIANCE in metrics else []
     notes += filter(None, map(_reasons_note, reports))
@@ -371,10 +366,6 @@ def warning_lines(reports: Sequence[Report]) -> list[str]:
         f"? {text}" if len(models) == len(reports) else f"? {', '.join(models)}: {text}"
         for text, models in models_of.items()
     ]
-
-
-def _by_fact(name: str) -> Groups:
-    return lambda report: report.by_fact(name, POOL)
 
 
 def _block(
@@ -471,7 +462,6 @@ def lengths_table(reports: Sequence[Report], metric: str, columns: int = 6, rows
     """Write a table by length and number of symbols, which often grow together; "" if one is fixed.
 
     Args:
-        reports: of models on the same problems.
         metric: a rate, or edit_distance.
         columns: most ranges of lengths.
         rows: most ranges of numbers of symbols, each a row of every model.
@@ -502,7 +492,3 @@ def _rows(
     groups: Mapping[Key, Rates], name: Callable[[Key], dict[str, int]]
 ) -> list[dict[str, Any]]:
     return [name(key) | rates.to_dict() for key, rates in groups.items()]
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -16,11 +16,8 @@ class AlphaEncoding(BatchEncoding):
     instead of a list if a single string was encoded.
 
     Args:
-        data: the columns.
         *args: of the base class; encodings are those of a tokenizer beneath, if there is one, in
             which a name is a word.
-        names: of each row.
-        **kwargs: of the base class.
     """
 
     def __init__(
@@ -112,7 +109,6 @@ class PadsColumns:
         Args:
             ragged: the columns, of all rows or of one alone.
             before, after: ids of tokens without and with padding.
-            left: whether they are padded on the left.
             multiple: of which `labels` have a length.
         """
         kept = {k: v for k, v in ragged.items() if k == "labels" or k in self.model_input_names}

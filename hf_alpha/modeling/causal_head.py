@@ -58,7 +58,6 @@ def next_tokens(
     """Returns the label of each position, (B, T): the token behind it; None without labels.
 
     Args:
-        ids_BT: the tokens.
         labels_BT: the same, -100 where no loss is wanted.
         kwargs: of `forward`; `shift_labels`, in place of labels, are taken out.
         logits_to_keep: how many of the last positions get logits; 0 for all.
@@ -144,8 +143,6 @@ class CausalHead(SymbolHead, GenerationMixin):
             ids_BT: without the tokens that the cache holds.
             mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
             stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S).
-            cache: of the decoder.
-            learns: whether there are labels.
 
         Raises:
             ValueError: the problems' symbols are needed, and only the cache holds the problems; or

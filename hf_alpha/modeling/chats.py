@@ -65,13 +65,9 @@ class WritesChats:
         Args:
             conversation: messages, or a list of chats.
             tools: schemas of tools, or functions of Python.
-            documents: as in any tokenizer.
-            chat_template: as in any tokenizer.
             names: of the chat, or of each, as for a call.
             tokenize: return ids, else a `MarkedText`.
             sanitize_control_tokens: is not supported.
-            tokenizer_kwargs: as in any tokenizer.
-            **options: as in any tokenizer.
 
         Raises:
             ValueError: an argument is wrong, a name that is given stands in no message, or the
@@ -185,9 +181,6 @@ def mark_chat(
 
     Args:
         render: from messages and tools to a text.
-        chat: the messages.
-        tools: schemas of tools.
-        roles: of the messages in which names are looked for.
         find: finds the names of a content: by that, the names that are known already, and whether
             it answers what was said.
         given: name -> class, known from the start.

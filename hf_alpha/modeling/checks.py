@@ -51,7 +51,6 @@ def refuse_places(outside: torch.Tensor, fault: Callable[[tuple[int, ...]], str]
     """Raise a ValueError about the first place of a tensor that is True, if there is one.
 
     Args:
-        outside: of bools.
         fault: what is wrong, by the place.
     """
     if outside.any():
@@ -128,7 +127,6 @@ def check_rows(rows: int, samples: int, labels: torch.Tensor | None = None) -> N
     """Raise a ValueError if a decoder's rows cannot be shared out among the inputs.
 
     Args:
-        rows: of the decoder.
         samples: inputs, of which each has as many rows.
         labels: if there are some, they have a row for each input.
     """
@@ -214,8 +212,6 @@ def refuse_unknown(
     """Raise a ValueError for arguments that a model's forward does not know; None is accepted.
 
     Args:
-        kwargs: what no parameter has taken.
-        model: what the message calls it.
         ignored: names that tokenizers give and of which nothing is made.
     """
     known = ("return_dict", "cache_position", *ignored)

@@ -39,7 +39,6 @@ def check_numbers(
     """Raise a ValueError for a setting outside its range; None stands for a default elsewhere.
 
     Args:
-        config: whose settings are checked.
         smallest: name -> smallest value.
         shares: names of those in [0, 1).
         positive: names of those that are finite and above 0.

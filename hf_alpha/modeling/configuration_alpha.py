@@ -142,12 +142,7 @@ class AlphaConfig(SymbolModelConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Self:
-        """Returns the configuration that a file holds; see [`PreTrainedConfig.from_dict`].
-
-        Args:
-            config_dict: what the file says.
-            kwargs: settings to use in place of the file's.
-        """
+        """Returns the configuration that a file holds; see [`PreTrainedConfig.from_dict`]."""
         return super().from_dict({**dict.fromkeys(AGGREGATED, True), **config_dict}, **kwargs)
 
     @classmethod
@@ -161,7 +156,6 @@ class AlphaConfig(SymbolModelConfig):
 
         Args:
             tokenizer: an `AlphaTokenizer`; with a grammar it returns `tree_paths`.
-            settings: other fields.
         """
         encodes = settings.get("is_encoder_decoder", True)
         has_grammar = getattr(tokenizer, "grammar", None) is not None

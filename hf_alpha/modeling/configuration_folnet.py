@@ -205,7 +205,6 @@ class FolnetConfig(SymbolModelConfig):
 
         Args:
             tokenizer: of Transformers; where it has no [CLS], nor have the distances.
-            settings: other fields.
         """
         settings = {"cls_atoms": tokenizer.cls_token_id is not None, **settings}
         if hasattr(tokenizer, "num_base_tokens"):

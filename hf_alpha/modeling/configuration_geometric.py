@@ -118,7 +118,6 @@ class GeometricConfig(PreTrainedConfig):
 
         Args:
             tokenizer: any of Transformers; a `GeometricTokenizer` gives the labels of segments too.
-            settings: other fields.
         """
         names = ("pad_token_id", "bos_token_id", "eos_token_id")
         special = {name: getattr(tokenizer, name) for name in names}

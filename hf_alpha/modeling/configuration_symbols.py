@@ -126,7 +126,6 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         Args:
             tokenizer: an `AlphaTokenizer` or a `TextTokenizer`; the vocabulary comes from it, and
                 so do padding, start and end.
-            settings: other fields.
         """
         vocabulary = {
             "num_base_tokens": tokenizer.num_base_tokens,

@@ -64,7 +64,6 @@ class EncoderHead(PreTrainedModel):
         """Returns the loss, a number.
 
         Args:
-            logits: scores of the head.
             labels: their shape is a matter of the kind of head.
             num_items: labels of the whole optimiser step, by which a sum over tokens is divided.
 
@@ -82,7 +81,6 @@ class EncoderHead(PreTrainedModel):
         """Returns `logits` and `loss`, the first fields of any head's output.
 
         Args:
-            outputs: of the encoder.
             labels, num_items: as in `loss_of`; without labels the loss is None.
         """
         logits = self.logits_of(outputs)
@@ -204,7 +202,6 @@ def labels_for_loss(
     Args:
         labels: (B,) for classes, and for numbers where `config.num_labels` is 1; else
             (B, num_labels).
-        logits_BC: scores of the classes.
         config: of the model; without a `problem_type`, whole labels are classes.
 
     Raises:

@@ -119,7 +119,6 @@ class SymbolEncoding:
 
         Args:
             ids_BL: token ids of the sequence that `streams` is over.
-            streams: of the batch.
         """
         if self.rows_per_class is None:
             return ids_BL[:, None]
@@ -132,7 +131,6 @@ class SymbolEncoding:
 
         Args:
             scores_BSTR: of all rows of the table, or of a host's.
-            streams: of the batch.
         """
         return scores_BSTR[:, 0, :, : self.config.vocab_size]
 

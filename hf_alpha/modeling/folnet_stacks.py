@@ -56,7 +56,6 @@ class FolnetOutput(ModelOutput):
     """What a FOLNet of any form, or a head on it, returns; what does not apply is None.
 
     Attributes:
-        loss: where labels are given.
         logits: scores of each id at each position (B, T, V), of classes (B, C) or (B, L, C), or of
             choices (B, choices).
         start_logits, end_logits: scores of where answers begin and end: (B, L).
@@ -66,7 +65,6 @@ class FolnetOutput(ModelOutput):
         binary_hidden_state: binary atoms u_L(x, y): (B, L, M, S * D2). In a decoder, 0 where y is
             hidden from x; those that relate to the source come first, and with a cache, x is one of
             the present positions.
-        past_key_values: premises of a decoder's past.
         hidden_states: unary atoms of all layers, each (B, L, S * D1).
         attentions: kernels of the join operators, each (N, H, L, M).
         decoder_hidden_states, decoder_attentions, encoder_last_hidden_state,
@@ -132,7 +130,6 @@ class FolnetEmbeddings(nn.Module):
     """Base atoms u_0(x) and u_0(x, y) of one side (Equation 10); words come from the symbol layer.
 
     Args:
-        config: of the model.
         decodes: for a decoder, which has no kinds of tokens and no [CLS].
     """
 
@@ -227,8 +224,6 @@ class FolnetLayer(GradientCheckpointingLayer):
     """One step of deduction: the operators of both branches, then the Boolean ones (Figure 1).
 
     Args:
-        config: of the model.
-        decodes: for a decoder.
         has_source: for a decoder behind an encoder.
     """
 
@@ -264,7 +259,6 @@ class FolnetLayer(GradientCheckpointingLayer):
         Args:
             unary_NTD: unary atoms of the layer before, D1 wide.
             binary_NTMD: binary atoms of the layer before, D2 wide.
-            scope: what the atoms relate to.
             only_unary: leave the binary branch as it is, where nothing behind this layer reads it.
             traced: the tensors of `scope.traced()`. Reentrant checkpointing gives gradients to
                 arguments only, so they are taken from here.
@@ -343,9 +337,7 @@ class FolnetStack(FolnetPreTrainedModel):
     """Base atoms, layers and last norms, which encoder and decoder have alike.
 
     Args:
-        config: of the model.
         symbols: the symbol layer of the model, which encoder and decoder share.
-        layers: how many layers there are.
         decodes, has_source: as in [`FolnetLayer`].
     """
 
@@ -388,7 +380,6 @@ class FolnetStack(FolnetPreTrainedModel):
             binary_NTMD: binary base atoms, D2 wide.
             scopes: what the atoms of each layer relate to.
             streams: S.
-            output_attentions, output_hidden_states: None for what the configuration says.
             output_binary_states: return the last binary atoms.
 
         Returns:
@@ -451,7 +442,6 @@ class FolnetEncoder(FolnetStack):
             token_type_ids: to which sequence each token belongs, 0 by default: (B, L).
             stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
                 `input_ids` when absent, where they are needed (`config.needs_stream_ids`).
-            output_attentions, output_hidden_states: by default what the configuration says.
             output_binary_states: return u_L(x, y); else the last layer need not deduce them.
 
         Raises:
@@ -725,7 +715,6 @@ def seen(
         mask: 1 for tokens, 0 for padding: (B, keys).
         prefix: 1 for tokens that see each other in both directions, from the first one on:
             (B, keys) or shorter.
-        device: of the result.
     """
     number = torch.arange(keys, device=device)
     visible = (number[None] <= number[-rows:, None])[None]

@@ -36,11 +36,7 @@ Gated = tuple[Relations, torch.Tensor]
 
 
 class UnreachedError(ValueError):
-    """A backbone with attention that is not told of relations.
-
-    Attributes:
-        why: what is said of it.
-    """
+    """A backbone with attention that is not told of relations."""
 
     def __init__(self, family: str, encoding: str, place: str):
         self.why = (
@@ -90,7 +86,6 @@ class LayerRelations:
     A head's gates are decided by its query.
 
     Attributes:
-        relations: all of them.
         weight: of the gates: (layers, H, K, relations).
         bias: of the gates: (layers, H, relations).
         reached: layers whose attention has asked.
@@ -129,11 +124,8 @@ def relational_attention(
     """Attends as a function of Transformers does, with relations where they are given.
 
     Args:
-        name: of the function.
-        block: that attends.
         query: (B, H, T, K); `key` and `value` (B, groups of heads, M, K).
         symbol_relations: what the stack is told that the block is part of.
-        **kwargs: for the function.
     """
     attend = _function(name, block)
     if symbol_relations is None:
@@ -244,6 +236,3 @@ def _register(name: str) -> None:
     AttentionInterface.register(PREFIX + name, partial(relational_attention, name))
     if name in ALL_MASK_ATTENTION_FUNCTIONS:
         AttentionMaskInterface.register(PREFIX + name, ALL_MASK_ATTENTION_FUNCTIONS[name])
-
-
-__all__ = ["LayerRelations", "StackRelations", "UnreachedError", "relate_attention"]

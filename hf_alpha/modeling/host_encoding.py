@@ -26,7 +26,6 @@ class HeadCall:
     """What passes the backbone's head in the call that is under way.
 
     Attributes:
-        streams: of the decoder's sequence.
         keep: how many of the last positions get logits; 0 for all.
         hidden_BSTD: what goes in of the positions that get logits, stream by stream; seen when it
             does.

@@ -30,7 +30,6 @@ class LabelScores(ModelOutput):
         log_sum_sq_probs: logarithm of the sum of squared probabilities; without a gradient.
         mean_logits: over the columns that a text can use; without a gradient.
         is_top1: whether nothing else is more probable.
-        label_mask: whether there is a label.
         aux_loss: None; TRL asks for it.
     """
 

@@ -107,7 +107,6 @@ class Columns:
     """Premises at the positions that a layer of a decoder relates to.
 
     Attributes:
-        layer: its number.
         streams: S.
         source: the encoder's atoms, in an encoder-decoder.
         past: cache of the premises of the decoder's own positions.
@@ -130,7 +129,6 @@ class Columns:
         """Returns an operator's premises of source, past and present: (C, N, M, E).
 
         Args:
-            letter: of the operator.
             present: premises of the present positions: (C, N, T, E).
             project: makes (C, N, I, E) of the source's atoms.
         """
@@ -227,7 +225,6 @@ class Atoms:
     Attributes:
         unary: u(x): (N, T, D1).
         binary: u(x, y): (N, T, M, D2).
-        scope: what they relate to.
         kernels: letter of an operator -> its kernel K(x, a), normalised over the visible a:
             (C, N, T, M).
         premises: likewise, its premise v(x, a).
@@ -252,8 +249,6 @@ class Atoms:
         Args:
             unary: u(x): (N, T, D1).
             binary: u(x, y): (N, T, M, D2).
-            scope: what the atoms relate to.
-            operators: those at work in a layer.
         """
         softmaxed = {o.letter: o.kernel for o in operators if o.kernel_is_binary}
         plain = {o.letter: o.premise for o in operators if o.premise_is_projected}
@@ -284,7 +279,6 @@ class LogicOperator(nn.Module):
         premise_is_projected: whether its premise is projected from binary atoms, one by one.
 
     Args:
-        config: of the model.
         has_source: whether it belongs to a decoder behind an encoder, whose atoms it projects.
     """
 
@@ -626,7 +620,6 @@ class UnaryBool(nn.Module):
     """U <- U x U: u_hs(x) = sum_w K_hw(x) v_ws(x), as a feed-forward block (Appendix A.3).
 
     Args:
-        config: of the model.
         width, wide: of the atoms, and between the products.
         input_width: width of what goes in, where that is more than the atoms.
     """
@@ -641,12 +634,9 @@ class UnaryBool(nn.Module):
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the atoms, of the same shape."""
-        return self._rows(atoms)
-
-    def _rows(self, rows: torch.Tensor) -> torch.Tensor:
         if self.gate is not None:
-            return self.fc2(F.relu(self.gate(rows)) * self.fc1(rows))
-        return self.fc2(self.activation(self.fc1(rows)))
+            return self.fc2(F.relu(self.gate(atoms)) * self.fc1(atoms))
+        return self.fc2(self.activation(self.fc1(atoms)))
 
 
 class BinaryBool(UnaryBool):
@@ -733,7 +723,6 @@ def channels_first(projections: Sequence[Any], binary_NTMD: torch.Tensor) -> tor
 
     Args:
         projections: linear layers, whose channels follow each other.
-        binary_NTMD: what they project.
     """
     parts = [weights(projection, binary_NTMD.device) for projection in projections]
     weight_CD = torch.cat([weight for weight, _ in parts])

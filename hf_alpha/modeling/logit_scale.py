@@ -33,7 +33,6 @@ class LogitScale(nn.Module):
     step turns them into the next scale.
 
     Args:
-        initial: the scale before training.
         adacos: `"mean"` or `"sum"`, of B; False for a scale that stays. True is `"mean"`, as
             configurations had it before there was a choice.
 

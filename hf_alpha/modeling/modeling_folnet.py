@@ -256,9 +256,7 @@ class FolnetLMHead(FolnetPreTrainedModel, SymbolHead):
         """Returns logits (B, T, V) and, with labels, the loss.
 
         Args:
-            outputs: of the model beneath.
             labels_BT: ids, -100 where no loss is wanted.
-            num_items: labelled tokens of the whole optimiser step.
             scored: index of the positions that are scored; labels are of these.
 
         Raises:

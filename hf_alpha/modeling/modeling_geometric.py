@@ -126,10 +126,8 @@ class GeometricEmbeddings(nn.Module):
         A segment has the type, and the position, of its first token.
 
         Args:
-            words_BTD: vectors of the tokens.
             types_BT: to which sequence each token belongs.
             positions: (B or 1, T).
-            segments: beside the tokens; None for none.
 
         Raises:
             ValueError: a position has no vector.
@@ -180,7 +178,6 @@ class GeometricSelfAttention(nn.Module):
 
         Args:
             hidden_BND: states of tokens and segments.
-            elements: where these lie.
             shared_relations: vectors of relations that all layers share.
         """
         query, key, value = (
@@ -340,7 +337,6 @@ class GeometricModel(GeometricPreTrainedModel):
     """An encoder over tokens and segments: BERT whose attention knows how any two of them lie.
 
     Args:
-        config: of the model.
         add_pooling_layer: whether there is a summary of the text.
     """
 

@@ -49,7 +49,6 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     """A backbone with a symbol layer around it: what all such models share.
 
     Args:
-        config: of the model.
         backbone: a model that is there already, of `config.backbone_config`. It becomes part of
             this one, and is not copied.
 
@@ -241,10 +240,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         """Returns what the backbone, or its encoder, gives for tokens, stream by stream.
 
         Args:
-            part: which of both.
             side: of the backbone, that reads the tokens.
-            ids_BL: tokens.
-            streams: over them.
             known: what hooks have to know while the call is under way, see [`Calls`].
             **arguments: of the part's forward, beside the tokens.
 
@@ -357,8 +353,6 @@ class Hook:
     make, they call the same model still.
 
     Args:
-        model: around the backbone.
-        method: its name.
         args: what the method gets before the arguments of the hook.
     """
 
@@ -622,7 +616,6 @@ class AggregatedBlock(GradientCheckpointingLayer):
     an exact identity.
 
     Args:
-        config: of the model.
         slot: of the decoder's cache; None in an encoder.
     """
 
@@ -661,7 +654,6 @@ class StackCall:
         streams: over the stack's sequence.
         mask: additive, of the blocks' attention, see [`AlphaAttention`].
         positions: of the tokens: (B or 1, T).
-        cache: of a decoder.
     """
 
     streams: Streams
@@ -733,7 +725,6 @@ def side_by_side(outputs: Any, number: int, *names: str) -> dict[str, Any]:
     Args:
         outputs: of the backbone; fields that it lacks are None.
         number: S.
-        names: of the fields.
     """
 
     def change(name: str, x: torch.Tensor | None) -> torch.Tensor | None:

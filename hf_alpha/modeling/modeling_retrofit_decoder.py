@@ -201,8 +201,6 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         """Returns what `forward` does for packed rows: with a row for each text.
 
         Args:
-            texts: of the rows.
-            ids_BT: tokens.
             stream_ids: which cannot be given.
             given: `labels` and `position_ids`, of the packed rows.
             kwargs: for `forward`; `shift_labels`, if there are some, are of the packed rows too.
@@ -295,12 +293,6 @@ def packed_texts(
     ids_BT: torch.Tensor, mask: Any, position_BT: torch.Tensor, cache: Cache | None
 ) -> PackedTexts | None:
     """Returns the texts of packed rows; None if each row is one text.
-
-    Args:
-        ids_BT: tokens.
-        mask: of attention, if one is given.
-        position_BT: of the tokens.
-        cache: of earlier ones.
 
     Raises:
         ValueError: positions start again beside a mask or a cache, where texts would see one

@@ -263,6 +263,3 @@ READY_RULES: dict[str, ReadyRule] = {
     "tools": ReadyRule(lambda text: (), answers=False),  # a chat's schemas say them: `chats`
 }
 """What a rule may be called -> how its names are found."""
-
-
-__all__ = ["READY_RULES", "ReadyRule", "Spell", "reads_answers", "uncaptured"]

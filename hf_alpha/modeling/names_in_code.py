@@ -32,7 +32,6 @@ def identifiers(text: str, language: str | None = None) -> Places:
     """Return start and stop of Unicode identifiers: letters of any script, digits and `_`.
 
     Args:
-        text: the text.
         language: one of Pygments, such as "javascript": what it takes for keywords and builtins of
             the language, strings, or comments, is no name.
 

@@ -71,7 +71,6 @@ class PythonScope:
         """Return what a name means here; None if the program does not bind it.
 
         Args:
-            name: the name.
             within: whether it stands in the block itself: only there are names of a class seen.
         """
         scope: PythonScope | None = self

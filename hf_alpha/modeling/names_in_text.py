@@ -96,7 +96,6 @@ class MarkedText(str):
     """A text that says itself where its names stand; elsewhere it is a string like any other.
 
     Args:
-        text: the text.
         spans: its names, as (start, stop, class) or (start, stop, class, binding).
 
     Raises:
@@ -170,7 +169,6 @@ class NameRule:
             [start, stop, binding]; see `ReadyRule` for what else it may say. In Python also the
             function itself.
         rule: one of `READY_RULES`.
-        language: of a ready-made rule for several languages.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
             of the data has names, and 10 at least.
@@ -437,7 +435,6 @@ class NameFinder:
         """Return a text with its names marked, those that are listed for it and those of rules.
 
         Args:
-            text: the text.
             names: class -> names, or their [start, stop] in the text; or a list, see `by_class`.
             kept: as for `find`.
 
@@ -589,8 +586,6 @@ def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> lis
     """Return the key of each name.
 
     Args:
-        text: in which they stand.
-        spans: where.
         known: of an answer, the names of its problem. A name without a binding is the one of its
             class that is spelled so there: that without a binding, else the first. So is one whose
             binding they lack, if it is called by the spelling and a number, `x 2`.
@@ -767,24 +762,3 @@ def _words(place: str, key: str, value: Any) -> tuple[str, ...]:
         twice = next(word for word in words if words.count(word) > 1)
         raise ValueError(f"{place}: {twice!r} is given twice in {key!r}")
     return words
-
-
-__all__ = [
-    "TIME_LIMIT",
-    "BoundName",
-    "MarkedText",
-    "NameFinder",
-    "NameRule",
-    "NamedFunction",
-    "Span",
-    "check_list",
-    "check_marked",
-    "key_of",
-    "keys_in",
-    "known_names",
-    "name_pattern",
-    "parts",
-    "too_slow",
-    "whole_words",
-    "without_spelling",
-]

@@ -36,11 +36,6 @@ def relation_ids(starts_BN: torch.Tensor, ends_BN: torch.Tensor, max_distance: i
     start_j - end_i; if j ends before i begins, it is start_j - start_i. So the two distances of a
     pair need not be each other's opposite: the one to a segment before counts from its start. This
     is how the paper's example counts, in 79 of its 81 cells.
-
-    Args:
-        starts_BN: first position of each element.
-        ends_BN: last position of each element.
-        max_distance: where distances are clipped.
     """
     start_i, start_j = starts_BN[:, :, None], starts_BN[:, None]
     end_i, end_j = ends_BN[:, :, None], ends_BN[:, None]
@@ -79,7 +74,6 @@ class Segments(NamedTuple):
         Args:
             ids, starts, ends: as the attributes, or None.
             rows, tokens: numbers of rows and of columns of the text, B and T.
-            num_labels: how many labels the model has.
 
         Raises:
             ValueError: one of the three is missing, or no text of this shape can have them.

@@ -17,9 +17,6 @@ class StepCounter:
 
     Args:
         model: whose parameters tell which optimisers concern it.
-
-    Attributes:
-        count: steps so far.
     """
 
     def __init__(self, model: torch.nn.Module):

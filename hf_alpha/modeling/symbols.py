@@ -21,7 +21,6 @@ def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Ten
     number back from the device; tokenizer and collator provide the table where that matters.
 
     Args:
-        ids_BL: token ids.
         symbol_BL: which of them are symbols, and not padding.
     """
     ids = torch.where(symbol_BL, ids_BL, -1)
@@ -145,7 +144,6 @@ def aggregate(
     Args:
         hidden: of each stream: (B, S, L, ...).
         stream_BL: index of the stream of the symbol at each position, -1 for none.
-        weights_BS: of the mean.
 
     Returns:
         (B, L, ...).

@@ -98,8 +98,6 @@ def cut_at_names(
 
     Args:
         spacing: one of `SPACINGS`.
-        text: the text.
-        names: where they stand, in order.
         given_tokens: start and stop of tokens that the text has itself, and whether they are
             special: then they are no words, and nothing joins what stands beside them to them.
         begins_parts: what is written where a part begins behind one of them, and whether it is
@@ -157,8 +155,6 @@ def _gap(
     Args:
         closed: a space behind the name before it is implied.
         spaced: a space before the name behind it is implied.
-        first: it begins the text.
-        part: the text.
         begin: what is written where a part begins.
         begun: where parts begin in it.
     """
@@ -207,8 +203,6 @@ def _gap_of_words(before: bool, behind: bool, first: bool, last: bool, part: str
         before: what stands before it is a word; no space is implied beside special tokens, and one
             is lost.
         behind: what stands behind it is a word.
-        first: it begins the text.
-        last: it ends the text.
         part: the text between two names or tokens of the text's own.
     """
     pieces: list[Piece] = []
@@ -344,20 +338,3 @@ def unjoined(tokens: Iterable[str], symbols: Container[str]) -> list[tuple[str, 
         pieces.append((token, token if token in symbols else None))
         bare = blank
     return pieces
-
-
-__all__ = [
-    "BETWEEN",
-    "JOIN",
-    "MOST",
-    "SHORT",
-    "SPACINGS",
-    "WORD",
-    "Cut",
-    "Memory",
-    "Place",
-    "RowEncoding",
-    "cut_at_names",
-    "spelled",
-    "unjoined",
-]

@@ -42,10 +42,6 @@ def host_words(tokenizer: Any, words: Iterable[str] = LETTERS) -> tuple[str, ...
 
     There may be none, where each word is several tokens.
 
-    Args:
-        tokenizer: of a model.
-        words: all of them, in order.
-
     Raises:
         ValueError: the tokenizer cannot write such words.
     """
@@ -134,7 +130,6 @@ class CanonicalNames:
         """Write the names of a text, or of two that belong together, as `spell` does.
 
         Args:
-            texts: these.
             draw: see `spell`.
             own: of each, what tokens it has that are no names; by default the tokenizer says it.
         """
@@ -169,8 +164,6 @@ class CanonicalNames:
         """Write an answer to a text in the same words, to train with; new names get the next.
 
         Args:
-            target: the answer.
-            table: of the text.
             own: see `spell_row`.
             allow_absent: else a new name is an error.
 
@@ -239,7 +232,6 @@ class CanonicalNames:
         """Return the names of a text that are written as words.
 
         Args:
-            text: the text.
             own: what tokens it has that are no names; by default the tokenizer says it.
             more: of an answer, names beside those that the rules find: in one to learn those of its
                 text, in a model's the words for names.
@@ -275,7 +267,6 @@ class Spelled:
         words: name -> word, in order of first occurrence.
         table: word -> what it stands for, see `CanonicalNames`.
         pieces: the text for the model, and a second one that belongs to it, cut at their names.
-        names: what wrote it.
     """
 
     words: dict[str, str]
@@ -323,7 +314,6 @@ class CanonicalTokenizer(TextTokenizer):
 
     Args:
         classes: the classes of names, in their order.
-        words: the words for names.
         kept: classes whose names stay as they are.
         symbol_renaming: "first_occurrence", or "random": the order of words is drawn for each text,
             by what it is without its names, so that training reaches all of them.
@@ -379,7 +369,6 @@ class CanonicalTokenizer(TextTokenizer):
             symbols: class -> rule by which its names are found; there may be none as yet.
             words: see `CanonicalNames`, by default those that are one token.
             kept: classes whose names stay as they are.
-            **kwargs: of the class.
 
         Raises:
             ValueError: the tokenizer is not a fast one, or an argument is wrong.

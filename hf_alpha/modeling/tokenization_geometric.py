@@ -222,7 +222,6 @@ class GeometricTokenizer(SavesCode, PadsColumns, PreTrainedTokenizerFast):
         """Returns the segments of each encoding, sorted by first and last column and id.
 
         Args:
-            rows: the texts of each sample.
             samples: of which sample each encoding is; some may be parts of one.
         """
         number = {name: index for index, name in enumerate(self.segment_labels, start=1)}
@@ -296,7 +295,6 @@ def _placed(
         spans: first character, the one after the last, and id of each segment.
         part: which text of the row it is.
         truncated: the tokens that are left of the row.
-        whole: all tokens of the row.
         marks: ids of special tokens.
     """
     column, tokens = _tokens(truncated, part)

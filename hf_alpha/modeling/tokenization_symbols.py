@@ -117,7 +117,6 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             padding: as in any tokenizer; labels are always padded on the right, with -100.
             max_length: as in any tokenizer; a formula that is longer is an error.
             max_target_length: the same for answers; `max_length` if not given.
-            return_tensors: as in any tokenizer.
             **kwargs: as in any tokenizer: `truncation`, `padding_side` and so on. With
                 `allow_absent_symbols` answers may have names that their input lacks; only models
                 with `new_symbols`, or `learned` ones, can give such an answer, so that they are an
@@ -290,12 +289,10 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         """Find the names of all rows and give them symbols.
 
         Args:
-            texts: of each row.
             pairs: the second text of each row.
             asked: of answers, the row that each answers.
             allow_absent: answers may have names that their rows lack.
             options: of a call, on how texts are read.
-            first_row: its number in error messages.
         """
         rows: list[Row] = []
         try:
@@ -706,6 +703,3 @@ def text_rows(value: Texts, name: str) -> list[str] | None:
             kind = type(text).__name__
             raise ValueError(f"row {row} of `{name}` is a {kind}: give a string or a list of them")
     return rows
-
-
-__all__ = ["AlphaEncoding", "Marked", "Names", "Row", "SymbolTokenizer"]

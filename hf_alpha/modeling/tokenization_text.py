@@ -250,7 +250,6 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         """The names of a text, those that are written as tokens of symbols included.
 
         Args:
-            text: the text.
             kept: tokens of the tokenizer beneath that it has itself, which are no names.
             known: of an answer, the names of the row that it answers.
         """
@@ -703,5 +702,3 @@ def _merged(ids: Iterable[int]) -> list[list[int]]:
 
 
 TextTokenizer.register_for_auto_class("AutoTokenizer")
-
-__all__ = ["TextTokenizer"]

@@ -33,12 +33,7 @@ OWN_TOKENS = [
 
 
 class AddedTokens:
-    """Finds the tokens that a tokenizer takes from a text before all else: the special ones too.
-
-    Args:
-        tokens: these tokens.
-        normalizer: of the tokenizer.
-    """
+    """Finds the tokens that a tokenizer takes from a text before all else: the special ones too."""
 
     def __init__(self, tokens: Iterable[AddedToken], normalizer: Any = None):
         tokens = list(tokens)
@@ -63,7 +58,6 @@ class AddedTokens:
         """Return start, stop and token of each one in a text, in order.
 
         Args:
-            text: the text.
             split_special_tokens: special tokens are text like any other.
         """
         if self._any is not None and not self._any.search(text):
@@ -84,7 +78,6 @@ class PartIds:
     whether it begins the text: so each part but the first is given to it behind a symbol.
 
     Args:
-        beneath: the tokenizer.
         symbols: id -> token.
     """
 
@@ -138,12 +131,9 @@ class NamesInData:
     """The names of each class in data, the most in a text, and how spaces are used.
 
     Args:
-        finder: of the names.
-        texts: the data.
         added: finds tokens that are no names.
 
     Attributes:
-        texts: the data.
         most: class -> the most names in one text.
         spacing: "before" if most names have a space before them, else "kept".
     """
@@ -433,20 +423,3 @@ def _sequence(part: str, steps: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _first_space(prefix: str) -> dict[str, Any]:
     """A step that begins a text, and no part behind a name, with a space."""
     return {"type": "Metaspace", "replacement": prefix, "prepend_scheme": "first", "split": False}
-
-
-__all__ = [
-    "OWN_TOKENS",
-    "AddedTokens",
-    "NamesInData",
-    "PartIds",
-    "copied_backend",
-    "ends_with",
-    "fast_backend",
-    "fast_bytes",
-    "is_made",
-    "keeps_spaces",
-    "post_processor",
-    "tokenizer_beneath",
-    "writes_spaces",
-]

@@ -142,7 +142,6 @@ def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Proble
 
     Args:
         recipe: for problems of a task.
-        tokenizer: that of the model.
 
     Raises:
         RecipeError: the data cannot be made or read as the recipe says.

@@ -49,8 +49,6 @@ class Predictions(NamedTuple):
 
     Attributes:
         outputs: of the model, as `RowsObjective.reduce` leaves them.
-        labels: that its loss was computed with.
-        rows: the data.
         features: what the model got of the data.
     """
 
@@ -65,11 +63,7 @@ class Batch:
     """Some rows of the data.
 
     Attributes:
-        rows: the rows.
-        places: their numbers.
         texts: the texts of each row, their names marked.
-        tokenizer: that of the model.
-        data: the recipe's.
     """
 
     rows: Sequence[Row]

@@ -23,6 +23,7 @@ from .names import finder_of, name_columns
 from .rows import DataSource, check_cell
 
 ALL = "all"
+BATCH, SEED = 64, 0
 METRICS_FILE = "metrics.json"
 PREDICTIONS_FILE = "predictions.jsonl"
 NUMBERS = ("loss", "perplexity")
@@ -60,42 +61,33 @@ def evaluate_model(
     data: DataSource,
     *,
     by: str | None = None,
-    batch_size: int = 64,
-    seed: int = 0,
     progress: bool = True,
 ) -> Scores:
-    """Evaluate a model on rows.
+    """Evaluate a model on rows; which tokens are masked is the same each time.
 
     Args:
-        objective: what the model is trained for.
-        model: the model, on the device where it runs.
-        tokenizer: that of the model.
         rows: by `Objective.read`.
-        data: the recipe's.
         by: a column of the rows; each of its values is a group with metrics of its own.
-        batch_size: rows, or sequences, in a batch.
-        seed: of random choices, such as which tokens are masked.
-        progress: show bars.
 
     Raises:
         ValueError: rows cannot be grouped by that column.
     """
     values = None if by is None else _groups(objective, rows, by)
     config = model.config
-    features = objective.features(rows, data, tokenizer, config, seed=seed, training=False)
+    features = objective.features(rows, data, tokenizer, config, seed=SEED, training=False)
     unknown = unknown_id(tokenizer)
     if count := sum(unknown in ids for ids in features["input_ids"]):
         warn_once(f"{count:,} of {len(features):,} texts have words that the model does not know, "
                   "and that are no names by its rules")  # fmt: skip
     with TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
-            scratch, per_device_eval_batch_size=batch_size, report_to="none",
+            scratch, per_device_eval_batch_size=BATCH, report_to="none",
             use_cpu=model.device.type == "cpu", disable_tqdm=not progress,
             remove_unused_columns=False,
             dataloader_pin_memory=model.device.type != "cpu",
         )  # fmt: skip
         trainer = Trainer(
-            model, arguments, data_collator=objective.collator(tokenizer, model, seed),
+            model, arguments, data_collator=objective.collator(tokenizer, model, SEED),
             processing_class=tokenizer, preprocess_logits_for_metrics=objective.reduce,
         )  # fmt: skip
         # Those of one batch are alike in length, so that little is padded.
@@ -145,26 +137,18 @@ def evaluate_checkpoint(
     *,
     split: str | None = None,
     by: str | None = None,
-    batch_size: int = 64,
     device: str | torch.device = "cpu",
 ) -> Scores:
     """Load a model and evaluate it on test data; see `evaluate_model`.
 
     Args:
         folder: of the model, or its Hub name.
-        objective: what the model is trained for.
-        data: the recipe's.
-        where: the test data is.
-        split: of that data.
-        device: where the model runs.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     extra = [*([by] if by else []), *name_columns(finder_of(tokenizer))]
     rows = objective.read(data, where, "test", split, extra)
     model.to(device)
-    return evaluate_model(
-        objective, model, tokenizer, rows, data, by=by, batch_size=batch_size, progress=False
-    )
+    return evaluate_model(objective, model, tokenizer, rows, data, by=by, progress=False)
 
 
 def table(scores: Mapping[str, Scores], by: str | None = None) -> str:

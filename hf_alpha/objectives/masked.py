@@ -253,7 +253,8 @@ class Masked(RowsObjective):
     ) -> Iterator[Pair]:
         room = self.max_length - tokenizer.num_special_tokens_to_add(pair=self.paired)
         if not self.paired:
-            yield from _filled(documents, room)
+            for ids in map(_joined, documents):
+                yield from (Pair(ids[i : i + room], [], 0) for i in range(0, len(ids), room))
         elif self.sentences == "sop" or len(documents) > 1:
             for number in range(len(documents)):
                 yield from self._pairs_of(documents, number, room, rng)
@@ -383,9 +384,6 @@ def with_shown_symbols(
 
     Args:
         batch: `input_ids`, masked, and `labels`, each (B, T).
-        is_symbol_V: which tokens are symbols.
-        mask_id: of the mask.
-        generator: of what is drawn.
 
     Returns:
         Both anew, and `stream_ids`, the symbols by first occurrence: (B, S).
@@ -418,7 +416,6 @@ def without_covered(
 
     Args:
         batch: `segment_ids`, `segment_starts` and `segment_ends`, each (B, S).
-        mtarget_BT: which tokens are masked.
     """
     ids, starts, ends = (batch[key] for key in SEGMENTS)
     before = nn.functional.pad(mtarget_BT.cumsum(1), (1, 0))  # masked tokens before each column
@@ -515,12 +512,7 @@ class _Frame:
 
 
 def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first column, last column, id) of segments that are whole in a part of a sequence.
-
-    Args:
-        tokens: of the part.
-        column: of its first token.
-    """
+    """Yield (first column, last column, id) of segments that are whole in a part of a sequence."""
     for place, (_, segments) in enumerate(tokens):
         for length, index in segments:
             if place + length < len(tokens):
@@ -529,14 +521,6 @@ def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int
 
 def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
     return [token for sentence in sentences for token in sentence]
-
-
-def _filled(documents: Iterable[Document], room: int) -> Iterator[Pair]:
-    """Yield texts that fill the sequence, each of one document."""
-    for document in documents:
-        ids = _joined(document)
-        for start in range(0, len(ids), room):
-            yield Pair(ids[start : start + room], [], 0)
 
 
 def _shortened(

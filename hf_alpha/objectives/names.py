@@ -55,9 +55,7 @@ def marked(
     """Return the texts of a row with their names marked.
 
     Args:
-        texts: of the row.
         row: lists names in the columns that rules name.
-        place: number of the row, for errors.
         finder: of the names; None where there are none.
 
     Raises:
@@ -81,10 +79,7 @@ def encoded(tokenizer: Any, *texts: list[str] | str, place: str, **options: Any)
     """Encode rows of texts with a tokenizer.
 
     Args:
-        tokenizer: any.
         texts: of all rows, and their second texts; or those of one row.
-        place: the rows are, for errors.
-        options: of the tokenizer.
 
     Raises:
         ValueError: the tokenizer refuses a row: it has more names than there are symbols, say.
@@ -119,7 +114,6 @@ class Numbering:
         """Return ids of a text, with names in place of symbols.
 
         Args:
-            ids: of the text.
             names: symbol token -> name, of the text.
         """
         names_by_id = {

@@ -46,7 +46,6 @@ class Objective(ABC):
     in the model's configuration.
 
     Attributes:
-        name: as a recipe names it.
         answers: whether models write answers, which `hf_alpha.evaluation` checks.
     """
 

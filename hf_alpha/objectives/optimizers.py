@@ -21,8 +21,6 @@ class FusedAdam(Optimizer):
     """Adam with decoupled weight decay, with or without bias correction.
 
     Args:
-        params: weights, or groups of them.
-        lr: learning rate.
         betas: of the means of the gradient and of its square.
         eps: added to the square root of the latter.
         weight_decay: times a weight, it is a part of the update.
@@ -144,7 +142,6 @@ def optimizer_of(choice: str | Mapping[str, Any], training: Any) -> tuple[type, 
     Args:
         choice: a name of `FUSED`, or one that the package pytorch_optimizer knows, such as lamb; or
             a mapping with `name` and more arguments of that optimiser.
-        training: the `TrainingArguments`.
 
     Raises:
         ValueError: there is no such optimiser, or it does not take an argument.

@@ -1,20 +1,15 @@
 """The rows that an objective is trained on: read as a recipe says, chosen and held out."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from glob import escape
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
+from datasets import Dataset, IterableDataset
 
-from hf_alpha.data.files import check_text, read_named
+from hf_alpha.data.files import check_text
 from hf_alpha.data.formats import reader_of
-from hf_alpha.data.rows import TextFiles, Where, path_of, read_dataset
+from hf_alpha.data.rows import Where, path_of, read_dataset
 from hf_alpha.settings import RecipeError
-
-TEXT_FILES = (".txt", ".md", ".rst")
 
 
 class RowSource(Protocol):
@@ -49,12 +44,9 @@ def read_rows(
     """Read a dataset and keep the rows that `settings.where` asks for.
 
     Args:
-        settings: the recipe's.
         place: a file, a folder or a dataset of the Hub; or a mapping with `path`, and `config` and
             `split`. Plain texts (*.txt, *.md) have one column, `source`, and a row for each line.
-        columns: that the rows must have.
         preferred: the split that is taken where none is named and the data has it.
-        split: the split that is asked for.
 
     Raises:
         FileNotFoundError: there is nothing there.
@@ -66,7 +58,7 @@ def read_rows(
         split=split,
         preferred_split=preferred,
         encoding=settings.encoding,
-        texts=TextFiles(TEXT_FILES, partial(_lines, settings=settings)),
+        lines=settings.source,
         read_file=reader_of(settings.format),
     )
     rows = kept(rows, settings.where)
@@ -82,14 +74,6 @@ def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
     return {column: keys.get(column, "") for column in columns} | dict.fromkeys(
         settings.where, "data.where"
     )
-
-
-def _lines(files: Sequence[Path], settings: RowSource) -> DatasetDict:
-    """Return plain texts as a dataset with a row for each line."""
-    options = {"encoding": settings.encoding} if settings.encoding else {}
-    paths = [escape(str(file)) for file in files]
-    lines = read_named(load_dataset, files[0], "text", data_files=paths, **options)
-    return lines.rename_columns({"text": settings.source})
 
 
 def kept(rows: Dataset, where: Mapping[str, Any]) -> Dataset:

@@ -198,7 +198,6 @@ def word_by_word(text: str, words: Sequence[str]) -> str:
 
     Args:
         text: the words, with a space between any two of them.
-        words: of the text.
     """
     if not isinstance(text, MarkedText):
         return text

@@ -112,7 +112,6 @@ def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
     Args:
         names: of the code: key -> `module:name`.
         model: the folder or Hub name.
-        file: what names the code, for errors.
     """
     if untrusted := refused_code(model, names):
         raise UntrustedCodeError(file, untrusted)
@@ -177,7 +176,6 @@ def rules_of(tokenizer: TextTokenizer, model: str) -> dict[str, Any]:
     """Return class -> the rule for names of a tokenizer, or the words that are its symbols.
 
     Args:
-        tokenizer: of the model.
         model: folder or Hub name.
 
     Raises:

@@ -91,7 +91,6 @@ def _with_parents(
     """Return the files of a recipe and of those that it extends, in turn, and what each says.
 
     Args:
-        file: of the recipe.
         children: the recipes that extend it, the first one first.
         within: see `read_recipe`.
     """
@@ -226,9 +225,7 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     """Write a recipe, complete and with overrides, so that `hf-alpha train` can read it again.
 
     Args:
-        recipe: what to write.
         path: of the file; its folder is made.
-        notes: comments for its first lines.
 
     Raises:
         RecipeError: there is a secret in it; nothing is written.

@@ -43,8 +43,6 @@ class Ask:
 
     Attributes:
         gone: nobody waits for more.
-        tokens: of what was read.
-        prefix: the chat as it was read.
     """
 
     def __init__(self, request: Request, seconds: float):
@@ -89,8 +87,6 @@ class Engine:
 
     Args:
         model: that writes answers, on the device on which to work.
-        tokenizer: the one that belongs to it.
-        limits: what is taken.
     """
 
     def __init__(self, model: Any, tokenizer: Any, limits: Limits):

@@ -45,7 +45,6 @@ class MessageReader:
     Args:
         template: Transformers' `response_template`; None for text alone.
         prefix: the chat so far, as the model reads it.
-        tools: that the model may call.
     """
 
     def __init__(self, template: Any, prefix: str, tools: list[dict[str, Any]]):
@@ -156,8 +155,6 @@ class Api:
     """What clients may call.
 
     Args:
-        engine: that answers.
-        name: what the model is called.
         key: that clients have to know, if there is one.
     """
 

@@ -15,11 +15,7 @@ KINDS = {
 
 
 class TraceMask:
-    """Of a symbolic trace: Boolean formulas as steps, `;` between them, and the loop in braces.
-
-    Args:
-        tokenizer: of the model that writes answers.
-    """
+    """Of a symbolic trace: Boolean formulas as steps, `;` between them, and the loop in braces."""
 
     def __init__(self, tokenizer: Any):
         vocabulary, symbols = tokenizer.get_vocab(), set(tokenizer.symbol_ids)
@@ -58,11 +54,7 @@ class TraceMask:
 
 
 class AssignmentMask:
-    """Of a partial assignment: symbols, each followed by its value, and none twice.
-
-    Args:
-        tokenizer: of the model that writes answers.
-    """
+    """Of a partial assignment: symbols, each followed by its value, and none twice."""
 
     def __init__(self, tokenizer: Any):
         vocabulary = tokenizer.get_vocab()

@@ -78,7 +78,6 @@ class Task(ABC):
         num_beams: number of beams of the papers; 1 is greedy search.
         random_name: what the row of random answers is called in a report.
         random_note: what a card says of them.
-        problems: what problems are called.
         example: one of them, in spaced prefix notation.
         samples: more of them, in any notation, to be clicked on a page.
         data: what a dataset card says of problems and answers.
@@ -135,7 +134,6 @@ class Task(ABC):
         """Return measures of all answers together, by name; none by default.
 
         Args:
-            predictions: answers.
             references: the targets, as many.
         """
         return {}
@@ -155,9 +153,6 @@ class Task(ABC):
 
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any] | None:
         """Return which tokens may come next in answers; None, as by default, for all of them.
-
-        Args:
-            tokenizer: of the model that writes answers.
 
         Returns:
             A function from the tokens so far (R, T), without the start token, to a mask over the
@@ -268,7 +263,7 @@ class Task(ABC):
 
     def symbols_in(self, tokens: Sequence[str]) -> list[str]:
         """Return the distinct symbols of canonical tokens in order of first occurrence."""
-        fixed = self._fixed
+        fixed = _fixed_tokens(type(self))
         return [token for token in dict.fromkeys(tokens) if token not in fixed]
 
     def needed_symbols(self, problems: Sequence[str]) -> int | Mapping[str, int]:
@@ -333,10 +328,6 @@ class Task(ABC):
         """
         letters = _letters(type(self))
         return [*letters[:count], *(f"s{i}" for i in range(len(letters), count))]
-
-    @property
-    def _fixed(self) -> frozenset[str]:
-        return _fixed_tokens(type(self))
 
 
 def words_of(text: str, names: Container[str]) -> list[str] | None:
@@ -410,7 +401,6 @@ class DrawnTask(Task):
         Args:
             rng: source of randomness; the result is a function of its state.
             size: number of tokens.
-            symbols: what to draw from.
             exactly: every symbol occurs.
             constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
 
@@ -438,7 +428,6 @@ class DrawnTask(Task):
         Args:
             rng: source of randomness; the result is a function of its state.
             tokens: a problem that `draw` may give.
-            symbols: what to draw from.
             constant_priority: weight of the leaves 0 and 1 against a symbol's 1.
 
         Returns:
@@ -455,7 +444,6 @@ class DrawnTask(Task):
         Of those that are hard with a larger `hardness`, each is hard with a smaller one.
 
         Args:
-            tokens: the problem.
             hardness: from 1 to `hardest`; the larger, the fewer problems are hard.
         """
         return False
@@ -477,11 +465,7 @@ class DrawnTask(Task):
 
 
 class FormulaTask(DrawnTask):
-    """A task whose problems are formulas, drawn by a sampler of `sampling`.
-
-    Attributes:
-        sampler: draws the formulas.
-    """
+    """A task whose problems are formulas, drawn by a sampler of `sampling`."""
 
     grammar: ClassVar[Grammar]
     sampler: ClassVar[type[Sampler]]

@@ -29,7 +29,6 @@ def check_answer(
     model's output read like another notation (`a=1`) does not count for it.
 
     Args:
-        task: what the problem is of.
         problem: as the task's `check` takes it; `answer` and `target` likewise.
         **settings: `solver` and `timeout` of that method.
     """

@@ -68,7 +68,6 @@ def commuted(tokens: Sequence[str], fixed: Mapping[str, Fixed]) -> list[str]:
 
     Args:
         tokens: canonical prefix tokens; those that are not in `fixed` are names.
-        fixed: from `fixed_tokens`.
     """
     tree = _Tree(tokens, fixed)
     candidates: list[list[str]] = []

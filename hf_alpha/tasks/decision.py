@@ -55,7 +55,6 @@ def conjuncts(tokens: Sequence[str], grammar: Grammar) -> list[list[str]]:
 
     Args:
         tokens: as they were written, so with derived operators.
-        grammar: that they are read by.
     """
     ends = subformula_ends(grammar, tokens)
     parts: list[list[str]] = []

@@ -26,7 +26,6 @@ class TableRow:
     """What a subformula is in each column: true, false, or (None) open.
 
     Attributes:
-        label: the subformula.
         cells: as many as the table has columns.
     """
 
@@ -73,7 +72,6 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
     """Return the distinct subformulas of a formula, with operators as they were written.
 
     Args:
-        grammar: of the formula.
         written: its prefix tokens, derived operators among them.
 
     Returns:

@@ -10,7 +10,6 @@ class Problem(str):
     """A problem as its task writes it, with what was found in reading it.
 
     Attributes:
-        given: the text that was read.
         symbols: the distinct symbols in order of first occurrence.
         written: with a grammar, the tokens as they stand in `given`, before operators are
             rewritten: a tokenizer rewrites them in its own way.

@@ -183,7 +183,6 @@ def prime_implicant(
     Args:
         tokens: canonical prefix tokens.
         symbols: the formula's symbols by first occurrence.
-        limit: of the solver.
 
     Returns:
         None if the formula is unsatisfiable.

@@ -53,7 +53,6 @@ class SolverProcess:
     """The caller's end: start the process, ask it, stop it when it fails.
 
     Args:
-        worker: the worker file.
         fresh: answer each request in a fork of the newly started process, for solvers whose
             results depend on what they were asked before. It takes a millisecond or two more.
 
@@ -79,11 +78,9 @@ class SolverProcess:
         """Have the process run one of the worker's functions on a formula.
 
         Args:
-            name: of the function.
             timeout: seconds, not counting the start of the process; where it neither answers nor
                 ends, the caller waits for `GRACE` more.
             tokens: the function's first argument.
-            arguments: its other ones.
 
         Raises:
             TimeoutError: if the time is up.
@@ -99,10 +96,8 @@ class SolverProcess:
         """Have the process run a function on formulas; nobody else is served until the last one.
 
         Args:
-            name: of the function.
             timeout: seconds for each, as of `call`.
             formulas: the function's first argument, of each.
-            arguments: its other ones.
 
         Yields:
             For each formula what returns the result, or raises what `call` does.

@@ -119,11 +119,11 @@ def notes_of_changes(recipe: Recipe, out: Path, step: int, allow_changes: bool) 
     ]
 
 
-def starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path | None:
+def starting_point(arguments: Seq2SeqTrainingArguments) -> Path | None:
     """Return a run's last checkpoint; the run itself if it is finished and has none.
 
     Raises:
-        RecipeError: the folder holds a run that cannot or may not be resumed.
+        RecipeError: the folder holds a run that cannot be resumed.
     """
     out = Path(arguments.output_dir)
     start = last_checkpoint(out)
@@ -136,10 +136,6 @@ def starting_point(arguments: Seq2SeqTrainingArguments, resume: bool) -> Path | 
                 f"{out} holds a trained model and no checkpoint to resume: choose another "
                 f"training.output_dir; 'checkpoint: {out}' in a recipe goes on from its weights"
             )
-    if start is not None and not resume:
-        raise RecipeError(
-            f"{out} holds a checkpoint already: resume it, or choose another training.output_dir"
-        )
     return start
 
 

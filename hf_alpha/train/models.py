@@ -25,7 +25,6 @@ def prepare_model(
     """Return the model to train and its tokenizer: new ones, or the checkpoint's.
 
     Args:
-        recipe: what is trained.
         examples: its data, from which a new tokenizer is made, if it has been read.
         start: the run's last checkpoint, if it goes on there.
         finished: the model of a finished run, which is taken as it is.

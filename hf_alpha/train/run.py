@@ -35,7 +35,6 @@ from .trainers import AlphaTrainer, Interrupted, ObjectiveTrainer, RunTrainer, S
 
 def train(
     recipe: Recipe,
-    resume: bool = True,
     allow_changes: bool = False,
     say: Callable[[str], object] = print,
     make_trainer: Callable[..., AlphaTrainer] = AlphaTrainer,
@@ -53,8 +52,6 @@ def train(
     way, comments in it say until which step others held. A finished run stays as it is.
 
     Args:
-        recipe: what to train.
-        resume: go on with a run that is there; else it is an error.
         allow_changes: go on with other settings than those of the run so far.
         say: is told where a run resumes, or that it has ended, and about the user's own data.
         make_trainer: makes the trainer of models that answer.
@@ -65,8 +62,7 @@ def train(
         The trainer, with the trained model.
 
     Raises:
-        RecipeError: the recipe does not fit its data, or the run in `output_dir`, or there is one
-            and `resume` is not set.
+        RecipeError: the recipe does not fit its data, or the run in `output_dir`.
         CheckpointError: the checkpoint to resume is damaged.
         NotFiniteError: loss or gradients were not finite in `PATIENCE` steps in a row, or are not
             at the end; no model is written.
@@ -77,13 +73,12 @@ def train(
     arguments = prepare_arguments(recipe)
     out = Path(arguments.output_dir)  # which the first process claims for all of a run
     with lock_folder(out) if arguments.process_index == 0 else nullcontext():
-        return _train(recipe, arguments, resume, allow_changes, say, make_trainer, examples)
+        return _train(recipe, arguments, allow_changes, say, make_trainer, examples)
 
 
 def _train(
     recipe: Recipe,
     arguments: Seq2SeqTrainingArguments,
-    resume: bool,
     allow_changes: bool,
     say: Callable[[str], object],
     make_trainer: Callable[..., AlphaTrainer],
@@ -93,7 +88,7 @@ def _train(
     code_names = named_code(recipe).values()  # before a checkpoint adds to it
     tell = say if arguments.process_index == 0 else lambda _: None
     recipe = complete_rules(recipe, tell)
-    out, start = Path(arguments.output_dir), starting_point(arguments, resume)
+    out, start = Path(arguments.output_dir), starting_point(arguments)
     notes = (
         []
         if start is None

@@ -64,8 +64,6 @@ class FiniteSteps:
         token is masked, say. That is no fault of the weights.
 
         Args:
-            step: its number.
-            loss: of all its batches.
             gradient_norm: None where it is not known; then the loss alone says it.
         """
         self.losses += math.isfinite(loss)
@@ -78,11 +76,6 @@ class FiniteSteps:
         else:
             self.in_a_row += 1
         return not self.in_a_row
-
-
-def is_finite(model: torch.nn.Module) -> bool:
-    """Return whether all weights of a model, or of this process's part, are finite."""
-    return all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
 
 
 class RunTrainer(Trainer):
@@ -166,7 +159,8 @@ class RunTrainer(Trainer):
 
     def _is_finite(self) -> bool:
         """Whether the weights are, those in other processes too."""
-        finite_here = torch.tensor(is_finite(self.model), device=self.args.device)
+        finite = all(bool(torch.isfinite(weight).all()) for weight in self.model.parameters())
+        finite_here = torch.tensor(finite, device=self.args.device)
         return bool(self._of_all(finite_here).all())
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:

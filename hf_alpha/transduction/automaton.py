@@ -84,7 +84,6 @@ class RuleAutomaton(NamedTuple):
     Attributes:
         arcs: of each state the masks that lead on and the states they lead to.
         final: of each state whether the rule has matched.
-        start: the first state.
     """
 
     arcs: list[list[tuple[int, int]]]
@@ -101,7 +100,6 @@ class RuleAutomaton(NamedTuple):
 
         Args:
             edges: of each unit the words and segments that begin there: mask, and the unit after.
-            start: the unit.
             most: units in the longest match.
         """
         reached: dict[int, set[int]] = {start: {self.start}}
@@ -161,8 +159,6 @@ class Cascade:
     Args:
         rules: compiled, each with the number of its label.
         atoms: the conditions of all of them.
-        labels: of the lexicon and the rules, by number.
-        options: the transducer's.
     """
 
     def __init__(

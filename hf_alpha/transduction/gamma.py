@@ -45,7 +45,6 @@ class GammaSpace:
     (1, COMPOUND, 2)}`.
 
     Attributes:
-        text: the text.
         units: of each unit its first character and the one after its last.
         segments: sorted by start, end and the order of labels.
     """

@@ -18,9 +18,6 @@ class Lexicon:
     Args:
         entries: phrase -> its labels.
 
-    Attributes:
-        entries: the same.
-
     Examples:
         >>> lexicon = Lexicon.from_entries([("fire hose", "PRODUCT")], plurals=True)
         >>> Transducer.compile(lexicon).spans("fire hoses")

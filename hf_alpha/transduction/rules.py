@@ -49,7 +49,6 @@ class Rule:
     | `( )`, `a | b`, `?`, `*`, `+`, `{2}`, `{2,4}`, `{2,}` | groups, choices, repetitions |
 
     Args:
-        pattern: the expression.
         label: of the segments that it finds.
 
     Examples:
@@ -93,11 +92,6 @@ def compile_rules(
 ) -> tuple[list[RuleAutomaton], Conditions]:
     """Return rules as automata over atoms, and the atoms.
 
-    Args:
-        rules: in the order in which they are applied.
-        lexicon_labels: the labels of the lexicon.
-        options: the transducer's.
-
     Raises:
         RuleError: a rule cannot be compiled, or needs too many states; the message has its number,
             its text and the column.
@@ -118,8 +112,6 @@ class _Parser:
     """Compiles one rule by recursive descent.
 
     Args:
-        rule: the rule.
-        number: its number, for messages.
         atoms: gets the rule's conditions.
         split: splits a text into units.
         labels: those that segments can have when the rule is applied.

@@ -31,7 +31,6 @@ class Transducer:
     and the worker compiles them again.
 
     Attributes:
-        rules: the rules, in order.
         labels: all labels, in order: those of the lexicon sorted, then those of the rules.
         dropped: segments left out so far in this process, as more than `max_per_position` elements
             started or ended at one unit.

@@ -110,7 +110,7 @@ WRITERS = {
 }
 MAKERS = {
     "convert": ["MODEL", "OUT"],
-    "convert --weights": ["RULES", "OUT", "--weights", "RULES"],
+    "convert original": ["CFG", "OUT"],
     "convert --transducer": ["MODEL", "OUT", "--transducer", "FST"],
     "studies.grow": ["MODEL", "OUT", "--encoder-layers", "2"],
     "release": ["MODEL", "OUT"],
@@ -129,10 +129,13 @@ def test_two_commands_do_not_write_one_folder(tmp_path, monkeypatch, vanilla, da
     Path("rules.yaml").write_text("- {pattern: '/[0-9]+/', label: DATE}\n")
     Path("rows.jsonl").write_text('{"sentence": "a", "source": "a", "target": "a", "label": 0}\n')
     Path("own.yaml").write_text(RECIPE)
+    Path("original.cfg").write_text("")
+    Path("original.pt").write_text("")
     if command == "convert --transducer":
         assert hf_alpha("transduce", "--rules", "rules.yaml", "--save", "fst").code == 0
     places = {"OUT": "out", "MODEL": vanilla, "RECIPE": "own.yaml", "RULES": "rules.yaml",
-              "ROWS": "rows.jsonl", "DATA": data, "FST": "fst"}  # fmt: skip
+              "ROWS": "rows.jsonl", "DATA": data, "FST": "fst",
+              "CFG": "original.cfg"}  # fmt: skip
     arguments = [places.get(part, part) for part in {**WRITERS, **MAKERS}[command]]
     busy = Path("out") if command in WRITERS else Path(f".out.{'a' * 32}")
     with locked(busy):

@@ -1,7 +1,6 @@
 """A user's own pairs, as a recipe names them: held out up to renaming, and looked at."""
 
 import random
-import re
 import string
 
 import pytest
@@ -211,14 +210,10 @@ def test_shares_that_leave_a_side_empty():
             hold_out(dataset, share, FINDER)
     dataset = some_pairs(40)
     for share in (0.001, 0.999):
-        with pytest.raises(ValueError, match="different problems; give a share") as no:
+        with pytest.raises(ValueError, match="different problems; give another share"):
             hold_out(dataset, share, FINDER)
-        better = float(re.search(r"give a share of ([0-9.]+),", str(no.value))[1])
-        assert all(map(len, hold_out(dataset, better, FINDER)))
     same = Dataset.from_dict({"problem": ["x + y", "b + a"] * 50})
-    with pytest.raises(
-        ValueError, match=r"of 100 rows are .* have only 1 different problems; give more problems,"
-    ):
+    with pytest.raises(ValueError, match=r"of 100 rows are .* have only 1 different problems"):
         hold_out(same, 0.5, FINDER)
 
 

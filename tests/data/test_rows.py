@@ -9,14 +9,12 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from row_files import write
 
 from hf_alpha.data.generate import generate
-from hf_alpha.data.rows import described, load, load_splits, problems, training_problems
+from hf_alpha.data.rows import load, problems, training_problems
 from hf_alpha.folders import OutsideError
 from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.objectives.rows import read_rows
 from hf_alpha.recipe import Data
-from hf_alpha.tasks import get_task
-from hf_alpha.tasks.ltl import LTLTask
 
 FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})
 SETTINGS = Data(train="", source="problem", target="answer")
@@ -126,39 +124,6 @@ def test_splits_of_generated_data(tmp_path):
         load(tmp_path / "data", "dev")
     known = [*splits["train"]["problem"], *splits["validation"]["problem"]]
     assert sorted(training_problems(tmp_path / "data")) == sorted(known)
-
-
-def test_two_line_folders_name_their_splits(tmp_path):
-    for name in ("train", "val", "test"):
-        (tmp_path / f"{name}.txt").write_text("&aXb\na;b;{1}\r\n")
-    row = {"problem": "&aXb", "answer": "a;b;{1}"}
-    assert load(tmp_path, "validation")[0] == row
-    counted = {**row, "num_symbols": 2, "size": 4, "witness_length": 1}
-    assert described(LTLTask(), load(tmp_path, "validation")) == [counted]
-    names = ("test", "train", "validation")
-    assert {name: list(rows) for name, rows in load_splits(tmp_path).items()} == {
-        name: [row] for name in names
-    }
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a\na1\nb\n", "a.txt, line 3: the file ends after a formula"),
-        (b"a\na1\n\nb1\n", "a.txt, line 3: empty"),
-        (b"a\na1\n&a\nb1\n", "a.txt, row 1: "),
-        (b"\xff\xfe", "a.txt cannot be read: 'utf-8' codec"),
-        (b"", "a.txt holds no row"),
-        (b"\xef\xbb\xbfa\na1\n|ab\n\n", None),
-    ],
-)
-def test_two_line_files(content, message, tmp_path):
-    (place := tmp_path / "a.txt").write_bytes(content)
-    if message is None:
-        assert load(place).to_dict() == {"problem": ["a", "|ab"], "answer": ["a1", ""]}
-        return
-    with pytest.raises(ValueError, match=message):
-        described(get_task("propositional"), load(place), str(place))
 
 
 def test_an_answer_may_be_empty_where_it_is_a_tasks(tmp_path):

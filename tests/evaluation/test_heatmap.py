@@ -4,6 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import imread
 
 from hf_alpha.evaluation import Heatmap, Record, Report, draw
+from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.heatmap import make_figure
 from hf_alpha.evaluation.report import OUTSIDE
 
@@ -96,3 +97,11 @@ def test_picture_is_written(tmp_path):
         draw([Heatmap.of(Report("empty", {}, []))], tmp_path / "empty.png")
     with pytest.raises(ValueError, match="the report of empty has no edit distances"):
         Heatmap.of(Report("empty", {}, []), "edit_distance")
+
+
+def test_dollars_are_dollars(tmp_path):
+    """Two of them would begin a formula, which would be an error here."""
+    report = Report(r"$\nothing{$", {}, make_report().records)
+    drawn = draw([Heatmap.of(report)], tmp_path / "heatmap.png")
+    texts = {"title": report.model, "caption": report.model}
+    assert drawn.is_file() and draw_curves([report], tmp_path / "curves.png", **texts).is_file()

@@ -411,9 +411,8 @@ def test_contradictory_grammars_are_refused(data: dict) -> None:
         Grammar.from_dict({**PROPOSITIONAL.to_dict(), **data})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+DEEP = [
+    (PROPOSITIONAL, [
         "!" * 10_000 + "a",
         "&a" * 10_000 + "b",
         "& a " * 10_000 + "b",
@@ -423,23 +422,8 @@ def test_contradictory_grammars_are_refused(data: dict) -> None:
         "&" * 10_000,
         "(" * 10_000,
         "(" * 10_000 + "a",
-    ],
-)
-def test_ten_thousand_operators_deep(text: str) -> None:
-    start = time.process_time()
-    try:
-        tokens = PROPOSITIONAL.parse(text)
-    except FormulaError as error:
-        assert len(str(error)) < 500
-    else:
-        assert len(PROPOSITIONAL.tree_paths(tokens)) == len(tokens)
-        assert PROPOSITIONAL.parse(PROPOSITIONAL.format(tokens, "infix")) == tokens
-    assert time.process_time() - start < 5
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    ]),
+    (LTL, [
         "F" * 10_000 + "_a",
         "F" * 10_000,
         "XG(" * 5_000 + "_a" + ")" * 5_000,
@@ -447,14 +431,18 @@ def test_ten_thousand_operators_deep(text: str) -> None:
         "_a UFb U" * 3_400 + "c",
         '"Grant" W ' * 13 + "b",
         '"' * 10_000,
-    ],
-)
-def test_ten_thousand_temporal_operators(text: str) -> None:
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grammar", "text"), [(g, x) for g, texts in DEEP for x in texts])
+def test_ten_thousand_operators_deep(grammar: Grammar, text: str) -> None:
     start = time.process_time()
     try:
-        tokens = LTL.parse(text)
+        tokens = grammar.parse(text)
     except FormulaError as error:
         assert len(str(error)) < 500
     else:
-        assert LTL.parse(LTL.format(tokens, "infix"), "infix") == tokens
+        assert len(grammar.tree_paths(tokens)) == len(tokens)
+        assert grammar.parse(grammar.format(tokens, "infix"), "infix") == tokens
     assert time.process_time() - start < 5

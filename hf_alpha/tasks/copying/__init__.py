@@ -126,13 +126,9 @@ class CopyingTask(DrawnTask):
         """Judge an answer: `exact`, `wrong`, or `malformed` if it holds what is no name.
 
         Args:
-            problem: a string.
-            answer: any string.
             target: not needed: the problem is its own answer.
             notation: how the answer is written: "compact" (`abca`), "prefix" (`a b c a`), or None
                 to detect it.
-            solver: not needed.
-            timeout: not needed.
 
         Raises:
             FormulaError: if the problem cannot be read.

@@ -35,7 +35,6 @@ class Nodes:
         nexts: node of `X a` -> node of a.
         untils: node of `X !(a U b)` -> literal of b.
         names: name -> its node.
-        count: number of nodes.
     """
 
     def __init__(self, tokens: Sequence[str]):

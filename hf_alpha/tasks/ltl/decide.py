@@ -103,7 +103,6 @@ def decide(problem: Problem, seconds: float) -> Decision:
     """Find a trace, or prove that there is none; solvers take turns.
 
     Args:
-        problem: a formula.
         seconds: for all of it, but for the choice of a trace's literals.
     """
     return _decided(problem, Clock(seconds))

@@ -19,10 +19,6 @@ def explain(problem: Problem, answer: str) -> Explanation:
     in none, as far as the three-valued evaluation of `lasso` finds out, else `?`. Where the formula
     is false in one word that was found, the table is that of this word, which goes twice round the
     loop if the two rounds differ.
-
-    Args:
-        problem: a formula that was read.
-        answer: any string.
     """
     trace = read_trace(answer)
     if trace is None:

@@ -195,9 +195,6 @@ class LTLTask(FormulaTask):
         itself has no words at all, and is malformed.
 
         Args:
-            problem: a formula in any notation.
-            answer: any string.
-            target: an answer to compare with.
             notation: how the answer is written: "compact" (`a;{&ab}`), "prefix" (spaced), "infix"
                 (Spot's `a; cycle{a & b}`), or None to detect it.
             solver: "lasso" (the three-valued evaluation of `lasso`, which leaves some questions
@@ -227,11 +224,7 @@ class LTLTask(FormulaTask):
         return Verdict.correct if holds else Verdict.wrong
 
     def explain(self, problem: str, answer: str) -> Explanation:
-        """Explain an answer by the value of each subformula at each step of the trace.
-
-        Raises:
-            FormulaError: if the problem cannot be read.
-        """
+        """Explain an answer by the value of each subformula at each step of the trace."""
         return explain(self.read(problem), answer)
 
 

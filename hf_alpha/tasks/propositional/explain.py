@@ -19,10 +19,6 @@ def explain(problem: Problem, answer: str) -> Explanation:
     In the first column a cell is 1 if the subformula is true under every completion of the answer,
     0 if it is under none, else `?`. Further columns are completions: all of them where at most
     `MAX_OPEN` symbols are without a value, else one that makes the formula false, if there is one.
-
-    Args:
-        problem: a formula that was read.
-        answer: any string.
     """
     assignment = read_assignment(answer)
     if assignment is None:

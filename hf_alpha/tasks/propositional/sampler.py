@@ -5,7 +5,7 @@ constants are no leaves unless asked for. `hf_alpha.tasks.sampling` has the dist
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hf_alpha.tasks.sampling import Sampler
 
@@ -31,7 +31,7 @@ class FormulaSampler(Sampler):
             if tokens is None:
                 continue
             self._redraw_identities(rng, tokens)
-            if min_leaves <= 1 or _count_leaves(tokens) >= min_leaves:
+            if min_leaves <= 1 or sum(x not in _OPERATOR_SET for x in tokens) >= min_leaves:
                 return tokens
 
     @property
@@ -113,7 +113,3 @@ def _choose(
         right = size - 1 - left
         if not single_leaf or (left != 3 and right != 3 and not left == right <= 2):
             return operator, left
-
-
-def _count_leaves(tokens: Sequence[str]) -> int:
-    return sum(token not in _OPERATOR_SET for token in tokens)

@@ -154,9 +154,6 @@ class PropositionalTask(FormulaTask):
         malformed, even with the same value both times.
 
         Args:
-            problem: a formula in any notation.
-            answer: any string.
-            target: an answer to compare with.
             notation: how the answer is written: "compact", "prefix" (spaced), "infix" (`a & !b`,
                 `a=1, b=0`), or None to detect it. An answer that reads as `a1b0` or `a 1 b 0` is
                 never taken for infix.
@@ -186,11 +183,7 @@ class PropositionalTask(FormulaTask):
         return Verdict.correct if implied else Verdict.wrong
 
     def explain(self, problem: str, answer: str) -> Explanation:
-        """Explain an answer by the value of each subformula, and under which completions.
-
-        Raises:
-            FormulaError: if the problem cannot be read.
-        """
+        """Explain an answer by the value of each subformula, and under which completions."""
         return explain(self.read(problem), answer)
 
 

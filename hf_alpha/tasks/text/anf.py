@@ -45,7 +45,6 @@ def read_term(text: str, operators: Collection[str], prefix: str = "") -> Term:
     """Read a term in infix, with spaces between all tokens and brackets around inner operations.
 
     Args:
-        text: the term.
         operators: with two operands.
         prefix: the operator with one operand, if there is one.
 

@@ -29,13 +29,9 @@ def swapping_pairs(
     """Draw pairs; how many names and leaves a term has is uniform over what fits.
 
     Args:
-        num_rows: how many.
         num_variables: different variables of a term, 2 at least.
         num_functions: different functions of a term.
-        leaves: of a term.
         seed: the pairs are a function of it and of the other arguments.
-        variables: names to draw from.
-        functions: names to draw from.
 
     Yields:
         `source` and `target`.

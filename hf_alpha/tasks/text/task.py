@@ -222,8 +222,6 @@ class TextTask(Task):
         """Return an answer whose new names are called as those of the target, by first occurrence.
 
         Args:
-            target: the data's answer.
-            answer: of a model.
             classes: name -> class, of the problem, which has no new names.
         """
         of_target, of_answer = (
@@ -265,11 +263,6 @@ class TextTask(Task):
         the log warns.
 
         Args:
-            problem: the source.
-            answer: any string.
-            target: the data's answer.
-            notation: not needed.
-            solver: not needed.
             timeout: seconds for the user's own check.
         """
         if target is not None and self._is_target(problem, answer, target):
