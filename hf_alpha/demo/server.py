@@ -106,8 +106,11 @@ class SmallRequests:
             await self.app(scope, limited, send)
 
 
-def serve(choices: Mapping[str, Choice], port: int | None = None) -> Any:
-    """Serve the page to this machine alone, by default at the first free port from 7860 on.
+def serve(choices: Mapping[str, Choice], port: int | None = None, host: str = LOOPBACK) -> Any:
+    """Serve the page, by default at the first free port from 7860 on.
+
+    Args:
+        host: whom the server listens to, by default this machine alone; "0.0.0.0" for everyone.
 
     Returns:
         The page, `gradio.Blocks`: `local_url` is its address, `block_thread` waits for Ctrl-C, and
@@ -121,13 +124,13 @@ def serve(choices: Mapping[str, Choice], port: int | None = None) -> Any:
 
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # or it asks for its latest version
     # Nor may a page from elsewhere reach this one, by a name that it has pointed at this machine.
-    hosts = [LOOPBACK, "localhost"]
+    hosts = [LOOPBACK, "localhost"] if host == LOOPBACK else ["*"]
     layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(SmallRequests)]
     page = build_page(choices)
     page.queue(max_size=MAX_WAITING, default_concurrency_limit=1, api_open=False)  # none passes by
     try:
         page.launch(
-            server_name=LOOPBACK, server_port=port, prevent_thread_lock=True, quiet=True,
+            server_name=host, server_port=port, prevent_thread_lock=True, quiet=True,
             show_error=True, ssr_mode=False, share=False, css=STYLE, footer_links=["api"],
             app_kwargs={"middleware": layers},
         )  # fmt: skip

@@ -151,6 +151,13 @@ def test_no_files_and_no_other_host(address):
     assert request(address, "GET", "/gradio_api/file=/etc/passwd")[0] in (403, 404)
 
 
+def test_a_page_for_everyone_goes_by_any_name(choices):
+    page = serve(choices, host="0.0.0.0")
+    address = "127.0.0.1", urlsplit(page.local_url).port
+    assert request(address, "GET", "/", Host="me-my-space.hf.space")[0] == 200
+    page.close()
+
+
 @pytest.mark.slow
 def test_many_requests_at_once_are_answered_or_refused(address):
     """None is lost: each has its own answer, or is told that too many wait."""
