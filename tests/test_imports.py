@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -216,14 +217,26 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *ROOT.gl
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_documents_import_public_names(path: Path):
+def test_documents_import_public_names_and_call_them_as_they_take_it(path: Path):
     """Of the package itself, or of the module that they name, where `_` begins what is its own."""
-    for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
-        for node in ast.walk(ast.parse(block)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hf_alpha"):
-                names = {alias.name for alias in node.names}
-                assert names <= vars(import_module(node.module)).keys() | set(hf_alpha.__all__)
-                assert not any(name.startswith("_") for name in names), node.module
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+    nodes = [node for block in blocks for node in ast.walk(ast.parse(block))]
+    known = {f"hf_alpha.{name}": getattr(hf_alpha, name) for name in hf_alpha.__all__}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hf_alpha"):
+            module = import_module(node.module)
+            names = {alias.name for alias in node.names}
+            assert names <= vars(module).keys() | set(hf_alpha.__all__)
+            assert not any(name.startswith("_") for name in names), node.module
+            known |= {
+                alias.asname or alias.name: getattr(module, alias.name) for alias in node.names
+            }
+    for node in nodes:
+        called = known.get(ast.unparse(node.func)) if isinstance(node, ast.Call) else None
+        if callable(called):
+            options = {word.arg: word for word in node.keywords if word.arg}
+            places = [place for place in node.args if not isinstance(place, ast.Starred)]
+            signature(called).bind_partial(*places, **options)
 
 
 def test_one_module_generates():
