@@ -75,9 +75,7 @@ MODELS: dict[str, Callable[[int, int], Any]] = {
 KINDS = (*MODELS, "tokenizer")
 
 
-def by_model(
-    kind: str, train: bool, tokens: int, names: int, vocabulary: int
-) -> dict[str, float]:
+def by_model(kind: str, train: bool, tokens: int, names: int, vocabulary: int) -> dict[str, float]:
     """Seconds and megabytes of a text and its first token, or of a training step."""
     torch.manual_seed(0)
     model = MODELS[kind](vocabulary, names).eval()

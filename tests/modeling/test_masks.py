@@ -37,12 +37,11 @@ def gradients_of(model, logits, shown):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("padding", [0, 17])
+@pytest.mark.parametrize("padding", [slice(0), slice(93, None), slice(17)])
 def test_equals_a_mask_of_all_pairs(name, implementation, padding):
     model = MODELS[name](attn_implementation=implementation)
-    ids = torch.randint(3, BASE + 5, (2, 110), generator=torch.Generator().manual_seed(padding))
-    if padding:
-        ids[1, -padding:] = 0
+    ids = torch.randint(3, BASE + 5, (2, 110), generator=torch.Generator().manual_seed(0))
+    ids[1, padding] = 0
     shown = ids > 0
     written_out = shown[:, None, None] & torch.ones(110, 110, dtype=torch.bool).tril()
     given = [read(model, ids, mask).logits for mask in (shown.long(), written_out)]
@@ -58,6 +57,17 @@ def test_weights_of_later_tokens_are_zero(name):
     for weights in getattr(outputs, "attentions", None) or outputs.decoder_attentions:
         assert weights.shape[-2:] == (100, 100)
         assert not weights.triu(1).any() and bool(weights[..., -1, 0].all())
+
+
+def test_a_prefix_sees_what_is_later_in_it():
+    model, ids = make_decoder(**NEW, prefix_lm=True), torch.randint(3, BASE, (1, 100))
+    prefix_mask = torch.ones_like(ids[:, :50])
+    other = ids.clone()
+    other[0, 49:51] = BASE + 2
+    one, two = (model(x, prefix_mask=prefix_mask).logits[0] for x in (ids, other))
+    assert bool((one != two)[:49].any(-1).all())
+    other[0, 49] = ids[0, 49]
+    assert torch.equal(one[:50], model(other, prefix_mask=prefix_mask).logits[0, :50])
 
 
 class LargestTensor(TorchDispatchMode):
@@ -78,8 +88,9 @@ class LargestTensor(TorchDispatchMode):
 def test_nothing_is_held_for_each_pair_of_tokens(name, learns):
     model, length = MODELS[name](), 700
     ids = torch.randint(3, BASE + 5, (1, length))
+    ids[:, -20:] = 0
     with LargestTensor() as largest, torch.set_grad_enabled(learns):
-        logits = read(model, ids, torch.ones_like(ids)).logits
+        logits = read(model, ids, (ids > 0).long()).logits
         if learns:
             gradients_of(model, logits, ids > 0)
     assert length * 24 <= largest.numbers < length**2
