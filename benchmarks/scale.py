@@ -2,10 +2,13 @@
 
     python benchmarks/scale.py --out scale
     python benchmarks/scale.py --by rows --rows 10000 100000 1000000 --out scale-rows
+    python benchmarks/scale.py --by tokens --tokens 1024 4096 16384 --many-names 4 \
+        --kinds "own decoder" "own encoder-decoder" --train --out scale-training
 
 Each figure is from a process of its own. Models (`relational`, random weights) read a text and
-write its first token; the tokenizer (`words`) reads such a text 20 times; of rows, each step that
-training takes before its first batch. The factor is what twice as much costs: 2 is linear, 4
+write its first token, or take a training step, those with a source with the text as its own answer;
+the tokenizer (`words`) reads such a text 20 times; of rows, each step that training takes before
+its first batch. The factor is what twice as much costs: 2 is linear, 4
 quadratic, 1 constant. Memory is what the work holds at most beyond what was held before; of rows,
 what no file stands behind. Seconds are the processor's.
 """
@@ -32,8 +35,6 @@ from measure import add_out, finish, in_own_process, table
 from memory import most_held
 from retrofit import HOSTS, SIDES
 
-SIZES = {"tokens": 1024, "names": 10, "vocabulary": 8000}
-"""What stays as it is while something else grows."""
 RULES = {"name": {"pattern": "n[0-9]+", "count": 10}}
 
 
@@ -71,10 +72,11 @@ MODELS: dict[str, Callable[[int, int], Any]] = {
     "decoder over a Llama": over_llama,
     "own encoder-decoder": lambda *sizes: own(AlphaForConditionalGeneration, *sizes),
 }
+KINDS = (*MODELS, "tokenizer")
 
 
-def by_model(kind: str, tokens: int, names: int, vocabulary: int) -> dict[str, float]:
-    """Seconds and megabytes of a text and its first token."""
+def by_model(kind: str, train: bool, tokens: int, names: int, vocabulary: int) -> dict[str, float]:
+    """Seconds and megabytes of a text and its first token, or of a training step."""
     torch.manual_seed(0)
     model = MODELS[kind](vocabulary, names).eval()
     draw = torch.randint(10, vocabulary, (1, tokens))
@@ -83,14 +85,18 @@ def by_model(kind: str, tokens: int, names: int, vocabulary: int) -> dict[str, f
     draw[0, places] = symbols[torch.arange(len(places)) % names]
     once = {"max_new_tokens": 1, "min_new_tokens": 1, "do_sample": False}
 
-    def read(ids: torch.Tensor) -> None:
+    def do(ids: torch.Tensor) -> None:
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if train:
+            model.train()(**inputs, labels=ids).loss.backward()
+            return
         with torch.inference_mode():
-            model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **once)
+            model.generate(**inputs, **once)
 
-    read(draw[:, :128])  # what libraries load
-    megabytes = most_held(lambda: read(draw), "cpu")["work"]
+    do(draw[:, :128])  # what libraries load
+    megabytes = most_held(lambda: do(draw), "cpu")["work"]
     start = time.process_time()
-    read(draw)
+    do(draw)
     return {"seconds": time.process_time() - start, "MB": megabytes}
 
 
@@ -128,12 +134,12 @@ def by_rows(rows: int) -> dict[str, dict[str, float]]:
     return results
 
 
-def work(by: str, kind: str, size: int) -> Any:
+def work(by: str, kind: str, size: int, fixed: Mapping[str, int], train: bool) -> Any:
     """Measure in this process."""
     if by == "rows":
         return by_rows(size)
-    sizes = {**SIZES, by: size}
-    return by_tokenizer(**sizes) if kind == "tokenizer" else by_model(kind, **sizes)
+    sizes = {**fixed, by: size}
+    return by_tokenizer(**sizes) if kind == "tokenizer" else by_model(kind, train, **sizes)
 
 
 def factors(sizes: Sequence[int], values: Sequence[float]) -> str:
@@ -169,28 +175,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--by", nargs="+", choices=grids, default=list(grids))
     for name, default in grids.items():
         parser.add_argument(f"--{name}", type=int, nargs="+", default=default)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--many-names", type=int, default=10, help="where others grow (10)")
+    parser.add_argument("--train", action="store_true", help="a training step of models")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     add_out(parser)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
+    same = {"tokens": 1024, "names": args.many_names, "vocabulary": 8000}
     if args.child:
         by, kind, size = args.child
-        print(json.dumps(work(by, kind, int(size))))
+        print(json.dumps(work(by, kind, int(size), same, args.train)))
         return
+    options = ["--many-names", str(args.many_names), *["--train"] * args.train, "--child"]
     data: dict[str, Any] = {}
     texts = []
     for by in args.by:
-        sizes, kinds = getattr(args, by), [*MODELS, "tokenizer"]
-        kinds = ["rows"] if by == "rows" else kinds
+        sizes, kinds = getattr(args, by), ["rows"] if by == "rows" else args.kinds
         found = {
-            kind: [in_own_process(__file__, ["--child", by, kind, str(size)]) for size in sizes]
+            kind: [in_own_process(__file__, [*options, by, kind, str(size)]) for size in sizes]
             for kind in kinds
         }
         if by == "rows":
             found = {step: [each[step] for each in found["rows"]] for step in found["rows"][0]}
         data[by] = {"sizes": sizes, "found": found}
         columns = [by, "", *(f"{size:,}" for size in sizes), "factor of twice as much"]
-        fixed = ", ".join(f"{n:,} {name}" for name, n in SIZES.items() if name != by)
+        fixed = ", ".join(f"{n:,} {name}" for name, n in same.items() if name != by)
         head = "a file of pairs" if by == "rows" else fixed
         texts.append(f"By {by} ({head}):\n\n" + table(columns, lines(found, sizes)))
     finish("\n\n".join(texts), data, args.out, argv)

@@ -12,10 +12,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import EncoderDecoderCache
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
-from .masks import self_attention_part
+from .masks import later_hidden, self_attention_part
 from .positions import rotate
 from .relations import Matrices, RelationGates, Relations, add_relations, add_relations_
 
@@ -91,7 +92,7 @@ class AlphaAttention(nn.Module):
     values are cached as (N, R * H, M, K): dimension 0 stays the batch.
 
     Args:
-        slot: index in the cache; None where nothing is cached.
+        slot: index in a decoder's cache; None in an encoder.
         cross: the source is the encoder's output.
 
     Attributes:
@@ -110,7 +111,7 @@ class AlphaAttention(nn.Module):
         self.scaling = self.head_dim**-0.5
         self.slot = slot
         self.cross = cross
-        self.is_causal = False  # masks are always explicit
+        self.is_causal = slot is not None and not cross
         self.q_proj = nn.Linear(config.hidden_size, config.hidden_size)
         self.k_proj = nn.Linear(config.hidden_size, config.hidden_size)
         self.v_proj = nn.Linear(config.hidden_size, config.hidden_size)
@@ -136,9 +137,9 @@ class AlphaAttention(nn.Module):
         """Attends; returns (B, S, T, D) and, on demand, weights (B, S * H, T, M) and masses.
 
         Args:
-            mask: additive, (N or 1, 1 or H, T or 1, M), or None; T is 1 where beams share a source.
-                It may hold scores of any kind, such as those of a relation between positions, one
-                for each head.
+            mask: additive, (N or 1, 1 or H, T or 1, M); T is 1 where beams share a source. It may
+                hold scores of any kind, such as those of a relation between positions, one for each
+                head. None hides nothing, and of a decoder's own tokens those that come later.
             output_weights: attend by a way that knows the weights.
             relations: between positions of queries and keys, for the gates.
             output_masses: where there are relations, return the sums of the weights over each
@@ -157,11 +158,14 @@ class AlphaAttention(nn.Module):
         if r > 1:  # a copy only where beams share streams
             query = query.view(n, beams, r, queries * t, heads, self.head_dim).transpose(1, 2)
         query = query.reshape(n * r, -1, heads, self.head_dim).transpose(1, 2)
-        mask = self._fold_mask(mask, r, queries, t)
         fold = Fold(n, r, beams, queries, heads)
         query, key, value, related = self._relate(hidden_BSTD, relations, query, key, value)
         summed = bool(related and output_masses)  # which takes the weights themselves
         attend = self._function(output_weights or summed, mask, related.get("gates"), (t, m))
+        causal = self.is_causal and mask is None and t > 1
+        if causal and (related or queries > 1 or attend is not sdpa_attention_forward):
+            mask, causal = later_hidden(t, query), False
+        mask = self._fold_mask(mask, r, queries, t)
         if related and attend is not eager_attention:
             mask, related = add_relations(mask, **related), {}
         out, weights = attend(
@@ -172,6 +176,7 @@ class AlphaAttention(nn.Module):
             mask,
             scaling=self.scaling,
             dropout=self.config.attention_dropout if self.training else 0.0,
+            is_causal=causal,
             **({"fold": fold} if output_weights else {}),
             **related,
         )

@@ -11,13 +11,14 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
-from .checks import IGNORE, can_look
+from .checks import IGNORE, can_look, is_recorded
 from .choices import refuse
+from .relations import are_few
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
     """Returns a mask (B, 1, 1, L) that hides padding; None where there is seen to be none."""
-    if mask_BL is None or (can_look(mask_BL) and bool(mask_BL.all())):
+    if mask_BL is None or _hides_nothing(mask_BL):
         return None
     return additive(mask_BL[:, None, None].bool(), dtype)
 
@@ -30,6 +31,9 @@ def causal_mask(
     prefix_mask: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
     """Returns a mask (B or 1, 1, T, M) that hides later tokens, unused cache and padding.
+
+    It is None for a single token that sees all, and for many tokens of which only later ones are to
+    be hidden: to that [`AlphaAttention`] sees, and nothing is held for each pair of tokens.
 
     Args:
         ids_BT: without the tokens that the cache holds.
@@ -45,6 +49,7 @@ def causal_mask(
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
         position_T = torch.arange(ids_BT.shape[1], device=ids_BT.device) + past
         return additive(visible | visible_in_prefix(prefix_mask, position_T, keys), dtype)
+    mask = None if mask is not None and _hides_nothing(mask) else mask
     length = keys = ids_BT.shape[1]
     past = 0
     if (cache := self_attention_part(past_key_values)) is not None:
@@ -52,6 +57,9 @@ def causal_mask(
         keys, _ = cache.get_mask_sizes(length, 0)
         if mask is None and length == 1 and not cache.is_compileable:
             return None  # one new token sees all that is cached
+    many = keys == length and prefix_mask is None and not are_few(length, keys)
+    if many and (mask is None or _ends_in_padding(mask)):
+        return None
     query = torch.arange(length, device=ids_BT.device) + past
     key = torch.arange(keys, device=ids_BT.device)
     visible = (key[None, :] <= query[:, None])[None, None]
@@ -61,6 +69,25 @@ def causal_mask(
         padded_mask = F.pad(mask, (0, keys - mask.shape[1])) if mask.shape[1] < keys else mask
         visible = visible & padded_mask[:, None, None].bool()
     return additive(visible, dtype)
+
+
+def _hides_nothing(mask_BL: torch.Tensor) -> bool:
+    """Returns whether there is seen to be no padding."""
+    return can_look(mask_BL) and bool(mask_BL.all())
+
+
+def _ends_in_padding(mask_BL: torch.Tensor) -> bool:
+    """Returns whether no token comes behind padding, which is then hidden as all that is later.
+
+    It is read back from any device: beside many scores, that costs nothing.
+    """
+    return not (is_recorded(mask_BL) or bool((mask_BL[:, 1:] > mask_BL[:, :-1]).any()))
+
+
+def later_hidden(length: int, like: torch.Tensor) -> torch.Tensor:
+    """Returns a mask (1, 1, T, T) that hides later tokens only, in the type of another tensor."""
+    visible = torch.ones(length, length, dtype=torch.bool, device=like.device).tril()
+    return additive(visible[None, None], like.dtype)
 
 
 def visible_keys(mask: torch.Tensor) -> torch.Tensor:
@@ -194,6 +221,7 @@ __all__ = [
     "first_states",
     "full_mask",
     "is_by_token",
+    "later_hidden",
     "padding_mask",
     "self_attention_part",
     "shown_tokens",

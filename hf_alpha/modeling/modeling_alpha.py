@@ -109,12 +109,11 @@ class AlphaLayer(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(config.dropout)
         # A decoder's layer owns cache slots 2i and 2i + 1, filled in order: slot 0 always tells the
         # length.
-        slot = 2 * index
+        slots = iter((2 * index, 2 * index + 1) if side == "decoder" else (None, None))
         for kind in ("per_stream", "aggregated"):
             name = "self_attn" if kind == "per_stream" else "aggregated_attn"
             if getattr(config, f"{side}_{kind}_attention"):
-                self._add_attention(name, slot, cross=False)
-                slot += 1
+                self._add_attention(name, next(slots), cross=False)
             else:
                 setattr(self, name, None)
         crosses = side == "decoder" and config.is_encoder_decoder
@@ -122,7 +121,7 @@ class AlphaLayer(GradientCheckpointingLayer):
         for offset, name in enumerate(self.cross):
             self._add_attention(name, 2 * index + offset, cross=True)
 
-    def _add_attention(self, name: str, slot: int, cross: bool) -> None:
+    def _add_attention(self, name: str, slot: int | None, cross: bool) -> None:
         """Make an attention block, and its norm."""
         config = self.config
         setattr(self, name, AlphaAttention(config, self.num_heads, slot, cross))
