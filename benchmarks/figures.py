@@ -33,6 +33,7 @@ COPIED = (
     *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
     *("reactions", "rxnfp", "chats", "real-tasks"),
     *("sparse-streams", "sparse-streams-copy"),
+    *("scale", "text_tokenizer"),
     *("geometric-minilm-dimsum", "geometric-minilm-streusle"),
 )
 """Results whose tables stand in a document as they are."""
@@ -278,6 +279,27 @@ def retrofit_costs() -> str:
         for row in rows
     ]
     return measure.table(["", "names", *(f"`{side}`" for side in sides)], lines)
+
+
+MODELS = {
+    "text-small": "own encoder-decoder, d 64, 35 tokens; BART",
+    "d-256": "the same, d 256",
+    "llama-256": "converted Llama, d 256, 64 tokens; the Llama",
+    "llama-768": "the same, d 768, 256 tokens",
+    "train": "`hf-alpha train`, d 64; Seq2SeqTrainer with a BART",
+}
+
+
+def goals() -> str:
+    """Medians of the processor time of `relational`, by that of its peer."""
+    works = ("training", "prefill", "greedy", "beams")
+    found: dict[str, dict[str, str]] = {}
+    for row in stored("goals")["data"]["rows"]:
+        ours, *_, peer = row["seconds"].values()
+        work = "training" if row["what"] == "train" else row["work"]
+        found.setdefault(row["what"], {})[work] = f"{median_ratio(ours, peer):.2f}"
+    lines = [[MODELS[what], *(found[what].get(work, "") for work in works)] for what in MODELS]
+    return measure.table(["model; peer", "training", "prefill", "greedy", "3 beams"], lines)
 
 
 def tables_of(result: str) -> str:
@@ -654,6 +676,7 @@ TABLES = {
     "geometric": geometric,
     **{name: partial(tables_of, name) for name in COPIED},
     "transduction": transduction,
+    "goals": goals,
 }
 DOCUMENTS = (
     "README.md",
