@@ -172,11 +172,11 @@ FEW = [
     "data.path=data",
     "data.generate={num_samples: 300, sizes: [1, 5], num_symbols: 3}",
     "training.output_dir=out",
-    "training.max_steps=200",
+    "training.max_steps=300",
     "training.learning_rate=5.0e-3",
     "training.warmup_steps=5",
     "training.per_device_train_batch_size=32",
-    "training.eval_steps=100",
+    "training.eval_steps=150",
 ]
 
 
