@@ -20,7 +20,6 @@ SIZES = {
     "--steps=4 --every=2 --samples=2 --sizes=1-5 --symbols=1-2 --change "
     "data.generate.num_samples=500 --change data.path=data --change training.warmup_steps=1 "
     "--change model.d_model=16 --change training.logging_steps=2",
-    "stream_numbers": "--seeds=0 --steps=1 --batch=2 --tests=2 --runs=runs",
     "new_names": "--task=anf --host=llama --seeds=0 --steps=2 --rows=40 --tests=1 --runs=runs "
     "--ways=learned,renamed,canonical --change=training.per_device_train_batch_size=2 "
     "--change=model.backbone_config.hidden_size=16",

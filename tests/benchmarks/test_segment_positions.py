@@ -3,6 +3,8 @@
 import pytest
 import torch
 from geometrics import batch, small_config
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scripts import load, prints_and_stores
 
 from hf_alpha.modeling.modeling_geometric import GeometricForMaskedLM
@@ -38,6 +40,32 @@ def test_a_model_sees_where_tokens_and_segments_lie_and_no_padding(name):
             wide[key] = torch.nn.functional.pad(narrow[key], (0, 3), value=1)
         wide["attention_mask"] = torch.tensor([[1] * 6 + [0] * 3] * 2)
         torch.testing.assert_close(model(**wide).logits[:, :6], model(**narrow).logits)
+
+
+def test_beside_a_convolution_attention_sees_no_order():
+    model, ids = make_model("convolution", layers=1), torch.arange(5, 11)[None]
+    turned = ids[:, [0, 1, 2, 4, 3, 5]]  # out of the first token's reach
+    with torch.no_grad():
+        torch.testing.assert_close(model(turned).logits[:, 0], model(ids).logits[:, 0])
+
+
+@settings(deadline=None, max_examples=25)
+@given(data=st.data(), reach=st.integers(0, 2), count=st.integers(1, 5))
+def test_a_convolution_weights_neighbours_by_their_offset(data, reach, count):
+    places = st.lists(st.integers(0, 4), min_size=count, max_size=count)
+    starts, lengths, shown = (torch.tensor([data.draw(places)]) for _ in range(3))
+    ends, shown = starts + lengths, shown > 0
+    layer, side = STUDY.Convolution(small_config(), reach), 2 * reach + 1
+    layer.windows_OBNN = STUDY.windows(starts, ends, shown, reach)
+    x = torch.randn(1, count, small_config().hidden_size)
+    expected = torch.zeros_like(x)
+    for i in range(count):
+        for j in range(count):
+            start, end = int(starts[0, j] - starts[0, i]), int(ends[0, j] - ends[0, i])
+            if shown[0, j] and max(abs(start), abs(end)) <= reach:
+                offset = (start + reach) * side + end + reach
+                expected[0, i] += layer.weights_OD[offset] * x[0, j]
+    torch.testing.assert_close(layer(x), expected)
 
 
 @pytest.mark.slow
