@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py --out scale
     python benchmarks/scale.py --by rows --rows 10000 100000 1000000 --out scale-rows
-    python benchmarks/scale.py --by tokens --tokens 1024 4096 16384 --many-names 4 \
+    python benchmarks/scale.py --by tokens --tokens 1024 4096 16384 --fixed-names 4 \
         --kinds "own decoder" "own encoder-decoder" --train --out scale-training
 
 Each figure is from a process of its own. Models (`relational`, random weights) read a text and
@@ -176,18 +176,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, default in grids.items():
         parser.add_argument(f"--{name}", type=int, nargs="+", default=default)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--many-names", type=int, default=10, help="where others grow (10)")
+    parser.add_argument("--fixed-names", type=int, default=10, help="where others grow (10)")
     parser.add_argument("--train", action="store_true", help="a training step of models")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     add_out(parser)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    same = {"tokens": 1024, "names": args.many_names, "vocabulary": 8000}
+    same = {"tokens": 1024, "names": args.fixed_names, "vocabulary": 8000}
     if args.child:
         by, kind, size = args.child
         print(json.dumps(work(by, kind, int(size), same, args.train)))
         return
-    options = ["--many-names", str(args.many_names), *["--train"] * args.train, "--child"]
+    options = ["--fixed-names", str(args.fixed_names), *["--train"] * args.train, "--child"]
     data: dict[str, Any] = {}
     texts = []
     for by in args.by:

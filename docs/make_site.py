@@ -20,8 +20,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
-CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#:]+)(#[^)\s]*)?\)")
+CODE_OR_LINK = re.compile(
+    r"^```.*?^```$|`[^`\n]+`|(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#:]+)(#[^)\s]*)?\)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Code, or a link: groups 1 to 3 are its label, target and anchor. A label may hold code."""
 BLOCK_START = re.compile(r"(-|\d+\.) |\|")
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "training/README.md")
 
@@ -77,6 +80,8 @@ def on_site(file: Path) -> tuple[str, list[Path]]:
     linked: list[Path] = []
 
     def follow(link: re.Match[str]) -> str:
+        if link[1] is None:  # code
+            return link[0]
         label, target, anchor = link[1], link[2], link[3] or ""
         path = (file.parent / target).resolve()
         if path.is_dir():
@@ -89,12 +94,7 @@ def on_site(file: Path) -> tuple[str, list[Path]]:
         return f"{label}({target}{anchor})"
 
     text = re.sub(r"\A---\n.*?^---\n", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    text = spaced(text)
-    parts, start = [], 0
-    for code in CODE.finditer(text):
-        parts += [LINK.sub(follow, text[start : code.start()]), code[0]]
-        start = code.end()
-    return "".join([*parts, LINK.sub(follow, text[start:])]), linked
+    return CODE_OR_LINK.sub(follow, spaced(text)), linked
 
 
 def spaced(text: str) -> str:

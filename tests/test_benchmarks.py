@@ -267,11 +267,11 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
         )
     tasks.main(
         [f"{tmp_path}", f"--data={tmp_path}", "--steps=0,1", "--tasks=calls,sql", "--tests=4",
-         "--remedies=plain,canonical,relational-prefix-new,relational-lora",
+         "--remedies=plain,canonical,relational-prefix-new,relational-unpointed-lora",
          f"--out={tmp_path / 'out'}"]
     )  # fmt: skip
     printed = capsys.readouterr().out
-    assert printed.count("| relational-lora | 1 | 1 |") == 3
+    assert printed.count("| relational-unpointed-lora | 1 | 1 |") == 3
     found = json.loads((tmp_path / "out.json").read_text())["data"]
     for name, (run,) in found["calls"].items():
         before, after = run["English"]

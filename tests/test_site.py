@@ -40,7 +40,8 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr(make_site, "write_reference", lambda: None)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text("# Page\n[back](../README.md#one)\n")
-    (tmp_path / "README.md").write_text("# One\n[page](docs/page.md) `[x](no.md)` [src](docs)\n")
+    text = "# One\n[page](docs/page.md) `[x](no.md)` [the `src`](docs)\n"
+    (tmp_path / "README.md").write_text(text)
     (tmp_path / "mkdocs.yml").write_text(SITE.format(", docs/page.md"))
     return make_site
 
@@ -48,7 +49,7 @@ def small(tmp_path, monkeypatch):
 def test_links_within_the_repository_work_on_the_site(small, tmp_path):
     small.main()
     page = (tmp_path / "build" / "site" / "index.html").read_text(encoding="utf-8")
-    assert 'href="docs/page/"' in page and "[x](no.md)" in page and "src" in page
+    assert 'href="docs/page/"' in page and "[x](no.md)" in page and "the <code>src</code>" in page
 
 
 def test_lists_and_tables_need_no_empty_line_before_them(small, tmp_path):
