@@ -60,6 +60,8 @@ COUNTS = 10, 20, 50, 100
 FEW = 20  # tests of each of these
 LONG = 300  # steps, from which on they are tested
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+HALF = DEVICE == "cuda" or torch.cpu._is_avx512_bf16_supported()
+"""Whether products are of bfloat16: a processor that has none takes many times as long for them."""
 MANY_NAMES = [f"{word}{number}" for word in inline.WORDS for number in ["", *range(1, 10)]]
 DRAWS = 3
 SPELLINGS = {
@@ -288,7 +290,7 @@ def tune(
     model.train()
     mean, start = 0.0, time.process_time()
     for step in range(steps):
-        with torch.autocast(DEVICE, torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=HALF):
             loss = model(**next(batches)).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(params, 1.0)
@@ -314,7 +316,7 @@ def answers(remedy: Remedy, pairs: Sequence[Pair]) -> list[Answer]:
     for start in range(0, len(unknown), size):
         rows = batch(unknown[start : start + size], pad)
         labels_BT = rows["labels"][:, 1:]  # the model gets them, too: they say where a prompt ends
-        with torch.autocast(DEVICE, torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=HALF):
             logits_BTV = remedy.model(**rows).logits[:, :-1]
         for row, labels_T, logits_TV in zip(
             unknown[start : start + size], labels_BT, logits_BTV, strict=True
