@@ -15,6 +15,7 @@ have 8 rings and more, as 59 reactions of training have. The remedies are those 
 - averaged: the model of random, asked with three permutations; the answer that most give.
 - relational, streams, dual_part: converted by `hf_alpha.get_symbol_model`; digits are names.
 - binding: relational, and each ring is a name (`{rule: smiles}`), with new symbols.
+- with `-scratch` behind its name, a model of the same size that knows nothing: random weights.
 
 An answer is right if it is the same molecule. Reactions whose product has a digit that the
 reactants lack are left out: `relational` and `streams` of an encoder-decoder write none.
@@ -155,7 +156,10 @@ class Learner:
     """A model, its tokenizer, and how reactions become batches and answers."""
 
     def __init__(self, name: str, host: Path):
+        name, _, scratch = name.partition("-")
         self.model: Any = MarianMTModel.from_pretrained(host)
+        if scratch:
+            self.model = MarianMTModel(self.model.config)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(host)
         self.reading: dict[str, Any] = {"return_tensors": "pt", "padding": True}
         self.decoding: dict[str, Any] = {"skip_special_tokens": True}

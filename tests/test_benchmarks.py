@@ -352,9 +352,9 @@ def test_a_model_of_rings_reads_the_same_whatever_their_numbers(tmp_path):
     MarianMTModel(config).save_pretrained(tmp_path)
     annalog.tokenizer_of(words).save_pretrained(tmp_path)
     pair = "CN1CCC1.c1ccncc1", "CN1CC1c1cc2nc1C2"  # whose last ring is new
-    for name, same in {"plain": False, "relational": True, "binding": True}.items():
+    for name, same in {"plain": False, "relational-scratch": True, "binding": True}.items():
         learner = reactions.Learner(name, tmp_path)
-        read = pair if name != "relational" else (pair[0], pair[0])
+        read = pair if name != "relational-scratch" else (pair[0], pair[0])
         batches = [learner.batch([each]) for each in (read, reactions.permuted(read, 1))]
         for key in ("input_ids", "labels"):
             assert batches[0][key].equal(batches[1][key]) is same, (name, key)
