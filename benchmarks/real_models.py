@@ -213,13 +213,18 @@ class Answer(NamedTuple):
 
 @dataclass
 class Remedy:
-    """A model, how pairs are written for training, and for each test: once or more often."""
+    """A model, how pairs are written for training, and for each test: once or more often.
+
+    Attributes:
+        reads_ahead: whether tokens of what is asked see each other in both directions.
+    """
 
     model: Any
     tokenizer: Any
     training: Callable[[Pair, int], Pair] = lambda pair, number: pair
     testing: Callable[[Pair], list[Pair]] = lambda pair: [pair]
     encode: Callable[[Any, Pair], tuple[list[int], int]] = encoded
+    reads_ahead: bool = False
     known: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
 
     def encoded(self, pair: Pair) -> tuple[tuple[int, ...], int]:
@@ -264,8 +269,10 @@ def remedy_of(name: str, host: Path) -> Remedy:
 # -- training and tests ---------------------------------------------------------------------------
 
 
-def batch(rows: Sequence[tuple[Sequence[int], int]], pad: int) -> dict[str, torch.Tensor]:
-    """Return a batch of tokens, with labels for the answers."""
+def batch(
+    rows: Sequence[tuple[Sequence[int], int]], pad: int, reads_ahead: bool = False
+) -> dict[str, torch.Tensor]:
+    """Return a batch of tokens, with labels for the answers, behind which there is padding."""
     shape = len(rows), max(len(ids) for ids, _ in rows)
     ids_BL = torch.full(shape, pad)
     labels_BL, mask_BL = torch.full(shape, -100), torch.zeros(shape, dtype=torch.long)
@@ -274,6 +281,12 @@ def batch(rows: Sequence[tuple[Sequence[int], int]], pad: int) -> dict[str, torc
         mask_BL[number, : len(ids)] = 1
         labels_BL[number, start : len(ids)] = torch.tensor(ids[start:])
     rows_of = {"input_ids": ids_BL, "attention_mask": mask_BL, "labels": labels_BL}
+    if reads_ahead:
+        position_L = torch.arange(shape[1])
+        start_B11 = torch.tensor([start for _, start in rows])[:, None, None]
+        seen_BLL = (position_L <= position_L[:, None]) | (position_L < start_B11)
+        rows_of["attention_mask"] = (seen_BLL & (mask_BL[:, None] > 0))[:, None]
+        rows_of["position_ids"] = position_L.expand(shape)
     return {name: rows.to(DEVICE) for name, rows in rows_of.items()}
 
 
@@ -314,7 +327,7 @@ def answers(remedy: Remedy, pairs: Sequence[Pair]) -> list[Answer]:
     # Logits of the longest texts, of thousands of letters, take gigabytes.
     size = max(1, min(12, 4_000 // (len(unknown[-1][0]) if unknown else 1)))
     for start in range(0, len(unknown), size):
-        rows = batch(unknown[start : start + size], pad)
+        rows = batch(unknown[start : start + size], pad, remedy.reads_ahead)
         labels_BT = rows["labels"][:, 1:]  # the model gets them, too: they say where a prompt ends
         with torch.autocast(DEVICE, torch.bfloat16, enabled=HALF):
             logits_BTV = remedy.model(**rows).logits[:, :-1]
@@ -362,7 +375,11 @@ def train(
         order += rng.sample(range(len(pairs)), min(len(pairs), 6 * steps - len(order)))
     pad = remedy.tokenizer.eos_token_id
     batches = (
-        batch([remedy.encoded(remedy.training(pairs[order[k]], k)) for k in range(n, n + 6)], pad)
+        batch(
+            [remedy.encoded(remedy.training(pairs[order[k]], k)) for k in range(n, n + 6)],
+            pad,
+            remedy.reads_ahead,
+        )
         for n in range(0, len(order), 6)
     )
     start = time.process_time()

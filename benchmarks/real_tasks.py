@@ -15,8 +15,8 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 - output: what a Python function returns, likewise, as CRUXEval asks. Functions are drawn, and run.
 
 Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
-`real_models.py`; with `-lora` it is adapters that are trained, not all weights; `relational-prefix`
-reads the prompt in both directions, `relational-new` may write names that the prompt lacks, and
+`real_models.py`; with `-lora` it is adapters that are trained, not all weights; with `-prefix` the
+prompt is read in both directions; `relational-new` may write names that the prompt lacks, and
 `relational-unpointed` has no pointer, only relations in attention. In the task calls-everywhere,
 words that are spelled like a name are names, too; in calls-described, descriptions of tools and
 parameters begin with the words of their names, whatever these are called.
@@ -399,7 +399,7 @@ def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, flo
         config = hf_alpha.SymbolConfig(
             way,
             symbols=task.rules,
-            settings={"prefix_lm": "prefix" in others, "new_symbols": "new" in others},
+            settings={"new_symbols": "new" in others},
         )
         model, tokenizer = hf_alpha.get_symbol_model(model, tokenizer, config)
         settings = adapter_settings(model, tokenizer)
@@ -412,7 +412,7 @@ def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, flo
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **LORA, **settings))
-    return Remedy(model, tokenizer, encode=encode), before
+    return Remedy(model, tokenizer, encode=encode, reads_ahead="prefix" in others), before
 
 
 def scores(remedy: Remedy, task: Task, pairs: Sequence[Pair]) -> dict[str, Any]:

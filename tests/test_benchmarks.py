@@ -231,6 +231,16 @@ def test_pairs_for_real_models_differ_in_names_alone():
         assert {len(real_models.names_of(pair)) for pair in tests[f"{count} names"]} == {count}
 
 
+def test_a_prompt_may_be_read_in_both_directions_and_an_answer_not():
+    batch = load("real_models").batch([([5, 6, 7, 8], 2), ([5, 6, 7], 1)], 0, reads_ahead=True)
+    seen = [
+        [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]],
+        [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]],
+    ]
+    assert batch["attention_mask"][:, 0].long().tolist() == seen
+    assert batch["position_ids"].tolist() == [[0, 1, 2, 3]] * 2
+
+
 @pytest.mark.slow  # models are trained
 def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     """With a tiny Llama in SmolLM2's place, and the data sets' formats."""
@@ -267,7 +277,7 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
         )
     tasks.main(
         [f"{tmp_path}", f"--data={tmp_path}", "--steps=0,1", "--tasks=calls,sql", "--tests=4",
-         "--remedies=plain,canonical,relational-prefix-new,relational-unpointed-lora",
+         "--remedies=plain,plain-prefix,canonical,relational-prefix-new,relational-unpointed-lora",
          f"--out={tmp_path / 'out'}"]
     )  # fmt: skip
     printed = capsys.readouterr().out
@@ -275,9 +285,14 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     found = json.loads((tmp_path / "out.json").read_text())["data"]
     for name, (run,) in found["calls"].items():
         before, after = run["English"]
-        assert (before == pytest.approx(after, rel=1e-5)) == (
+        assert (before == pytest.approx(after, rel=1e-7)) == (
             name.endswith(" 0") and "new" not in name
         )
+    ahead, behind = (
+        found["sql"][f"{name} 0"][0]["tests"]["values"]["loss"]
+        for name in ("plain-prefix", "plain")
+    )
+    assert ahead != pytest.approx(behind, rel=1e-3)
     as_is, *renamed = found["calls"]["canonical 0"][0]["tests"].values()
     assert renamed == [as_is] * 2 and as_is["places"][1] > 0
 

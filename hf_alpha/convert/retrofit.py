@@ -357,6 +357,11 @@ def _configuration(
         **vocabulary,
         **config.settings,
     }
+    # A configuration of Transformers would keep it, and nothing would read it.
+    if unknown := sorted(config.settings.keys() - RetrofitConfig.__dataclass_fields__.keys()):
+        raise ConversionError(
+            f"a converted model has no setting {unknown[0]!r}: see RetrofitConfig for those it has"
+        )
     try:
         return RetrofitConfig(backbone_config=model.config, **settings)
     except (ValueError, TypeError, StrictDataclassError) as error:

@@ -549,6 +549,8 @@ def test_encodings_and_tokenizers_that_do_not_fit():
         SymbolConfig(encoding="dual_part", aggregated_attention=["encoder"])
     with pytest.raises(ConversionError, match="encoder or decoder, not 'middle'"):
         SymbolConfig(aggregated_attention=["middle"])
+    with pytest.raises(ConversionError, match="no setting 'prefix_lm'"):
+        converted("llama", encoding="relational", settings={"prefix_lm": True})
     with pytest.raises(
         ConversionError, match=r"MarianTokenizer is no fast tokenizer.*TextTokenizer"
     ):
