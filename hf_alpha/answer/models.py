@@ -85,7 +85,6 @@ class Model(Answerer):
         return _limited(self, lambda: answer_limit(task, self.tokenizer, pairs))
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Return what model, tokenizer and search are."""
         return {
             "weights": fingerprint(self.model),
             "configuration": digest(_plain_settings(self.model.config)),
@@ -195,7 +194,6 @@ class Host(Answerer):
         )
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Return what model, tokenizer and search are."""
         return {
             "weights": fingerprint(self.model),
             "encoded": digest(self._encode(SAMPLE)),

@@ -136,7 +136,6 @@ class Words:
         return tuple(self.pattern.split(problem))
 
     def items(self, source: Items) -> Items:
-        """Return a problem's items, as `read` found them."""
         return source
 
     def inputs(self, source: Items, tables: Iterable[Table]) -> list[Features]:
@@ -194,7 +193,6 @@ class Words:
         return [self.read(text) for text in self._texts(rows, asked)]
 
     def has_name(self, answer: Items) -> bool:
-        """Whether an answer has a name in it."""
         return len(answer) > 1
 
     def _texts(
