@@ -41,10 +41,7 @@ def make_dataset(
         draw: returns the rows, by a function that makes chunks.
         split: the only one; None for several.
     """
-    refuse(
-        num_workers < 1,
-        f"num_workers must be at least 1, got {num_workers}",
-    )
+    refuse(num_workers < 1, f"num_workers must be at least 1, got {num_workers}")
     try:
         if counts := _finished(folder, settings):
             return counts

@@ -399,10 +399,7 @@ def read_splits(
         return rows.to_iterable_dataset() if streaming else rows
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
-    refuse(
-        config,
-        f"{path} is no dataset of the Hub: it has no configuration {config!r}",
-    )
+    refuse(config, f"{path} is no dataset of the Hub: it has no configuration {config!r}")
     refuse(
         (path / PARTS).exists() and not (path / SETTINGS).exists(),
         f"{path} holds an unfinished run: start the same generation again",
