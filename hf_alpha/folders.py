@@ -307,14 +307,22 @@ def checkpoint_place(path: str | Path) -> str:
     return place
 
 
-def file_of(place: str | Path, name: str) -> Path | None:
-    """Return a file of a folder or repository; None where there is none."""
+def file_of(place: str | Path, name: str, reachable: bool = True) -> Path | None:
+    """Return a file of a folder or repository; None where there is none.
+
+    Args:
+        reachable: a repository that cannot be reached is an error; else it has no file.
+    """
     folder = Path(place).expanduser()
     if folder.is_dir():
         return folder / name if (folder / name).is_file() else None
     from transformers.utils import cached_file
 
-    file = cached_file(f"{folder}", name, _raise_exceptions_for_missing_entries=False)
+    file = cached_file(
+        f"{folder}", name, _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_gated_repo=reachable,
+        _raise_exceptions_for_connection_errors=reachable,
+    )  # fmt: skip
     return None if file is None else Path(file)
 
 
