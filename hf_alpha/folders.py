@@ -372,12 +372,7 @@ def base_of(place: str | Path) -> str | None:
 
 
 def _at_revision(base: str, revision: str) -> str:
-    """Return the copy of a repository's revision in the Hub's cache: what a model is loaded from.
-
-    Raises:
-        FileNotFoundError: it is a folder, which has no revisions.
-        OSError: there is no such revision.
-    """
+    """Return the copy of a repository's revision in the Hub's cache, to load a model from."""
     from huggingface_hub import snapshot_download
 
     if Path(base).is_dir():

@@ -149,11 +149,7 @@ def _check_base(folder: Path) -> None:
 
 
 def _real(folder: Path, name: str) -> Path:
-    """Return the file of that name: in the folder, or the package's own code.
-
-    Raises:
-        OutsideError: a link leads to something else, which the user may not want to share.
-    """
+    """Return the file of that name: in the folder, or the package's own code."""
     real = (folder / name).resolve()
     return real if real == CODE / name else inside(folder, name)
 

@@ -149,11 +149,7 @@ class Model(Answerer):
         return encoding
 
     def _by_grammar(self, task: Task) -> MaskedTokens:
-        """Return what keeps a model to the grammar of answers.
-
-        Raises:
-            ValueError: the task has none, or the model is a decoder alone.
-        """
+        """Return what keeps a model to the grammar of answers."""
         mask = task.answer_mask(self.tokenizer)
         if mask is None or not self.model.config.is_encoder_decoder:
             what = "this task" if mask is None else "answers of a decoder alone"

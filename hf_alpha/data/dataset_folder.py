@@ -90,9 +90,6 @@ def _finish(
 
     Keys decide about splits, unless there is `only` one. An empty split gets no file, because
     `datasets` cannot load one.
-
-    Raises:
-        ValueError: the table is empty.
     """
     if not len(table):
         raise ValueError("there is no problem with an answer with these settings")

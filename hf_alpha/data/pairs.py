@@ -208,11 +208,7 @@ class UserPairs:
                 self._say(f"validation: {common:,} of its pairs are renamings of training pairs")
 
     def _compare_decoded(self, tokenizer: Any) -> None:
-        """Say which targets a tokenizer does not give back, so that no answer can be right.
-
-        Raises:
-            ValueError: it gives none of them back.
-        """
+        """Say which targets a tokenizer does not give back, so that no answer can be right."""
         batch = next(iter(self.train.iter(batch_size=DECODED)))
         texts, targets = problems(batch), batch["answer"]
         labels = tokenizer(texts, text_target=targets, allow_absent_symbols=True)

@@ -425,11 +425,7 @@ def _parts(place: Where) -> Mapping[str, Any]:
 
 
 def _check_saved(path: Path) -> None:
-    """Refuse files elsewhere that a folder of `save_to_disk` names.
-
-    Raises:
-        OutsideError: there is such a file.
-    """
+    """Refuse files elsewhere that a folder of `save_to_disk` names."""
     splits = path / "dataset_dict.json"
     names = read_json(splits, "splits")["splits"] if splits.is_file() else ["."]
     for part in [inside(path, name) for name in names]:
