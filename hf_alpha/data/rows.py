@@ -148,8 +148,7 @@ class RowReader:
     @property
     def _by_column(self) -> dict[str, str]:
         """Class of names -> the column that lists them, where its rule is a column."""
-        rules = self.finder.rules if self.finder is not None else {}
-        return {name: rule.column for name, rule in rules.items() if rule.column is not None}
+        return {} if self.finder is None else self.finder.columns
 
     @property
     def columns(self) -> dict[str, str]:
