@@ -25,7 +25,7 @@ from transformers.utils import (
 
 from hf_alpha.card import NOTES_FILE
 from hf_alpha.code_links import CODE, code_files
-from hf_alpha.data.dataset_folder import PARTS, SETTINGS
+from hf_alpha.data.dataset_folder import SETTINGS, check_whole
 from hf_alpha.data.files import check_card
 from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import ADAPTER, inside, read_json
@@ -124,8 +124,7 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
         if not any(map(WEIGHTS.fullmatch, names)):
             raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
         return "model", names
-    if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
-        raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
+    check_whole(folder)
     if data := [f"data/{path.name}" for path in folder.glob("data/[!.]*.parquet")]:
         check_card(folder)
         try:

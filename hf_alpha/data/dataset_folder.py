@@ -55,6 +55,12 @@ def make_dataset(
         raise
 
 
+def check_whole(folder: Path) -> None:
+    """Raise a ValueError for a folder in which data is still being made."""
+    unfinished = (folder / PARTS).exists() and not (folder / SETTINGS).exists()
+    refuse(unfinished, f"{folder} holds an unfinished run: start the same generation again")
+
+
 def _finished(folder: Path, settings: dict[str, Any]) -> dict[str, int] | None:
     """Return the number of rows of each split of a finished dataset; None for any other."""
     if not (folder / SETTINGS).exists():

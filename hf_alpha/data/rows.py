@@ -33,7 +33,7 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
 from hf_alpha.tasks import Task
 
-from .dataset_folder import PARTS, SETTINGS
+from .dataset_folder import check_whole
 from .files import (
     CARDS,
     AnyDataset,
@@ -399,10 +399,7 @@ def read_splits(
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
     refuse(config, f"{path} is no dataset of the Hub: it has no configuration {config!r}")
-    refuse(
-        (path / PARTS).exists() and not (path / SETTINGS).exists(),
-        f"{path} holds an unfinished run: start the same generation again",
-    )
+    check_whole(path)
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         _check_saved(path)
         data = read_named(load_from_disk, path, str(path))
