@@ -738,11 +738,3 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
 
 
 SCORED = tuple(field.name for field in fields(Seq2SeqLMOutput))
-
-__all__ = [
-    "AlphaDecoder",
-    "AlphaEncoder",
-    "AlphaForConditionalGeneration",
-    "AlphaModel",
-    "AlphaPreTrainedModel",
-]
