@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from glob import escape
@@ -64,14 +64,9 @@ def locked(folder: Path) -> Iterator[bool]:
     finally:
         _descriptors.discard(descriptor)
         os.close(descriptor)
-        _remove_empty(missing)
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for nothing, the innermost first."""
-    for folder in folders:
-        with suppress(OSError):  # something is in it, as it should
-            folder.rmdir()
+        for made in missing:  # perhaps for nothing, the innermost first
+            with suppress(OSError):  # something is in it, as it should
+                made.rmdir()
 
 
 def _leave_locks() -> None:
