@@ -74,7 +74,13 @@ def push(
         ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
             secret is in it.
     """
-    kind, files = shared_files(folder)
+    kind, belongs = _contents(folder)
+    files = {
+        name: _real(folder, name)
+        for name in sorted(belongs)
+        if (folder / name).is_file() or (folder / name).is_symlink()
+    }
+    _check_secrets(folder, files)
     say(f"{repository} gets these files of {folder}, with their bytes:")
     for name, path in files.items():
         say(f"{path.stat().st_size:>15,}  {name}")
@@ -96,23 +102,6 @@ def push(
         commit_message=f"Upload {kind}",
     )
     return str(url)
-
-
-def shared_files(folder: Path) -> tuple[str, dict[str, Path]]:
-    """Return what may be shared of a model or a dataset: its kind, and name -> file.
-
-    Raises:
-        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
-            secret is in it.
-    """
-    kind, belongs = _contents(folder)
-    files = {
-        name: _real(folder, name)
-        for name in sorted(belongs)
-        if (folder / name).is_file() or (folder / name).is_symlink()
-    }
-    _check_secrets(folder, files)
-    return kind, files
 
 
 def _contents(folder: Path) -> tuple[str, set[str]]:

@@ -67,17 +67,14 @@ class PropositionalTask(FormulaTask):
     decides: ClassVar[bool] = True
     alpha: ClassVar[float] = 0.095
 
-    def is_satisfiable(self, tokens: Sequence[str]) -> bool | None:
-        """Decide satisfiability of canonical tokens: by truth table, beyond 16 symbols by SAT.
+    def has_answer(self, problem: str) -> bool | None:
+        """Say whether a formula is satisfiable: by truth table, beyond 16 symbols by SAT.
 
         None if that takes too long.
         """
+        tokens = self.read(problem).tokens
         table = truth_table.table_of(tokens, self.symbols_in(tokens))
         return sat.is_satisfiable(tokens, Clock(TIMEOUT)) if table is None else table != 0
-
-    def has_answer(self, problem: str) -> bool | None:
-        """Say whether a formula is satisfiable."""
-        return self.is_satisfiable(self.read(problem).tokens)
 
     def decide(self, problem: str, seconds: float = 10.0) -> Decision:
         """Find an assignment of which nothing can be left out, or prove that there is none."""
