@@ -83,16 +83,13 @@ def register_when_imported() -> None:
         )
         actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, module_names)
     # When this package is imported again, the finder before is of another class of the same name.
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not _is_ours(finder)]
+    ours = (__name__, _AfterImport.__qualname__)
+    kinds = [(finder, type(finder)) for finder in sys.meta_path]
+    sys.meta_path[:] = [f for f, kind in kinds if (kind.__module__, kind.__qualname__) != ours]
     sys.meta_path.insert(0, _AfterImport(actions))
     for name, action in actions.items():
         if name in sys.modules:
             action()
-
-
-def _is_ours(finder: object) -> bool:
-    kind = type(finder)
-    return (kind.__module__, kind.__qualname__) == (__name__, _AfterImport.__qualname__)
 
 
 def _import_missing(modules: Iterable[str]) -> None:
@@ -166,21 +163,15 @@ class _AfterImport(MetaPathFinder):
         if not watched or name in self.imports.resolving:
             return None
         self.imports.resolving.add(name)
+        others = (finder for finder in sys.meta_path if finder is not self)
+        specs = (finder.find_spec(name, path, target) for finder in others)
         try:
-            spec = self._ask_others(name, path, target)
+            spec = next(filter(None, specs), None)
         finally:
             self.imports.resolving.remove(name)
         if spec is not None and spec.loader is not None:
             spec.loader = _ActingLoader(spec.loader, self.imports, self.actions.get(name))
         return spec
-
-    def _ask_others(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None
-    ) -> ModuleSpec | None:
-        for finder in sys.meta_path:
-            if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
-                return spec
-        return None
 
 
 class _ActingLoader(Loader):

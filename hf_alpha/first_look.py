@@ -13,9 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers.utils import cached_file
-
-from hf_alpha.folders import read_json, write_text
+from hf_alpha.folders import file_of, read_json, write_text
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, keys_in, known_names, parts
 from hf_alpha.modeling.text_pieces import WORD
 
@@ -100,14 +98,10 @@ class TrainingFacts:
         Args:
             model: folder or Hub name.
         """
-        place = cached_file(
-            str(Path(model).expanduser()), FIRST_LOOK_FILE,
-            _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_gated_repo=False,
-            _raise_exceptions_for_connection_errors=False,
-        )  # fmt: skip
-        if place is None:
+        file = file_of(model, FIRST_LOOK_FILE, reachable=False)
+        if file is None:
             return None
-        facts = read_json(Path(place), "names", "longest")
+        facts = read_json(file, "names", "longest")
         names = {name: (fewest, most) for name, (fewest, most) in facts["names"].items()}
         return cls(names, facts["longest"])
 

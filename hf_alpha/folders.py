@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from glob import escape
@@ -64,14 +64,9 @@ def locked(folder: Path) -> Iterator[bool]:
     finally:
         _descriptors.discard(descriptor)
         os.close(descriptor)
-        _remove_empty(missing)
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for nothing, the innermost first."""
-    for folder in folders:
-        with suppress(OSError):  # something is in it, as it should
-            folder.rmdir()
+        for made in missing:  # perhaps for nothing, the innermost first
+            with suppress(OSError):  # something is in it, as it should
+                made.rmdir()
 
 
 def _leave_locks() -> None:
@@ -307,14 +302,22 @@ def checkpoint_place(path: str | Path) -> str:
     return place
 
 
-def file_of(place: str | Path, name: str) -> Path | None:
-    """Return a file of a folder or repository; None where there is none."""
+def file_of(place: str | Path, name: str, reachable: bool = True) -> Path | None:
+    """Return a file of a folder or repository; None where there is none.
+
+    Args:
+        reachable: a repository that cannot be reached is an error; else it has no file.
+    """
     folder = Path(place).expanduser()
     if folder.is_dir():
         return folder / name if (folder / name).is_file() else None
     from transformers.utils import cached_file
 
-    file = cached_file(f"{folder}", name, _raise_exceptions_for_missing_entries=False)
+    file = cached_file(
+        f"{folder}", name, _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_gated_repo=reachable,
+        _raise_exceptions_for_connection_errors=reachable,
+    )  # fmt: skip
     return None if file is None else Path(file)
 
 
@@ -364,12 +367,7 @@ def base_of(place: str | Path) -> str | None:
 
 
 def _at_revision(base: str, revision: str) -> str:
-    """Return the copy of a repository's revision in the Hub's cache: what a model is loaded from.
-
-    Raises:
-        FileNotFoundError: it is a folder, which has no revisions.
-        OSError: there is no such revision.
-    """
+    """Return the copy of a repository's revision in the Hub's cache, to load a model from."""
     from huggingface_hub import snapshot_download
 
     if Path(base).is_dir():

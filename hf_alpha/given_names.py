@@ -26,8 +26,7 @@ def by_class(text: str) -> dict[str, str]:
 
 def classes_by_row(part: Any) -> list[str]:
     """Return the classes of a task or tokenizer whose names are known row by row only."""
-    rules = getattr(getattr(part, "finder", None), "rules", {})
-    return [name for name, rule in rules.items() if rule.by_row]
+    return list(getattr(getattr(part, "finder", None), "columns", ()))
 
 
 def read_names(given: Iterable[str], task: Any) -> dict[str, list[str]]:

@@ -103,12 +103,7 @@ def load_checkpoint(
 def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig, Any]:
     """Load configuration and tokenizer of a checkpoint, and check that they belong together.
 
-    `load_checkpoint` describes the arguments.
-
-    Raises:
-        FileNotFoundError: there is no such folder or model, or a file of it is missing.
-        CheckpointError: a file cannot be read.
-        ValueError: the model is of another kind, or model and tokenizer disagree.
+    `load_checkpoint` describes arguments and errors.
     """
     config = load_config(path)
     place = str(Path(path).expanduser())
@@ -355,8 +350,7 @@ def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
     of_another = f": it is an adapter for another model than {base}, a {type(model).__name__}"
     _check_adapter(config, type(model).__name__, place, of_another)
     file = f"{place}/{ADAPTER_WEIGHTS}"
-    not_finite = (name for name, tensor in in_file.items() if not torch.isfinite(tensor).all())
-    _refuse_tensors(file, sorted(not_finite), "holds numbers that are not finite")
+    _check_finite(in_file, file)
     with warnings.catch_warnings(action="ignore"):  # what is missing is said here
         try:
             adapted = PeftModel.from_pretrained(model, weights.parent, config=config)
@@ -432,7 +426,7 @@ def _check_body(model: PreTrainedModel, report: dict[str, Any], file: str) -> No
     of_body = [name for name in _new_weights(report) if name.startswith(body)]
     missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
     _refuse_tensors(file, missing_names, "is missing")
-    _check_finite(model, file)
+    _check_finite(model.state_dict(), file)
 
 
 def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
@@ -519,12 +513,11 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
     for in_file, in_model in list(shapes.values())[:1]:
         problem = f"has the shape {tuple(in_file)}, and {tuple(in_model)} by config.json"
         _refuse_tensors(file, list(shapes), problem)
-    _check_finite(model, file)
+    _check_finite(model.state_dict(), file)
 
 
-def _check_finite(model: PreTrainedModel, file: str) -> None:
-    tensors = model.state_dict().items()
-    names = [name for name, tensor in tensors if not torch.isfinite(tensor).all()]
+def _check_finite(tensors: Mapping[str, torch.Tensor], file: str) -> None:
+    names = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
     _refuse_tensors(file, names, "holds numbers that are not finite")
 
 

@@ -24,7 +24,6 @@ class _Loader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Make the next node as the base class does."""
         mark = self.peek_event().start_mark
         if self.check_event(yaml.AliasEvent):
             alias = f"*{self.peek_event().anchor}"
@@ -37,7 +36,6 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Make a mapping as the base class does."""
         node = super().compose_mapping_node(anchor)
         keys = set()
         for key, _ in node.value:

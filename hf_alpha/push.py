@@ -25,7 +25,7 @@ from transformers.utils import (
 
 from hf_alpha.card import NOTES_FILE
 from hf_alpha.code_links import CODE, code_files
-from hf_alpha.data.dataset_folder import PARTS, SETTINGS
+from hf_alpha.data.dataset_folder import SETTINGS, check_whole
 from hf_alpha.data.files import check_card
 from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import ADAPTER, inside, read_json
@@ -74,7 +74,13 @@ def push(
         ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
             secret is in it.
     """
-    kind, files = shared_files(folder)
+    kind, belongs = _contents(folder)
+    files = {
+        name: _real(folder, name)
+        for name in sorted(belongs)
+        if (folder / name).is_file() or (folder / name).is_symlink()
+    }
+    _check_secrets(folder, files)
     say(f"{repository} gets these files of {folder}, with their bytes:")
     for name, path in files.items():
         say(f"{path.stat().st_size:>15,}  {name}")
@@ -98,23 +104,6 @@ def push(
     return str(url)
 
 
-def shared_files(folder: Path) -> tuple[str, dict[str, Path]]:
-    """Return what may be shared of a model or a dataset: its kind, and name -> file.
-
-    Raises:
-        ValueError: it is neither, it does not load, a file of it is a link to somewhere else, or a
-            secret is in it.
-    """
-    kind, belongs = _contents(folder)
-    files = {
-        name: _real(folder, name)
-        for name in sorted(belongs)
-        if (folder / name).is_file() or (folder / name).is_symlink()
-    }
-    _check_secrets(folder, files)
-    return kind, files
-
-
 def _contents(folder: Path) -> tuple[str, set[str]]:
     """Tell model from dataset, either of which has to load, and what may belong to it."""
     if any((folder / name).is_file() for name in (CONFIG_NAME, ADAPTER)):
@@ -124,8 +113,7 @@ def _contents(folder: Path) -> tuple[str, set[str]]:
         if not any(map(WEIGHTS.fullmatch, names)):
             raise ValueError(f"{folder} has no *.safetensors: save the model by save_pretrained")
         return "model", names
-    if (folder / PARTS).exists() and not (folder / SETTINGS).exists():
-        raise ValueError(f"{folder} holds an unfinished run: start the same generation again")
+    check_whole(folder)
     if data := [f"data/{path.name}" for path in folder.glob("data/[!.]*.parquet")]:
         check_card(folder)
         try:
@@ -149,11 +137,7 @@ def _check_base(folder: Path) -> None:
 
 
 def _real(folder: Path, name: str) -> Path:
-    """Return the file of that name: in the folder, or the package's own code.
-
-    Raises:
-        OutsideError: a link leads to something else, which the user may not want to share.
-    """
+    """Return the file of that name: in the folder, or the package's own code."""
     real = (folder / name).resolve()
     return real if real == CODE / name else inside(folder, name)
 

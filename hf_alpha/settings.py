@@ -161,11 +161,6 @@ def as_written(kind: Any, or_empty: bool = False) -> GetPydanticSchema:
     )
 
 
-def meaning(text: str, least: int | None = None) -> dict[str, Any]:
-    """Return the metadata of a dataclass field: what it is for, and its smallest value."""
-    return {"help": text, "least": least}
-
-
 @cache  # TrainingArguments have hundreds, and each recipe is checked against them
 def model_of(
     declared: Any,

@@ -4,7 +4,7 @@ Recipes, rules for names and configurations can name code, as `module:function` 
 The user's own word is obeyed: a recipe given on the command line, an option, Python. A folder or
 the Hub is a stranger's, whose names of code are refused, unless
 
-- they are checks that the package itself brings (`is_package_check`); or
+- they are checks that the package itself brings (`PACKAGE_CHECK`); or
 - the user trusts it for this command: `--trust-remote-code`, [`trusting`], which holds for an
   adapter and for the model that it names; or
 - this user's `train` wrote it on this machine, or `release` copied it from there, and it lies there
@@ -31,7 +31,7 @@ CACHE = "HF_ALPHA_CACHE"
 """Environment variable with the folder of what is remembered; by default in `~/.cache`."""
 
 PACKAGE_CHECK = re.compile(r"hf_alpha\.tasks\.text\.\w+:check")
-"""The checks that the package brings."""
+"""The checks that the package brings: these judge, and do nothing else."""
 
 logger = logging.getLogger(__name__)
 _trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
@@ -76,11 +76,6 @@ def is_trusted(place: str | Path) -> bool:
     return _key(place) in _trusted.get()
 
 
-def is_package_check(name: str) -> bool:
-    """Return whether a name of code is a check of the package: these judge, and do nothing else."""
-    return PACKAGE_CHECK.fullmatch(name) is not None
-
-
 def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     """Return the names of code that a place may not have run.
 
@@ -93,7 +88,7 @@ def refused_code(place: str | Path, names: Mapping[str, str]) -> dict[str, str]:
     return {
         key: name
         for key, name in names.items()
-        if name not in remembered and not is_package_check(name)
+        if name not in remembered and not PACKAGE_CHECK.fullmatch(name)
     }
 
 

@@ -134,11 +134,9 @@ class Random(Answerer):
     top_n: int = 1
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Return the seed and the number of answers."""
         return {"seed": self.seed, "top_n": self.top_n}
 
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
-        """Draw answers."""
         for index, problem in problems.items():
             rng = random.Random(f"{self.seed} {index}")
             answers = [Answer(task.random_answer(problem, rng)) for _ in range(self.top_n)]
@@ -204,7 +202,6 @@ class Chain(Answerer):
     top_n: int = 1
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Return what all of them depend on."""
         links = [link().settings(task) for link in self.links]
         return {"links": links, "top_n": self.top_n}
 

@@ -85,7 +85,6 @@ class Model(Answerer):
         return _limited(self, lambda: answer_limit(task, self.tokenizer, pairs))
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Return what model, tokenizer and search are."""
         return {
             "weights": fingerprint(self.model),
             "configuration": digest(_plain_settings(self.model.config)),
@@ -150,11 +149,7 @@ class Model(Answerer):
         return encoding
 
     def _by_grammar(self, task: Task) -> MaskedTokens:
-        """Return what keeps a model to the grammar of answers.
-
-        Raises:
-            ValueError: the task has none, or the model is a decoder alone.
-        """
+        """Return what keeps a model to the grammar of answers."""
         mask = task.answer_mask(self.tokenizer)
         if mask is None or not self.model.config.is_encoder_decoder:
             what = "this task" if mask is None else "answers of a decoder alone"
@@ -195,7 +190,6 @@ class Host(Answerer):
         )
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Return what model, tokenizer and search are."""
         return {
             "weights": fingerprint(self.model),
             "encoded": digest(self._encode(SAMPLE)),

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -119,13 +119,9 @@ def _run(command_line: typer.Typer, name: str) -> None:
         message = _what_to_mend(error)
         if message is None:
             raise
-        _fail(message)
-
-
-def _fail(message: str) -> NoReturn:
-    typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    say(message, err=True)
-    sys.exit(2)
+        typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        say(message, err=True)
+        sys.exit(2)
 
 
 def _what_to_mend(error: Exception) -> str | None:

@@ -330,11 +330,7 @@ def _tokens_by_class(text: str | None) -> Any:
 
 
 def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
-    """Return class of symbols -> how many there are, and how names are found.
-
-    Raises:
-        ValueError: a number is none, or it is not clear which class a pattern is for.
-    """
+    """Return class of symbols -> how many there are, and how names are found."""
     from hf_alpha.convert.backbone_rows import CLASS
 
     counts = by_class(symbols or "32")
@@ -364,11 +360,7 @@ def _rule(text: str) -> dict[str, Any]:
 
 
 def _patterns(names: list[str]) -> dict[str, str]:
-    """Return class -> regular expression of its names; the class is "" where none is named.
-
-    Raises:
-        ValueError: there are two for one class.
-    """
+    """Return class -> regular expression of its names; the class is "" where none is named."""
     patterns: dict[str, str] = {}
     for text in names:
         by_name = by_class(text)

@@ -260,9 +260,6 @@ def _recipe_of(models: list[str], with_symbols: list[str], task: str | None) -> 
 
     That of the first model with symbols that has a recipe beside it counts, else that of the first
     model with symbols.
-
-    Raises:
-        ValueError: no model has symbols, or a recipe for pairs of texts.
     """
     from hf_alpha.recipe import recipe_for, recipe_of
 

@@ -331,11 +331,7 @@ def prove_dual_part(vanilla: PreTrainedModel, converted: PreTrainedModel) -> Non
 
 
 def _converted_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
-    """Return the vanilla model's configuration with changes.
-
-    Raises:
-        ConversionError: the model is not `learned`, or a setting does not fit.
-    """
+    """Return the vanilla model's configuration with changes."""
     check_learned(config)
     return changed_config(config, **changes)
 

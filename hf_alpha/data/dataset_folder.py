@@ -41,10 +41,7 @@ def make_dataset(
         draw: returns the rows, by a function that makes chunks.
         split: the only one; None for several.
     """
-    refuse(
-        num_workers < 1,
-        f"num_workers must be at least 1, got {num_workers}",
-    )
+    refuse(num_workers < 1, f"num_workers must be at least 1, got {num_workers}")
     try:
         if counts := _finished(folder, settings):
             return counts
@@ -56,6 +53,12 @@ def make_dataset(
         if counts := _finished(folder, settings):
             return counts
         raise
+
+
+def check_whole(folder: Path) -> None:
+    """Raise a ValueError for a folder in which data is still being made."""
+    unfinished = (folder / PARTS).exists() and not (folder / SETTINGS).exists()
+    refuse(unfinished, f"{folder} holds an unfinished run: start the same generation again")
 
 
 def _finished(folder: Path, settings: dict[str, Any]) -> dict[str, int] | None:
@@ -93,9 +96,6 @@ def _finish(
 
     Keys decide about splits, unless there is `only` one. An empty split gets no file, because
     `datasets` cannot load one.
-
-    Raises:
-        ValueError: the table is empty.
     """
     if not len(table):
         raise ValueError("there is no problem with an answer with these settings")

@@ -3,7 +3,6 @@
 import codecs
 import csv
 import gzip
-import io
 import os
 import re
 import zlib
@@ -30,6 +29,7 @@ from hf_alpha.modeling.choices import refuse
 from hf_alpha.plain_yaml import read_yaml
 
 from .dataset_folder import SETTINGS
+from .formats import open_text
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
@@ -278,8 +278,7 @@ def _rows_of_table(
 
 def _rows_of_json(path: Path, encoding: str | None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file that is an array, or has an object in each line."""
-    with _opened(path) as file:
-        lines = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="\n")
+    with open_text(path, encoding or "utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
             if line.lstrip().startswith("["):
                 yield from _mappings(parse_json(line + lines.read(), "it", once=True), "it")
@@ -305,8 +304,7 @@ def _look_through(path: Path, encoding: str | None) -> bool:
         ValueError: lists and mappings are nested more than `DEEPEST` deep.
     """
     has_date, depth, in_text, end, last = False, 0, False, "", ""
-    with _opened(path) as file:
-        text = io.TextIOWrapper(file, encoding=encoding or "utf-8", newline="")
+    with open_text(path, encoding or "utf-8", newline="") as text:
         while block := text.read(1 << 20):
             has_date = has_date or _DATE.search(last + block) is not None
             last = (last + block)[-len('"2010-05-01') :]
@@ -326,8 +324,7 @@ def _look_through(path: Path, encoding: str | None) -> bool:
 
 
 def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:
-    with _opened(path) as file:
-        text = io.TextIOWrapper(file, encoding=encoding or "utf-8-sig", newline="")
+    with open_text(path, encoding or "utf-8-sig", newline="") as text:
         rows = csv.reader(text, delimiter="\t" if _kind_of(path) == "tsv" else ",")
         header, first = read_named(lambda: (next(rows, []), next(rows, [])), path)
     check_columns(path, header, columns)
@@ -336,10 +333,6 @@ def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) 
             f"{path}: the header has {len(header)} cells, the first row {len(first)}: put a text "
             "with a separator in double quotes"
         )
-
-
-def _opened(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _fault(path: Path, encoding: str | None) -> str | None:
@@ -353,7 +346,7 @@ def _fault(path: Path, encoding: str | None) -> str | None:
 def _faulty_line(path: Path, encoding: str | None) -> str | None:
     json_lines = _kind_of(path) == "json"
     filled, offset = 0, 0
-    with _opened(path) as lines:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 text = line.decode(encoding or "utf-8-sig")

@@ -100,10 +100,10 @@ def read_format(name: str, path: str) -> list[Row]:
         raise ValueError(f"{file} is not of the format {name!r}: {reason}") from error
 
 
-def open_text(path: Path) -> Any:
+def open_text(path: Path, encoding: str = "utf-8-sig", newline: str = "\n") -> Any:
     """Open a text file, which may be compressed."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="\n")
+    return opener(path, "rt", encoding=encoding, newline=newline)
 
 
 def blocks(path: Path) -> Iterator[list[tuple[int, str]]]:

@@ -29,7 +29,7 @@ from hf_alpha.tasks.base import EQUIVALENCES
 
 from .chunk import Chunk, Make, Rounds, check_sizes, rarity
 from .dataset_folder import make_dataset
-from .keys import keys_of
+from .keys import key_in
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def generate_grid(
         draws=200 * per_cell * rarity(hard, hardness), exactly=True, max_rows=per_cell,
         split="test" if task.held_out else None,
     )  # fmt: skip
-    excluded = keys_of(task, exclude, pattern.equivalence)
+    excluded = {key_in(task, task.parse(text), pattern.equivalence) for text in exclude}
     digest = hashlib.blake2b(b"".join(sorted(excluded)), digest_size=8).hexdigest()
     numbers, lengths = sorted(set(num_symbols)), sorted(set(sizes))
     recorded |= {

@@ -38,15 +38,6 @@ def key_in(task: Task, tokens: Sequence[str], equivalence: str) -> bytes:
     return key_of(task.canonical_form(tokens, equivalence) if equivalence else task.write(tokens))
 
 
-def keys_of(task: Task, problems: Iterable[str], equivalence: str) -> set[bytes]:
-    """Return the keys of problems.
-
-    Raises:
-        FormulaError: one of them cannot be read.
-    """
-    return {key_in(task, task.parse(problem), equivalence) for problem in problems}
-
-
 def canonical_text(text: str, finder: NameFinder) -> str:
     """Return a text with its names replaced by their class and order of first occurrence.
 

@@ -208,11 +208,7 @@ class UserPairs:
                 self._say(f"validation: {common:,} of its pairs are renamings of training pairs")
 
     def _compare_decoded(self, tokenizer: Any) -> None:
-        """Say which targets a tokenizer does not give back, so that no answer can be right.
-
-        Raises:
-            ValueError: it gives none of them back.
-        """
+        """Say which targets a tokenizer does not give back, so that no answer can be right."""
         batch = next(iter(self.train.iter(batch_size=DECODED)))
         texts, targets = problems(batch), batch["answer"]
         labels = tokenizer(texts, text_target=targets, allow_absent_symbols=True)
@@ -324,11 +320,9 @@ def hold_out(
         share: of the problems that are held out, between 0 and 1.
 
     Raises:
-        ValueError: the share is none, or one side is empty (of a streaming dataset, that is not
-            noticed).
+        ValueError: one side is empty (of a streaming dataset, that is not noticed).
     """
     if isinstance(dataset, IterableDataset):
-        _check_share(share)
         sides = [
             partial(_on_side, finder=finder, share=share, seed=seed, held_out=held_out)
             for held_out in (False, True)
@@ -349,9 +343,8 @@ def hold_out_keys(
         keys: what each row counts as.
 
     Raises:
-        ValueError: the share is none, or one side is empty.
+        ValueError: one side is empty.
     """
-    _check_share(share)
     positions = positions_of(keys, seed)
     is_held = positions < share
     if is_held.all() or not is_held.any():
@@ -361,11 +354,6 @@ def hold_out_keys(
             "another share, more problems, or a file to validate with"
         )
     return dataset.select(np.flatnonzero(~is_held)), dataset.select(np.flatnonzero(is_held))
-
-
-def _check_share(share: float) -> None:
-    if not 0 < share < 1:
-        raise ValueError(f"the share to hold out is {share}: give a number between 0 and 1")
 
 
 def _on_side(

@@ -33,7 +33,7 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
 from hf_alpha.tasks import Task
 
-from .dataset_folder import PARTS, SETTINGS
+from .dataset_folder import check_whole
 from .files import (
     CARDS,
     AnyDataset,
@@ -148,8 +148,7 @@ class RowReader:
     @property
     def _by_column(self) -> dict[str, str]:
         """Class of names -> the column that lists them, where its rule is a column."""
-        rules = self.finder.rules if self.finder is not None else {}
-        return {name: rule.column for name, rule in rules.items() if rule.column is not None}
+        return {} if self.finder is None else self.finder.columns
 
     @property
     def columns(self) -> dict[str, str]:
@@ -399,14 +398,8 @@ def read_splits(
         return rows.to_iterable_dataset() if streaming else rows
     if not path.exists():
         return _read_from_hub(str(parts["path"]), config, streaming)
-    refuse(
-        config,
-        f"{path} is no dataset of the Hub: it has no configuration {config!r}",
-    )
-    refuse(
-        (path / PARTS).exists() and not (path / SETTINGS).exists(),
-        f"{path} holds an unfinished run: start the same generation again",
-    )
+    refuse(config, f"{path} is no dataset of the Hub: it has no configuration {config!r}")
+    check_whole(path)
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         _check_saved(path)
         data = read_named(load_from_disk, path, str(path))
@@ -428,11 +421,7 @@ def _parts(place: Where) -> Mapping[str, Any]:
 
 
 def _check_saved(path: Path) -> None:
-    """Refuse files elsewhere that a folder of `save_to_disk` names.
-
-    Raises:
-        OutsideError: there is such a file.
-    """
+    """Refuse files elsewhere that a folder of `save_to_disk` names."""
     splits = path / "dataset_dict.json"
     names = read_json(splits, "splits")["splits"] if splits.is_file() else ["."]
     for part in [inside(path, name) for name in names]:

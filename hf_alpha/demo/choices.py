@@ -150,11 +150,7 @@ def page_choices(
 
 
 def _check_size(task: Task, problem: str) -> None:
-    """Read a problem.
-
-    Raises:
-        ValueError: it is empty, too long, or no problem of the task.
-    """
+    """Refuse a problem that is empty, too long for the page, or none of the task."""
     check_unicode(problem)
     if not problem.strip():
         raise ValueError("the problem is empty: write one, or take an example")

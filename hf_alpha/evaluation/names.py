@@ -14,7 +14,7 @@ import regex  # type: ignore[import-untyped]
 
 from hf_alpha.generation import encode_problem
 from hf_alpha.modeling.choices import refuse
-from hf_alpha.modeling.names_in_text import NameFinder, check_list, parts
+from hf_alpha.modeling.names_in_text import NameFinder, check_list, name_pattern, parts
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]
 Features = dict[str, list[int]]
@@ -126,7 +126,7 @@ class Words:
         self.names = set(chain(*self.classes))
         if odd := [name for name in self.names if not name or name != name.strip()]:
             raise ValueError(f"symbol {odd[0]!r} is no word: write names without spaces around")
-        self.pattern = _pattern(self.names)
+        self.pattern = regex.compile(f"({name_pattern(tuple(self.names)).pattern})")
         self.marks = _marks(tokenizer, self.names)
         for name in chain(*self.classes):
             self._check_name(name)
@@ -136,7 +136,6 @@ class Words:
         return tuple(self.pattern.split(problem))
 
     def items(self, source: Items) -> Items:
-        """Return a problem's items, as `read` found them."""
         return source
 
     def inputs(self, source: Items, tables: Iterable[Table]) -> list[Features]:
@@ -194,7 +193,6 @@ class Words:
         return [self.read(text) for text in self._texts(rows, asked)]
 
     def has_name(self, answer: Items) -> bool:
-        """Whether an answer has a name in it."""
         return len(answer) > 1
 
     def _texts(
@@ -322,18 +320,9 @@ def name_classes(symbols: Symbols) -> list[list[str]]:
     names = list(chain(*classes))
     odd = next((name for name in names if not isinstance(name, str)), "")
     twice = next((name for name, count in Counter(names).items() if count > 1), "")
-    refuse(
-        not names,
-        "`symbols` is empty: give the names",
-    )
-    refuse(
-        odd != "",
-        f"symbol {odd!r} is no string but a {type(odd).__name__}",
-    )
-    refuse(
-        twice,
-        f"symbol {twice!r} is given twice",
-    )
+    refuse(not names, "`symbols` is empty: give the names")
+    refuse(odd != "", f"symbol {odd!r} is no string but a {type(odd).__name__}")
+    refuse(twice, f"symbol {twice!r} is given twice")
     return [list(listed) for listed in classes]
 
 
@@ -347,18 +336,6 @@ def _marks(tokenizer: Any, names: set[str]) -> set[int]:
     special |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
     written_tokens = names | {tokenizer.unk_token}
     return {index for index, token in special.items() if token not in written_tokens}
-
-
-def _pattern(names: Iterable[str]) -> Any:
-    """Return a pattern of whole words, where a name's end is a letter; longest name first."""
-    bounded = (
-        (r"(?<!\w)" if regex.match(r"\w", name) else "")
-        + regex.escape(name, special_only=True)
-        + (r"(?!\w)" if regex.search(r"\w\Z", name) else "")
-        for name in sorted(names, key=len, reverse=True)
-    )
-    # Not `re`: its \w leaves out combining marks, and with them half of the world's words.
-    return regex.compile(f"({'|'.join(bounded)})")
 
 
 def _list(items: Items) -> str:

@@ -143,10 +143,6 @@ class CausalHead(SymbolHead, GenerationMixin):
             ids_BT: without the tokens that the cache holds.
             mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
             stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S).
-
-        Raises:
-            ValueError: the problems' symbols are needed, and only the cache holds the problems; or
-                a trainer of TRL computes a loss from logits.
         """
         from_trl = "temperature" in vars(self) and self.training and torch.is_grad_enabled()
         refuse(from_trl and not learns and self.config.needs_stream_ids, OUTSIDE_LOSS)

@@ -163,7 +163,6 @@ class AlphaConfig(SymbolModelConfig):
         return super().for_tokenizer(tokenizer, **{**positions, **settings})
 
     def validate_architecture(self) -> None:
-        """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         check_choice("encoder_position", self.encoder_position, ENCODER_POSITIONS)
         check_choice("decoder_position", self.decoder_position, DECODER_POSITIONS)
@@ -206,7 +205,6 @@ class AlphaConfig(SymbolModelConfig):
 
     @property
     def size_text(self) -> str:
-        """The sizes that a model card gives."""
         if not self.is_encoder_decoder:
             heads, ffn = self.decoder_attention_heads, self.decoder_ffn_dim
             return f"d {self.d_model}, {self.decoder_layers} layers, {heads} heads, FFN {ffn}"

@@ -216,7 +216,6 @@ class FolnetConfig(SymbolModelConfig):
         )
 
     def validate_architecture(self) -> None:
-        """Checks that settings fit each other, as part of `@strict` validation."""
         super().validate_architecture()
         for name, choices in (
             ("position_scheme", POSITION_SCHEMES),
@@ -295,7 +294,6 @@ class FolnetConfig(SymbolModelConfig):
 
     @property
     def size_text(self) -> str:
-        """The sizes that a model card gives."""
         decoder = f" + {self.num_decoder_layers}" if self.is_encoder_decoder else ""
         return (
             f"D1 {self.hidden_size}, D2 {self.binary_hidden_size}, "

@@ -281,5 +281,3 @@ METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
     "UnaryBool": ("forward", blocked),
 }
 """Class -> a method of it, and what is put around it."""
-
-__all__ = ["BitDropout", "BlockLinear", "block_sizes", "in_blocks", "prefers_products", "suit_cpu"]

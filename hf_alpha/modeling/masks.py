@@ -213,20 +213,3 @@ def visible_in_prefix(
     missing = max(0, num_keys - prefix_mask.shape[1])
     inside_BM = F.pad(prefix_mask > 0, (0, missing))[:, :num_keys]
     return (inside_BM[:, position_T, None] & inside_BM[:, None])[:, None]
-
-
-__all__ = [
-    "additive",
-    "causal_mask",
-    "first_states",
-    "full_mask",
-    "is_by_token",
-    "later_hidden",
-    "padding_mask",
-    "self_attention_part",
-    "shown_tokens",
-    "split_prefix",
-    "visible_in_prefix",
-    "visible_keys",
-    "with_prompt_as_prefix",
-]

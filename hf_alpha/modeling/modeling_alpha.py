@@ -490,11 +490,7 @@ class AlphaDecoder(AlphaStack):
 
 
 def _kept_sources(cache: EncoderDecoderCache | None) -> int:
-    """Returns how many sources the cache holds keys and values of; 0 for none.
-
-    Raises:
-        ValueError: it holds tokens, and no source: this model did not make it.
-    """
+    """Returns how many sources the cache holds keys and values of; 0 for none."""
     if cache is None:
         return 0
     if cache.is_updated.get(0):
@@ -742,11 +738,3 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
 
 
 SCORED = tuple(field.name for field in fields(Seq2SeqLMOutput))
-
-__all__ = [
-    "AlphaDecoder",
-    "AlphaEncoder",
-    "AlphaForConditionalGeneration",
-    "AlphaModel",
-    "AlphaPreTrainedModel",
-]

@@ -233,6 +233,3 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             prompt = kwargs.get("input_ids") if inputs is None else inputs
             kwargs = with_prompt_as_prefix(prompt, kwargs)
         return super().generate(inputs, *args, **kwargs)
-
-
-__all__ = ["AlphaForCausalLM", "AlphaTextModel"]

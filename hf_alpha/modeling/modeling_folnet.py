@@ -163,11 +163,7 @@ class FolnetModel(FolnetPreTrainedModel):
         input_ids: torch.Tensor | None,
         attention_mask: torch.Tensor | None,
     ) -> FolnetOutput:
-        """Accepts what other code makes of the encoder's output, if no atoms are lost.
-
-        Raises:
-            ValueError: binary atoms or streams are lost.
-        """
+        """Accepts what other code makes of the encoder's output, if no atoms are lost."""
         if isinstance(outputs, (tuple, list)):
             binary = outputs[1] if len(outputs) > 1 else None
         else:

@@ -17,6 +17,7 @@ _NUMBER = regex.compile(
 )
 _scan: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 _COLON = regex.compile(r"\s*:")
+STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 Places = list[tuple[int, int]]
 
 
@@ -101,7 +102,8 @@ def sql_names(text: str, language: str | None = None) -> Places:
     trees = _statements(text, language)
     if trees is None:
         tokens = _tokens(text, language)
-        return sql_words(text, language) if tokens and _begins(tokens[0]) else []
+        begins = tokens and tokens[0].token_type.name in STATEMENTS
+        return sql_words(text, language) if begins else []
     kind = _sqlglot().exp.Identifier
     nodes = [node.meta for tree in trees if tree for node in tree.find_all(kind) if node.meta]
     return _without_quotes(text, {(node["start"], node["end"] + 1) for node in nodes})
@@ -154,10 +156,6 @@ def _tokens(text: str, dialect: str | None) -> list[Any]:
         return list(sqlglot.tokenize(text, read=dialect))
     except sqlglot.errors.SqlglotError:
         return []
-
-
-def _begins(token: Any) -> bool:
-    return token.token_type.name in ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 
 
 def _library(module: str, package: str, what: str) -> Any:

@@ -307,7 +307,8 @@ class _Program:
             self._bind(parameter.arg, inner, "variable", parameter.start)
         if isinstance(node, ast.Lambda):
             return [(node.body, inner), *_in(scope, outside)]
-        self._bind(node.name, scope, function, self._word(node.start, 1 + _is_async(node)))
+        before = 1 + isinstance(node, ast.AsyncFunctionDef)  # `def`, or `async def`
+        self._bind(node.name, scope, function, self._word(node.start, before))
         notes = [node.returns, *(parameter.annotation for parameter in parameters)]
         return [
             *_in(scope, [*outside, *node.decorator_list]),
@@ -355,10 +356,6 @@ def _in(scope: PythonScope, nodes: Any) -> list[tuple[ast.AST, PythonScope]]:
 
 def _start(node: Any) -> int:
     return int(node.start)
-
-
-def _is_async(node: ast.AST) -> bool:
-    return isinstance(node, ast.AsyncFunctionDef)
 
 
 def _located(tree: Any, text: str, offset: int) -> Any:

@@ -258,11 +258,6 @@ class NameRule:
             )
 
     @property
-    def by_row(self) -> bool:
-        """Whether the names are known row by row only, and not from a text alone."""
-        return self.column is not None
-
-    @property
     def is_sought(self) -> bool:
         """Whether there is a way to find names: a `count` alone leaves them to the tokenizer."""
         return any(getattr(self, way) for way in WAYS)
@@ -303,6 +298,8 @@ class NameFinder:
     Attributes:
         rules: class -> rule, in the order of the classes; without one, no text has names.
         functions: class -> the function of its rule; imported by whoever may import it.
+        columns: class -> the column of the data that lists its names, where its rule is one: they
+            are known row by row only, and not from a text alone.
         inside: classes whose names may stand inside words.
 
     Raises:
@@ -331,8 +328,9 @@ class NameFinder:
                         f"{name!r}: a name belongs to one class"
                     )
                 owner[token] = name
+        self.columns = {name: rule.column for name, rule in self.rules.items() if rule.column}
         self._patterns = {
-            name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.by_row
+            name: _pattern_of(rule) for name, rule in self.rules.items() if not rule.column
         }
         self.inside: Collection[str] = {
             name for name, rule in self.rules.items() if not rule.finds_words
@@ -340,7 +338,6 @@ class NameFinder:
         self._read = [name for name, rule in self.rules.items() if rule.function or rule.rule]
         self._no_names = {name: rule.reserved for name, rule in self.rules.items() if rule.reserved}
         self.by_words = all(rule.has_words_alone for rule in self.rules.values())
-        self._listed = [(name, rule.column) for name, rule in self.rules.items() if rule.by_row]
         self._class_of = Memory(self._class_of_word)
 
     def find(
@@ -423,7 +420,7 @@ class NameFinder:
         Raises:
             ValueError: the names of a class are listed in a column of the data.
         """
-        for name, column in self._listed:
+        for name, column in self.columns.items():
             if not isinstance(text, MarkedText):
                 raise ValueError(
                     f"the names of class {name!r} are listed in the column {column!r} of the "
@@ -469,7 +466,7 @@ class NameFinder:
         Raises:
             ValueError: there is no such class, or a list is of no class or of several.
         """
-        classes = [name for name, rule in self.rules.items() if rule.by_row] or list(self.rules)
+        classes = list(self.columns or self.rules)
         if isinstance(names, list | tuple) and len(classes) == 1:
             return {classes[0]: names}
         if not isinstance(names, Mapping) or names.keys() - self.rules.keys():

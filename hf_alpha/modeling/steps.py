@@ -32,7 +32,8 @@ class StepCounter:
     def watch(self) -> None:
         """Let the hook see steps from now on; for training forwards of models that need them."""
         _watched.add(self)
-        _install_hook()
+        if not _hooks:
+            _hooks.append(register_optimizer_step_post_hook(_after_step))
 
     @torch.compiler.disable
     def settle(self) -> int:
@@ -51,11 +52,6 @@ class StepCounter:
 
 _watched: WeakSet[StepCounter] = WeakSet()
 _hooks: list[Any] = []  # one at most: this is for all models of the process
-
-
-def _install_hook() -> None:
-    if not _hooks:
-        _hooks.append(register_optimizer_step_post_hook(_after_step))
 
 
 def _after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:

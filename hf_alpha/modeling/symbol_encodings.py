@@ -37,11 +37,6 @@ def register_encoding(encoding: type[SymbolEncoding]) -> type[SymbolEncoding]:
     return encoding
 
 
-def encoding_names() -> tuple[str, ...]:
-    """Returns the names of all encodings, in the order in which they were registered."""
-    return tuple(_ENCODINGS)
-
-
 def encoding_class(name: str) -> type[SymbolEncoding]:
     """Returns the encoding of a name.
 

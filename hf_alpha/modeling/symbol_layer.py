@@ -553,6 +553,3 @@ class SymbolLayer:
         base = ~config.vocabulary.is_symbol(torch.arange(columns + 1, device=device))
         listed = torch.where(stream_ids_BS >= 0, stream_ids_BS, columns)
         return base.repeat(rows, 1).scatter(1, listed, True)[:, :-1]
-
-
-__all__ = ["SymbolDraws", "SymbolLayer"]

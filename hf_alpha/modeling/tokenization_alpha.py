@@ -152,7 +152,6 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         return TextTokenizer.from_texts(texts, symbols, tokenizer, **kwargs)
 
     def settings(self) -> list[Any]:
-        """Return all that ids depend on besides the code, as plain data."""
         grammar = self.grammar and self.grammar.to_dict()
         return [self.get_vocab(), self.symbol_ranges, self.name_patterns, grammar]
 
@@ -160,7 +159,6 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens, symbols and special tokens included."""
         return len(self._tokens)
 
     def get_vocab(self) -> dict[str, int]:

@@ -386,15 +386,9 @@ class CanonicalTokenizer(TextTokenizer):
         return spelling
 
     def settings(self) -> list[Any]:
-        """Return all that ids depend on besides the code, as plain data."""
         return [*super().settings(), self._options, self.symbol_renaming]
 
     def use_rules(self, symbols: Mapping[str, Any]) -> None:
-        """Find names by these rules from now on; no id changes.
-
-        Args:
-            symbols: class -> rule, as for `from_tokenizer`.
-        """
         self._set_rules(NameFinder(symbols))
         self.init_kwargs["classes"] = list(self.finder.rules)
         self._rebuild_tables()

@@ -193,7 +193,6 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         return kwargs
 
     def settings(self) -> list[Any]:
-        """Return all that ids depend on besides the code, as plain data."""
         beneath = json.loads(self._tokenizer.to_str())
         for key in ("truncation", "padding"):  # of the last call
             del beneath[key]
@@ -378,7 +377,6 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens, symbols and special tokens included."""
         return len(self)
 
     @property

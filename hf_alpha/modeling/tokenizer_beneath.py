@@ -397,7 +397,9 @@ def _begin_once(state: dict[str, Any]) -> list[Any] | None:
             step["add_prefix_space"] = False
         strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
         state["decoder"] = _sequence("decoder", [*_steps(state, "decoder"), strip])
-    splits = [_first_space(prefix) for prefix in prefixes] + splits
+    # A step that begins a text, and no part behind a name, with a space.
+    first_space = {"type": "Metaspace", "prepend_scheme": "first", "split": False}
+    splits = [{**first_space, "replacement": prefix} for prefix in prefixes] + splits
     state["normalizer"] = _sequence("normalizer", normalizers)
     state["pre_tokenizer"] = _sequence("pre_tokenizer", splits)
     return begins[0] if begins else None
@@ -418,8 +420,3 @@ def _sequence(part: str, steps: list[dict[str, Any]]) -> dict[str, Any] | None:
     if len(steps) > 1:
         return {"type": "Sequence", _LISTS[part]: steps}
     return steps[0] if steps else None
-
-
-def _first_space(prefix: str) -> dict[str, Any]:
-    """A step that begins a text, and no part behind a name, with a space."""
-    return {"type": "Metaspace", "replacement": prefix, "prepend_scheme": "first", "split": False}

@@ -239,11 +239,7 @@ def _try_measures(task: Any, pairs: UserPairs) -> None:
 
 
 def _fit_symbols(model: Any, tokenizer: TextTokenizer, pairs: UserPairs, say: Say) -> None:
-    """Have a checkpoint find names by the recipe's rules, with symbols for all of a row.
-
-    Raises:
-        ValueError: classes or symbols do not fit, or there are too few, and none can be added.
-    """
+    """Have a checkpoint find names by the recipe's rules, with symbols for all of a row."""
     if tokenizer.symbols_are_words:
         pairs.check_symbols(tokenizer)
         return

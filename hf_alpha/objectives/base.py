@@ -432,11 +432,7 @@ def reads_segments(model: PreTrainedModel) -> bool:
 
 
 def _check_positions(model: PreTrainedModel, max_length: int) -> None:
-    """Refuse sequences that are longer than a model's table of positions.
-
-    Raises:
-        ValueError: naming both lengths.
-    """
+    """Refuse sequences that are longer than a model's table of positions."""
     limit = num_positions(model)
     if limit is not None and max_length > limit:
         raise ValueError(

@@ -181,11 +181,7 @@ def _ended(ids: list[int], end: int | None) -> list[int]:
 
 
 def _check_causal(model: PreTrainedModel) -> None:
-    """Refuse a model that sees the token that it has to find, as BERT does.
-
-    Raises:
-        ValueError: a later token has an influence on what is said of an earlier one.
-    """
+    """Refuse a model that sees the token that it has to find, as BERT does."""
     training = model.training
     ids = torch.tensor([[0, 0], [0, 1]], device=model.device)
     with torch.no_grad():

@@ -4,7 +4,7 @@ import logging
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,6 @@ from datasets import ClassLabel, Dataset, Value
 from transformers import PreTrainedConfig
 
 from hf_alpha.modeling.choices import check_choice, check_unique
-from hf_alpha.settings import meaning
 
 from .base import Batch, Finder, Predictions, Record, Row, RowsObjective
 from .metrics import OF_CLASSES, OF_NUMBERS
@@ -100,19 +99,15 @@ class Classes(Labelled):
     label_word: ClassVar[str] = "class"
 
     regression: bool = setting(False, "class: the target is a number, not a class")
-    labels: list[str] = field(
-        default_factory=list,
-        metadata=meaning(
-            "class: the classes in order (F1 is that of the second one); by default those of the "
-            "training and validation data, sorted"
-        ),
+    labels: list[str] = setting(
+        [],
+        "class: the classes in order (F1 is that of the second one); by default those of the "
+        "training and validation data, sorted",
     )
-    metrics: list[str] = field(
-        default_factory=list,
-        metadata=meaning(
-            "class: accuracy (the default), f1 and matthews, or with `regression` pearson and "
-            "spearman (the default: both)"
-        ),
+    metrics: list[str] = setting(
+        [],
+        "class: accuracy (the default), f1 and matthews, or with `regression` pearson and spearman "
+        "(the default: both)",
     )
 
     def __post_init__(self) -> None:

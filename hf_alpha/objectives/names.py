@@ -45,8 +45,7 @@ def finder_of(tokenizer: Any) -> NameFinder | None:
 
 def name_columns(finder: NameFinder | None) -> list[str]:
     """Return the columns of the data that list names."""
-    rules = finder.rules.values() if finder is not None else ()
-    return [rule.column for rule in rules if rule.column is not None]
+    return [] if finder is None else list(finder.columns.values())
 
 
 def marked(
@@ -64,13 +63,12 @@ def marked(
     if finder is None:
         return list(texts)
     names = {}
-    for kind, rule in finder.rules.items():
-        if rule.column is not None:
-            listed = row[rule.column]
-            listed = [listed] if isinstance(listed, str) and listed else listed or []
-            is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
-            check_cell(is_list, place, rule.column, listed, "a list of names")
-            names[kind] = listed
+    for kind, column in finder.columns.items():
+        listed = row[column]
+        listed = [listed] if isinstance(listed, str) and listed else listed or []
+        is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+        check_cell(is_list, place, column, listed, "a list of names")
+        names[kind] = listed
     with in_row(place):
         return [finder.mark(text, names) for text in texts]
 

@@ -10,15 +10,17 @@ import torch
 from transformers import PreTrainedModel
 
 from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.settings import meaning
 
 Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
 Say = Callable[[str], object]
 
 
 def setting(default: Any, text: str, least: int | None = None) -> Any:
-    """Return a field of an objective: a setting in a recipe, with its default and meaning."""
-    return field(default=default, metadata=meaning(text, least))
+    """Return a field of an objective: a setting in a recipe, with default, meaning, least value."""
+    metadata = {"help": text, "least": least}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass

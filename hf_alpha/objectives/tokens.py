@@ -6,7 +6,7 @@ the words in a gap: `B o b i I` are the words 1 and 5, and the words 3 and 4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from transformers import DataCollatorForTokenClassification, PreTrainedConfig
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_unique
 from hf_alpha.modeling.names_in_text import MarkedText
-from hf_alpha.settings import meaning
 
 from .base import IDS, Batch, Finder, Predictions, Record, Row
 from .classes import Labelled
@@ -48,11 +47,8 @@ class Tokens(Labelled):
         "token: the tags mark spans, as BIO tags do (B-person, I-person, O, and b-, i-, o for "
         "words in a gap); false for other tags, of which there is the accuracy only",
     )
-    labels: list[str] = field(
-        default_factory=list,
-        metadata=meaning(
-            "token: the tags in order; by default those of the training and validation data, sorted"
-        ),
+    labels: list[str] = setting(
+        [], "token: the tags in order; by default those of the training and validation data, sorted"
     )
 
     def __post_init__(self) -> None:

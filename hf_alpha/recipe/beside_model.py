@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers.utils.hub import cached_file
-
-from hf_alpha.folders import OutsideError, inside
+from hf_alpha.folders import OutsideError, file_of, inside
 from hf_alpha.imported_code import import_object
 from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -54,14 +52,8 @@ def recipe_beside(model: str) -> Recipe | None:
 
     Others may have written it: then it has no places of data but those in its folder.
     """
-    file = Path(model).expanduser() / RECIPE_FILE
-    if not file.parent.is_dir():
-        place = cached_file(
-            model, RECIPE_FILE, _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_gated_repo=False, _raise_exceptions_for_connection_errors=False,
-        )  # fmt: skip
-        file = Path(place) if place is not None else file
-    if not file.is_file():
+    file = file_of(model, RECIPE_FILE, reachable=False)
+    if file is None:
         return None
     by_others = not was_trained_here(file.parent)
     recipe = read_recipe(file, within=file.parent)

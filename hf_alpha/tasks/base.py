@@ -479,7 +479,6 @@ class FormulaTask(DrawnTask):
     def is_feasible(
         self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
     ) -> bool:
-        """Say whether there is a formula of `size` tokens."""
         sampler = self.sampler(tuple(self.default_symbols(num_symbols)), constant_priority)
         return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
 

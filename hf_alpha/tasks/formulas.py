@@ -8,39 +8,22 @@ from hf_alpha.modeling.grammar import Grammar
 
 Value = TypeVar("Value")
 
-SPELLINGS = {
-    "~": "!",
-    "¬": "!",
-    "not": "!",
-    "&&": "&",
-    "/\\": "&",
-    "∧": "&",
-    "∩": "&",
-    "*": "&",
-    "and": "&",
-    "||": "|",
-    "\\/": "|",
-    "\u2228": "|",  # logical or
-    "\u222a": "|",  # union
-    "+": "|",
-    "or": "|",
-    "⊕": "^",
-    "xor": "^",
-    "-->": "->",
-    "=>": "->",
-    "→": "->",
-    "⟶": "->",
-    "⇒": "->",
-    "⟹": "->",
-    "implies": "->",
-    "<-->": "<->",
-    "<=>": "<->",
-    "↔": "<->",
-    "⇔": "<->",
-    "iff": "<->",
-    "true": "1",
-    "false": "0",
-}
+
+def by_spelling(listed: Mapping[str, str]) -> dict[str, str]:
+    """Return spelling -> token, of token -> its spellings with spaces between."""
+    return {spelling: token for token, some in listed.items() for spelling in some.split()}
+
+
+SPELLINGS = by_spelling({
+    "!": "~ ¬ not",
+    "&": "&& /\\ ∧ ∩ * and",
+    "|": "|| \\/ \u2228 \u222a + or",  # with logical or, union
+    "^": "⊕ xor",
+    "->": "--> => → ⟶ ⇒ ⟹ implies",
+    "<->": "<--> <=> ↔ ⇔ iff",
+    "1": "true",
+    "0": "false",
+})  # fmt: skip
 """Other ways to write a connective or a constant -> its token: Spot's, and some words."""
 
 UNARY = frozenset("!X")

@@ -204,12 +204,8 @@ def test_renamings_are_counted_row_by_row():
 
 
 def test_shares_that_leave_a_side_empty():
-    dataset = some_pairs(3)
-    for share in (0, 1, -0.5, 5):
-        with pytest.raises(ValueError, match=f"share to hold out is {share}: give a number"):
-            hold_out(dataset, share, FINDER)
     dataset = some_pairs(40)
-    for share in (0.001, 0.999):
+    for share in (0, 0.001, 0.999, 1, -0.5, 5):
         with pytest.raises(ValueError, match="different problems; give another share"):
             hold_out(dataset, share, FINDER)
     same = Dataset.from_dict({"problem": ["x + y", "b + a"] * 50})

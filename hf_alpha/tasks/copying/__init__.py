@@ -25,9 +25,6 @@ class CopyingTask(DrawnTask):
     side by side (`abca`) or, with names of several characters, with spaces between them
     (`request grant request`). A lone word counts as characters, except a letter and a number, such
     as `p26`, which is one symbol.
-
-    Targets:
-        copy: the string itself.
     """
 
     name: ClassVar[str] = "copying"
@@ -53,7 +50,6 @@ class CopyingTask(DrawnTask):
     def is_feasible(
         self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
     ) -> bool:
-        """Say whether there is a string of `size` symbols."""
         return 1 <= (num_symbols if exactly else 1) <= size and num_symbols >= 1
 
     def draw(
@@ -91,11 +87,6 @@ class CopyingTask(DrawnTask):
         return tokens
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str:
-        """Write the string.
-
-        Raises:
-            ValueError: if the method is unknown.
-        """
         check_known("targets", method, self.targets)
         return self.write(tokens)
 

@@ -184,9 +184,6 @@ def _in_turns(
         asks: solver -> what asks it, within so many seconds.
         clock: of all of it.
         turn: seconds of each solver's first turn; those that follow are four times as long.
-
-    Raises:
-        UndecidedError: there is none; the message says why.
     """
     failures: dict[str, str] = {}
     while clock.left and len(failures) < len(asks):

@@ -3,8 +3,17 @@
 from dataclasses import replace
 
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks.formulas import DERIVED, SPELLINGS
+from hf_alpha.tasks.formulas import DERIVED, SPELLINGS, by_spelling
 from hf_alpha.tasks.problem import Problem
+
+TEMPORAL = {
+    "X": "() ○ ◯ Ⓧ next",
+    "U": "until",
+    "F": "<> ◇ ⋄ ♢ eventually",
+    "G": "[] □ ◻ ⬜ always",
+    "R": "V",
+}
+"""Temporal operator -> other ways to write it: Spot's, and some words."""
 
 LTL = Grammar(
     operators={"!": 1, "&": 2, "|": 2, "X": 1, "U": 2},
@@ -21,26 +30,7 @@ LTL = Grammar(
         "R": [5, "right"],
         "M": [5, "right"],
     },
-    spellings={
-        **SPELLINGS,
-        "()": "X",
-        "○": "X",
-        "◯": "X",
-        "Ⓧ": "X",
-        "next": "X",
-        "until": "U",
-        "<>": "F",
-        "◇": "F",
-        "⋄": "F",
-        "♢": "F",
-        "eventually": "F",
-        "[]": "G",
-        "□": "G",
-        "◻": "G",
-        "⬜": "G",
-        "always": "G",
-        "V": "R",
-    },
+    spellings={**SPELLINGS, **by_spelling(TEMPORAL)},
     derived={
         **DERIVED,
         "<->": "| & $1 $2 & ! $1 ! $2",

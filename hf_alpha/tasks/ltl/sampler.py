@@ -55,7 +55,6 @@ class LtlSampler(Sampler):
         return list(tokens) if _has_identity(varied) else varied
 
     def is_feasible(self, size: int, min_leaves: int = 1) -> bool:
-        """Say whether a formula of this size with this many leaves exists."""
         return size >= 1 and sum(self._by_unary(size, min_leaves)) > 0
 
     def _by_unary(self, size: int, min_leaves: int) -> list[float]:

@@ -16,15 +16,6 @@ from .trace import Trace
 FAST = spot_worker.FAST
 
 
-def require() -> None:
-    """Start Spot's process.
-
-    Raises:
-        MissingSolverError: if Spot is not installed; the message says what to install.
-    """
-    _process.call("is_satisfiable", TIMEOUT, ["1"])
-
-
 def holds(
     tokens: Sequence[str], trace: Trace, timeout: float = TIMEOUT, reference: bool = False
 ) -> bool:

@@ -34,15 +34,6 @@ class LTLTask(FormulaTask):
     which training formulas have not. An answer is a lasso: steps that are Boolean formulas,
     separated by `;`, the last ones in braces and repeated forever: `a;&ab;{b}`, or `request ;
     { grant }` with long names. What a step leaves open is open at every visit anew.
-
-    Targets:
-        equivariant: a trace with as few steps as possible, then the shortest loop, then the fewest
-            literals that prove it; see `witness.shortest_witness`. Needs no Spot. Renaming the
-            formula renames the target and does nothing else. Formulas for which there is no trace
-            of at most 5 steps get no target.
-        deepltl: Spot's default translation, the accepting run that Spot finds, simplified. It
-            depends on how the symbols are spelt. A formula on which Spot fails, or spends more
-            than 10 seconds, gets no target but a warning in the log.
     """
 
     name: ClassVar[str] = "ltl"
@@ -96,6 +87,9 @@ class LTLTask(FormulaTask):
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if none is found.
+
+        A formula on which Spot fails, or spends more than 10 seconds, gets no target but a warning
+        in the log.
 
         Raises:
             ValueError: if the method is unknown.
@@ -168,7 +162,6 @@ class LTLTask(FormulaTask):
         return decide_all([self.read(problem) for problem in problems], seconds)
 
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
-        """Return which tokens may come next in answers."""
         from hf_alpha.tasks.answer_masks import TraceMask
 
         return TraceMask(tokenizer)

@@ -20,7 +20,6 @@ class FormulaSampler(Sampler):
     operators = _OPERATOR_SET
 
     def is_feasible(self, size: int, min_leaves: int = 1) -> bool:
-        """Say whether a formula of this size with this many leaves exists."""
         if size < 1 or min_leaves > (size + 1) // 2:
             return False
         return size != 3 or not self._single_leaf

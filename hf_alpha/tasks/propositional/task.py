@@ -30,16 +30,6 @@ class PropositionalTask(FormulaTask):
 
     An answer is a sequence of symbols, each followed by its value: `a1b0`, or `request 1 grant 0`
     with long names. The empty answer says that the formula is a tautology.
-
-    Targets:
-        equivariant: the answer with the fewest literals; among those, the one whose symbols occur
-            first in the formula, then true before false; written in order of first occurrence.
-            Beyond 16 symbols, one of which no literal can be left out; see `sat.prime_implicant`.
-            Renaming the formula renames the target and does nothing else.
-        papers: a model from py-aiger-sat, reduced to an unsat core of the negated formula. It
-            depends on how the symbols are spelt and need not be minimal. A formula on which
-            py-aiger-sat fails, or spends more than 10 seconds, gets no target but a warning in the
-            log; near that limit, whether it gets one depends on the machine.
     """
 
     name: ClassVar[str] = "propositional"
@@ -77,17 +67,14 @@ class PropositionalTask(FormulaTask):
     decides: ClassVar[bool] = True
     alpha: ClassVar[float] = 0.095
 
-    def is_satisfiable(self, tokens: Sequence[str]) -> bool | None:
-        """Decide satisfiability of canonical tokens: by truth table, beyond 16 symbols by SAT.
+    def has_answer(self, problem: str) -> bool | None:
+        """Say whether a formula is satisfiable: by truth table, beyond 16 symbols by SAT.
 
         None if that takes too long.
         """
+        tokens = self.read(problem).tokens
         table = truth_table.table_of(tokens, self.symbols_in(tokens))
         return sat.is_satisfiable(tokens, Clock(TIMEOUT)) if table is None else table != 0
-
-    def has_answer(self, problem: str) -> bool | None:
-        """Say whether a formula is satisfiable."""
-        return self.is_satisfiable(self.read(problem).tokens)
 
     def decide(self, problem: str, seconds: float = 10.0) -> Decision:
         """Find an assignment of which nothing can be left out, or prove that there is none."""
@@ -106,6 +93,9 @@ class PropositionalTask(FormulaTask):
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
         """Compute an answer to a formula given as canonical tokens, None if there is none.
+
+        A formula on which py-aiger-sat fails, or spends more than 10 seconds, gets no target but a
+        warning in the log; near that limit, whether it gets one depends on the machine.
 
         Raises:
             ValueError: if the method is unknown.
@@ -127,7 +117,6 @@ class PropositionalTask(FormulaTask):
         return None if implicant is None else write_assignment(implicant)
 
     def answer_mask(self, tokenizer: Any) -> Callable[[Any], Any]:
-        """Return which tokens may come next in answers."""
         from hf_alpha.tasks.answer_masks import AssignmentMask
 
         return AssignmentMask(tokenizer)

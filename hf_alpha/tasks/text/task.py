@@ -95,7 +95,6 @@ class TextTask(Task):
         self.check_path, self.ignore_whitespace = check, ignore_whitespace
 
     def configured(self, **settings: Any) -> "TextTask":
-        """Return the task with a recipe's settings."""
         return TextTask(**settings)
 
     def measured(self, predictions: list[str], references: list[str]) -> dict[str, float]:
