@@ -479,7 +479,7 @@ def test_what_nothing_proves_is_not_called_unsatisfiable():
     """Neither by a task without a proof, nor by one whose solver gives up."""
     toy = ToyTask()
     solution = Solution("& a b", read=toy.read("& a b"))
-    ask(Chain("proof", [Refutation]), toy, [solution])
+    assert [*ask(Chain("proof", [Refutation]), toy, [solution])] == [solution]
     assert toy.has_answer("& a b") is None and solution.status == "unknown"
 
 
@@ -502,10 +502,10 @@ def test_an_answer_takes_the_place_of_an_error(streams):
     """Whoever answers after one who could not, and in whatever order they are asked."""
     task, model = GivesUp(), Model("streams", *load_checkpoint(streams))
     solution = Solution("&ab", read=task.read("&ab"))
-    ask(Chain("solver", [Solver]), task, [solution])
+    assert [*ask(Chain("solver", [Solver]), task, [solution])] == [solution]
     assert (solution.status, solution.error) == ("unknown", "the time is up")
     for links in ([Solver, lambda: model], [lambda: model, Solver]):
-        ask(Chain("both", links), task, [solution])
+        (solution,) = ask(Chain("both", links), task, [solution])
         assert (solution.status, solution.error) == ("solved", None)
 
 

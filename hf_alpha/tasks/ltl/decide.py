@@ -6,6 +6,7 @@ refutes a formula that has no witness; where it does not, only an automaton can.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +22,13 @@ from hf_alpha.tasks.solver_process import (
 from . import bounded_worker, spot
 from .grammar import LTL_OF_SOLVERS, for_solvers
 from .trace import Trace, cube_step, write_trace
-from .witness import generalised
+from .witness import generalised, single_step
 
 MAX_WORK = 5_000_000
 """Literals of a word times tokens of a formula, up to which some are left out: some seconds."""
-FIRST_TURN = 0.5
-"""Seconds of a solver's first turn. Nearly all formulas that bounded search decides take less; each
-round that follows is four times as long, and starts again."""
+FIRST_TURN, FIRST_STEPS = 0.5, 16
+"""Seconds of a solver's first turn, and steps of bounded search's. Nearly all formulas that bounded
+search decides take less; each round that follows is four times as long, and starts again."""
 PART_TURN, PART_TIME = 0.05, 2.0
 """Seconds of the first turn, and of all, for a question about a part of a formula."""
 
@@ -61,7 +62,9 @@ def find_trace(
         SolverCrashError: if the solver fails.
         MissingSolverError: if python-sat is not installed.
     """
-    return _trace(tokens, symbols, _process.call("search", timeout, tokens))
+    return single_step(tokens, symbols) or _trace(
+        tokens, symbols, _process.call("search", timeout, tokens)
+    )
 
 
 def _trace(tokens: Sequence[str], symbols: Sequence[str], lasso: Any) -> Trace | None:
@@ -105,7 +108,11 @@ def decide(problem: Problem, seconds: float) -> Decision:
     Args:
         seconds: for all of it, but for the choice of a trace's literals.
     """
-    return _decided(problem, Clock(seconds))
+    if (decision := _at_sight(problem)) is not None:
+        return decision
+    turn = min(FIRST_TURN, seconds)
+    (searched,) = _process.calls("search", turn, [for_solvers(problem)], FIRST_STEPS)
+    return _decided(problem, Clock(seconds), searched)
 
 
 def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision]:
@@ -118,23 +125,42 @@ def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision
         yield decide(problems[0], seconds)
         return
     process = _idle.pop() if _idle else SolverProcess(Path(bounded_worker.__file__))
-    turns = process.calls("search", min(FIRST_TURN, seconds), map(for_solvers, problems))
+    looked_at, ahead = tee((problem, _at_sight(problem)) for problem in problems)
+    asked = (for_solvers(problem) for problem, decision in ahead if decision is None)
+    turns = process.calls("search", min(FIRST_TURN, seconds), asked, FIRST_STEPS)
     try:
-        for problem, searched in zip(problems, turns, strict=True):
-            yield _decided(problem, Clock(seconds), searched)
+        for problem, decision in looked_at:
+            if decision is None:
+                searched = next(turns)  # before the clock starts
+                decision = _decided(problem, Clock(seconds), searched)
+            yield decision
     finally:
         turns.close()
         _idle.append(process)
 
 
-def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any] | None = None) -> Decision:
+def _at_sight(problem: Problem) -> Decision | None:
+    """Find a trace of one step, as most formulas have; no solver is asked."""
+    trace = single_step(for_solvers(problem), problem.symbols)
+    return None if trace is None else Decision(BOUNDED, write_trace(trace))
+
+
+def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any]) -> Decision:
     """Decide; `searched` returns or raises what came of bounded search's first turn."""
     tokens, symbols = for_solvers(problem), problem.symbols
     asks: dict[str, Callable[[float], Trace | None]] = {
         by: partial(solver, tokens, symbols) for by, solver in SOLVERS.items()
     }
-    if searched is not None:
-        asks[BOUNDED] = _after(searched, asks[BOUNDED], problem, clock)
+
+    def first() -> Trace | None:
+        try:
+            lasso = searched()
+        except TimeoutError:
+            clock.count(min(FIRST_TURN, clock.seconds))
+            raise
+        return _trace(tokens, symbols, _found(lasso))
+
+    asks[BOUNDED] = _after(first, asks[BOUNDED])
     try:
         by, trace = _in_turns(asks, clock, FIRST_TURN)
     except UndecidedError as error:
@@ -145,30 +171,26 @@ def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any] | None 
     return Decision(by, unsatisfiable=True, core=core)
 
 
+def _found(lasso: Any) -> Any:
+    """Return what bounded search found in a first turn; raise a TimeoutError if it was too short."""
+    if lasso is None:
+        raise TimeoutError
+    return lasso
+
+
 def _after(
-    searched: Callable[[], Any],
-    search: Callable[[float], Trace | None],
-    problem: Problem,
-    clock: Clock,
-) -> Callable[[float], Trace | None]:
-    """Return what asks bounded search, whose first turn was taken elsewhere."""
-    first = iter([searched])
-
-    def ask(seconds: float) -> Trace | None:
-        if (turn := next(first, None)) is None:
-            return search(seconds)
-        try:
-            return _trace(for_solvers(problem), problem.symbols, turn())
-        except TimeoutError:
-            clock.count(min(FIRST_TURN, clock.seconds))
-            raise
-
-    return ask
+    first: Callable[[], Result], then: Callable[[float], Result]
+) -> Callable[[float], Result]:
+    """Return what asks bounded search: its first turn is another one."""
+    turns = iter([first])
+    return lambda seconds: turn() if (turn := next(turns, None)) else then(seconds)
 
 
 def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
     """Whether a solver proves that a part has no trace."""
     asks = {by: partial(refuter, tokens) for by, refuter in REFUTERS.items()}
+    turn = partial(_process.call, "search", min(PART_TURN, clock.left), tokens, FIRST_STEPS)
+    asks[BOUNDED] = _after(lambda: _found(turn()) is False, asks[BOUNDED])
     try:
         return _in_turns(asks, Clock(min(PART_TIME, clock.left)), PART_TURN)[1]
     except UndecidedError:
