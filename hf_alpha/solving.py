@@ -300,7 +300,7 @@ def _solutions(problems: Iterable[str], settings: Settings) -> Iterator[Solution
 
 
 def ask(answerer: Answerer, task: Task, solutions: Sequence[Solution]) -> Iterator[Solution]:
-    """Ask about all that can be read, and yield each solution once it and those before it are whole."""
+    """Ask about all that can be read; yield each solution once it and those before are whole."""
     problems = {index: one.read for index, one in enumerate(solutions) if one.read is not None}
     waiting, done = set(problems), 0
     for replies in answerer.answer(task, problems):

@@ -549,6 +549,22 @@ def test_a_stream_is_read_a_window_at_a_time():
     assert sum(solution.solved for solution in solutions) == 3 * WINDOW - 1
 
 
+def test_who_waits_for_a_slow_problem_has_the_answers_before_it():
+    """Also behind one that cannot be read; a problem that nobody settles keeps its place."""
+    asked = []
+
+    class Slow(PropositionalTask):
+        def decide(self, problem, seconds=10.0):
+            asked.append(problem.given)
+            if problem.given == "d":
+                return Decision("nobody", reason="the time is up")
+            return super().decide(problem, seconds)
+
+    solutions = solve(["a", "b #", "c", "d", "e"], task=Slow(), method="solver")
+    assert [next(solutions).problem for _ in range(3)] == ["a", "b #", "c"] and asked == ["a", "c"]
+    assert [one.status for one in solutions] == ["unknown", "solved"]
+
+
 def test_json_is_what_the_schema_says(streams, tmp_path):
     schema = json.loads((ROOT / "docs" / "solve.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)

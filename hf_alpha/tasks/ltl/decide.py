@@ -172,7 +172,7 @@ def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any]) -> Dec
 
 
 def _found(lasso: Any) -> Any:
-    """Return what bounded search found in a first turn; raise a TimeoutError if it was too short."""
+    """Return what bounded search found; raise a TimeoutError if its turn was too short."""
     if lasso is None:
         raise TimeoutError
     return lasso
@@ -188,7 +188,9 @@ def _after(
 
 def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
     """Whether a solver proves that a part has no trace."""
-    asks = {by: partial(refuter, tokens) for by, refuter in REFUTERS.items()}
+    asks: dict[str, Callable[[float], bool]] = {
+        by: partial(refuter, tokens) for by, refuter in REFUTERS.items()
+    }
     turn = partial(_process.call, "search", min(PART_TURN, clock.left), tokens, FIRST_STEPS)
     asks[BOUNDED] = _after(lambda: _found(turn()) is False, asks[BOUNDED])
     try:
