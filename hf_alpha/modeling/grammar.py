@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 NOTATIONS = ("prefix", "compact", "infix")
@@ -88,16 +88,11 @@ def words(text: str) -> list[Lexeme]:
 
 
 def split_at(text: str, signs: str) -> list[str]:
-    """Split a text at each of these signs, outside double quotes."""
-    matches = _quoted_or(signs).finditer(text)
+    """Split a text at each of these signs, no special ones of a class, outside double quotes."""
+    matches = re.finditer(rf"{_QUOTED}|[{signs}]", text)
     edges = [match.start() for match in matches if match.group() in signs]
     starts = [0, *(edge + 1 for edge in edges)]
     return [text[i:j] for i, j in zip(starts, [*edges, len(text)], strict=True)]
-
-
-@cache
-def _quoted_or(signs: str) -> re.Pattern[str]:
-    return re.compile(rf"{_QUOTED}|[{re.escape(signs)}]")
 
 
 def _is_quoted(token: str) -> bool:

@@ -4,7 +4,7 @@ Bounded search looks for lassos of k steps, k growing, by SAT, in a process of i
 refutes a formula that has no witness; where it does not, only an automaton can.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import tee
 from pathlib import Path
@@ -35,9 +35,8 @@ PART_TURN, PART_TIME = 0.05, 2.0
 Solver = Callable[[Sequence[str], Sequence[str], float], Trace | None]
 Result = TypeVar("Result")
 
-_process = SolverProcess(Path(bounded_worker.__file__))
 _idle: list[SolverProcess] = []
-"""Processes for many formulas, each of which is used by one iterator at a time."""
+"""Processes of bounded search, each of which is used by one iterator at a time."""
 
 
 def find_trace(
@@ -62,9 +61,33 @@ def find_trace(
         SolverCrashError: if the solver fails.
         MissingSolverError: if python-sat is not installed.
     """
-    return single_step(tokens, symbols) or _trace(
-        tokens, symbols, _process.call("search", timeout, tokens)
-    )
+    return single_step(tokens, symbols) or _trace(tokens, symbols, _lasso(tokens, timeout, None))
+
+
+def _search(
+    formulas: Iterable[Sequence[str]], seconds: float, steps: int | None
+) -> Iterator[Callable[[], Any]]:
+    """Have bounded search look for lassos of at most so many steps; see `SolverProcess.calls`."""
+    process = _idle.pop() if _idle else SolverProcess(Path(bounded_worker.__file__))
+    results = process.calls("search", seconds, formulas, steps)
+    try:
+        yield from results
+    finally:
+        results.close()
+        _idle.append(process)
+
+
+def _lasso(tokens: Sequence[str], seconds: float, steps: int | None) -> Any:
+    """Return what bounded search finds for a formula."""
+    (result,) = _search([tokens], seconds, steps)
+    return _decisive(result())
+
+
+def _decisive(lasso: Any) -> Any:
+    """Return what bounded search found; raise a TimeoutError if it had too few steps."""
+    if lasso is None:
+        raise TimeoutError
+    return lasso
 
 
 def _trace(tokens: Sequence[str], symbols: Sequence[str], lasso: Any) -> Trace | None:
@@ -80,7 +103,7 @@ def _trace(tokens: Sequence[str], symbols: Sequence[str], lasso: Any) -> Trace |
 
 
 def _by_spot(options: Sequence[str] | None) -> Solver:
-    return lambda tokens, symbols, seconds: spot.find_trace(tokens, seconds, options)
+    return lambda tokens, _, seconds: spot.find_trace(tokens, seconds, options)
 
 
 BOUNDED = "bounded search"
@@ -91,9 +114,9 @@ SOLVERS: dict[str, Solver] = {
 }
 """In the order of their turns. The first finds traces, and never ends for some formulas that have
 none; Spot refutes these. Its default translation simplifies more, which sometimes pays."""
-REFUTERS: dict[str, Callable[[Sequence[str], float], bool]] = {
-    BOUNDED: lambda tokens, seconds: _process.call("search", seconds, tokens) is False,
-    "Spot": lambda tokens, seconds: not spot.is_satisfiable(tokens, seconds),
+REFUTERS: dict[str, Callable[[Sequence[str], float, int | None], bool]] = {
+    BOUNDED: lambda *question: _lasso(*question) is False,
+    "Spot": lambda tokens, seconds, _: not spot.is_satisfiable(tokens, seconds),
 }
 """Of parts. That bounded search refutes the whole says nothing of what it can do for a part."""
 
@@ -108,11 +131,7 @@ def decide(problem: Problem, seconds: float) -> Decision:
     Args:
         seconds: for all of it, but for the choice of a trace's literals.
     """
-    if (decision := _at_sight(problem)) is not None:
-        return decision
-    turn = min(FIRST_TURN, seconds)
-    (searched,) = _process.calls("search", turn, [for_solvers(problem)], FIRST_STEPS)
-    return _decided(problem, Clock(seconds), searched)
+    return next(decide_all([problem], seconds))
 
 
 def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision]:
@@ -121,22 +140,16 @@ def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision
     Bounded search gets their first turns ahead: it is at the next formulas while what it found of
     one is looked at.
     """
-    if len(problems) == 1:
-        yield decide(problems[0], seconds)
-        return
-    process = _idle.pop() if _idle else SolverProcess(Path(bounded_worker.__file__))
     looked_at, ahead = tee((problem, _at_sight(problem)) for problem in problems)
     asked = (for_solvers(problem) for problem, decision in ahead if decision is None)
-    turns = process.calls("search", min(FIRST_TURN, seconds), asked, FIRST_STEPS)
-    try:
-        for problem, decision in looked_at:
-            if decision is None:
-                searched = next(turns)  # before the clock starts
-                decision = _decided(problem, Clock(seconds), searched)
-            yield decision
-    finally:
-        turns.close()
-        _idle.append(process)
+    turns = _search(asked, min(FIRST_TURN, seconds), FIRST_STEPS)
+    if len(problems) == 1:
+        turns = iter([*turns])  # so that its process is free for the questions that follow
+    for problem, decision in looked_at:
+        if decision is None:
+            searched = next(turns)  # before the clock starts
+            decision = _decided(problem, Clock(seconds), searched)
+        yield decision
 
 
 def _at_sight(problem: Problem) -> Decision | None:
@@ -148,21 +161,19 @@ def _at_sight(problem: Problem) -> Decision | None:
 def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any]) -> Decision:
     """Decide; `searched` returns or raises what came of bounded search's first turn."""
     tokens, symbols = for_solvers(problem), problem.symbols
-    asks: dict[str, Callable[[float], Trace | None]] = {
-        by: partial(solver, tokens, symbols) for by, solver in SOLVERS.items()
-    }
 
-    def first() -> Trace | None:
+    def ask(by: str, seconds: float, steps: int | None) -> Trace | None:
+        if by != BOUNDED or steps is None:
+            return SOLVERS[by](tokens, symbols, seconds)
         try:
             lasso = searched()
         except TimeoutError:
             clock.count(min(FIRST_TURN, clock.seconds))
             raise
-        return _trace(tokens, symbols, _found(lasso))
+        return _trace(tokens, symbols, _decisive(lasso))
 
-    asks[BOUNDED] = _after(first, asks[BOUNDED])
     try:
-        by, trace = _in_turns(asks, clock, FIRST_TURN)
+        by, trace = _in_turns({by: partial(ask, by) for by in SOLVERS}, clock, FIRST_TURN)
     except UndecidedError as error:
         return Decision(", ".join(SOLVERS), reason=str(error))
     if trace is not None:
@@ -171,28 +182,9 @@ def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any]) -> Dec
     return Decision(by, unsatisfiable=True, core=core)
 
 
-def _found(lasso: Any) -> Any:
-    """Return what bounded search found; raise a TimeoutError if its turn was too short."""
-    if lasso is None:
-        raise TimeoutError
-    return lasso
-
-
-def _after(
-    first: Callable[[], Result], then: Callable[[float], Result]
-) -> Callable[[float], Result]:
-    """Return what asks bounded search: its first turn is another one."""
-    turns = iter([first])
-    return lambda seconds: turn() if (turn := next(turns, None)) else then(seconds)
-
-
 def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
     """Whether a solver proves that a part has no trace."""
-    asks: dict[str, Callable[[float], bool]] = {
-        by: partial(refuter, tokens) for by, refuter in REFUTERS.items()
-    }
-    turn = partial(_process.call, "search", min(PART_TURN, clock.left), tokens, FIRST_STEPS)
-    asks[BOUNDED] = _after(lambda: _found(turn()) is False, asks[BOUNDED])
+    asks = {by: partial(refuter, tokens) for by, refuter in REFUTERS.items()}
     try:
         return _in_turns(asks, Clock(min(PART_TIME, clock.left)), PART_TURN)[1]
     except UndecidedError:
@@ -200,12 +192,12 @@ def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
 
 
 def _in_turns(
-    asks: Mapping[str, Callable[[float], Result]], clock: Clock, turn: float
+    asks: Mapping[str, Callable[[float, int | None], Result]], clock: Clock, turn: float
 ) -> tuple[str, Result]:
     """Return the first result, and whose it is.
 
     Args:
-        asks: solver -> what asks it, within so many seconds.
+        asks: solver -> what asks it, within so many seconds; bounded search, for so many steps.
         clock: of all of it.
         turn: seconds of each solver's first turn; those that follow are four times as long.
 
@@ -213,17 +205,18 @@ def _in_turns(
         UndecidedError: there is none; the message says why.
     """
     failures: dict[str, str] = {}
+    steps: int | None = FIRST_STEPS
     while clock.left and len(failures) < len(asks):
         for by, ask in asks.items():
             if by in failures or not (left := clock.left):
                 continue
             try:
-                return by, ask(min(turn, left))
+                return by, ask(min(turn, left), steps)
             except TimeoutError:
                 continue
             except (MissingSolverError, SolverCrashError) as error:
                 failures[by] = str(error)
-        turn *= 4
+        turn, steps = turn * 4, None
     reasons = [*dict.fromkeys(failures.values())]
     if len(failures) < len(asks):
         reasons.append(f"no solver was done within {clock.seconds:g} s")

@@ -231,8 +231,7 @@ def fragile(tmp_path, monkeypatch):
     worker = tmp_path / "worker.py"
     worker.write_text(FRAGILE)
     processes = [SolverProcess(worker) for _ in range(2)]
-    monkeypatch.setattr(decide, "_process", processes[0])
-    monkeypatch.setattr(decide, "_idle", processes[1:])
+    monkeypatch.setattr(decide, "_idle", [*processes])
     yield
     for process in processes:
         process.stop()
@@ -278,7 +277,7 @@ def counter(count: int) -> str:
 def test_no_process_ends_over_what_only_spot_refutes():
     """The first turn of bounded search ends by its steps."""
     list(TASK.decide_all([TASK.read("F a & F !a")] * 2))
-    process = decide._idle[-1]
+    (process,) = decide._idle[-1:]
     first = process._process.pid
     decisions = list(TASK.decide_all([TASK.read("(a U b) & G !b & c")] * 2))
     assert [one.core for one in decisions] == [("a U b", "G !b")] * 2
@@ -303,7 +302,7 @@ def test_many_are_decided_like_one_at_a_time(monkeypatch):
     one, two = TASK.decide_all(problems[3:], 0.2), TASK.decide_all(problems[3:7], 0.2)
     assert [*zip(one, two, strict=False)] == [(each, each) for each in alone[3:7]]  # at once
     one.close()
-    assert len(decide._idle) == 2
+    assert len(decide._idle) == 3  # of both iterators, and of questions about parts
     assert [*TASK.decide_all(problems[:2])] == alone[:2] and not [*TASK.decide_all([])]
     monkeypatch.setattr(decide, "FIRST_TURN", 1e-3)
     assert [each.by for each in TASK.decide_all(problems[:2])] == ["bounded search"] * 2
