@@ -83,13 +83,13 @@ def ways(model: tuple[Any, Any], limit: float) -> dict[str, Way]:
     ask_model, ask_solver = chain.links
 
     def by_model(problem: Problem) -> bool:
-        solution = Solution(problem, read=problem)
-        ask(replace(chain, links=[ask_model]), TASK, [solution])
+        links = replace(chain, links=[ask_model])
+        (solution,) = ask(links, TASK, [Solution(problem, read=problem)])
         return solution.solved
 
     def by_all(problem: Problem) -> bool:
-        solution = Solution(problem, read=problem)
-        ask(replace(chain, links=[ask_solver, ask_model]), TASK, [solution])
+        links = replace(chain, links=[ask_solver, ask_model])
+        (solution,) = ask(links, TASK, [Solution(problem, read=problem)])
         return solution.solved or solution.unsatisfiable
 
     def by_search(problem: Problem) -> bool:

@@ -296,16 +296,21 @@ def _solutions(problems: Iterable[str], settings: Settings) -> Iterator[Solution
     stream = chain(readable, stream)
     while window := list(islice(stream, WINDOW)):
         solutions = [_opened(task, text, settings.notation) for text in window]
-        ask(answerer, task, solutions)
-        yield from solutions
+        yield from ask(answerer, task, solutions)
 
 
-def ask(answerer: Answerer, task: Task, solutions: Sequence[Solution]) -> None:
-    """Ask about all that can be read, and fill in what is found."""
+def ask(answerer: Answerer, task: Task, solutions: Sequence[Solution]) -> Iterator[Solution]:
+    """Ask about all that can be read; yield each solution once it and those before are whole."""
     problems = {index: one.read for index, one in enumerate(solutions) if one.read is not None}
+    waiting, done = set(problems), 0
     for replies in answerer.answer(task, problems):
         for index, reply in replies.items():
             solutions[index].take(reply)
+        waiting.difference_update(replies)
+        while done < len(solutions) and done not in waiting:
+            yield solutions[done]
+            done += 1
+    yield from solutions[done:]
 
 
 def _opened(task: Task, text: str, notation: str | None) -> Solution:

@@ -479,7 +479,7 @@ def test_what_nothing_proves_is_not_called_unsatisfiable():
     """Neither by a task without a proof, nor by one whose solver gives up."""
     toy = ToyTask()
     solution = Solution("& a b", read=toy.read("& a b"))
-    ask(Chain("proof", [Refutation]), toy, [solution])
+    assert [*ask(Chain("proof", [Refutation]), toy, [solution])] == [solution]
     assert toy.has_answer("& a b") is None and solution.status == "unknown"
 
 
@@ -502,10 +502,10 @@ def test_an_answer_takes_the_place_of_an_error(streams):
     """Whoever answers after one who could not, and in whatever order they are asked."""
     task, model = GivesUp(), Model("streams", *load_checkpoint(streams))
     solution = Solution("&ab", read=task.read("&ab"))
-    ask(Chain("solver", [Solver]), task, [solution])
+    assert [*ask(Chain("solver", [Solver]), task, [solution])] == [solution]
     assert (solution.status, solution.error) == ("unknown", "the time is up")
     for links in ([Solver, lambda: model], [lambda: model, Solver]):
-        ask(Chain("both", links), task, [solution])
+        (solution,) = ask(Chain("both", links), task, [solution])
         assert (solution.status, solution.error) == ("solved", None)
 
 
@@ -547,6 +547,22 @@ def test_a_stream_is_read_a_window_at_a_time():
     solutions = solve(problems(), task=TASK)
     assert next(solutions).answers[0][0] == "a0 1" and len(read) == WINDOW
     assert sum(solution.solved for solution in solutions) == 3 * WINDOW - 1
+
+
+def test_who_waits_for_a_slow_problem_has_the_answers_before_it():
+    """Also behind one that cannot be read; a problem that nobody settles keeps its place."""
+    asked = []
+
+    class Slow(PropositionalTask):
+        def decide(self, problem, seconds=10.0):
+            asked.append(problem.given)
+            if problem.given == "d":
+                return Decision("nobody", reason="the time is up")
+            return super().decide(problem, seconds)
+
+    solutions = solve(["a", "b #", "c", "d", "e"], task=Slow(), method="solver")
+    assert [next(solutions).problem for _ in range(3)] == ["a", "b #", "c"] and asked == ["a", "c"]
+    assert [one.status for one in solutions] == ["unknown", "solved"]
 
 
 def test_json_is_what_the_schema_says(streams, tmp_path):

@@ -217,10 +217,10 @@ class Chain(Answerer):
             for replies in answerer.answer(task, asked):
                 share = (time.perf_counter() - start) / max(len(replies), 1)
                 for index, reply in replies.items():
-                    start = time.perf_counter()
-                    one = self._joined(task, asked[index], unsettled[index], reply, answerer)
-                    seconds = one.seconds + share + time.perf_counter() - start
-                    unsettled[index] = replace(one, seconds=seconds)
+                    start = time.perf_counter() - share
+                    known = self._joined(task, asked[index], unsettled[index], reply, answerer)
+                    known["seconds"] = unsettled[index].seconds + time.perf_counter() - start
+                    unsettled[index] = replace(unsettled[index], **known)
                 yield {
                     index: unsettled.pop(index) for index in replies if unsettled[index].is_settled
                 }
@@ -229,17 +229,17 @@ class Chain(Answerer):
 
     def _joined(
         self, task: Task, problem: str, before: Reply, reply: Reply, answerer: Answerer
-    ) -> Reply:
-        """Return what is known of a problem once one more answerer has replied."""
+    ) -> dict[str, Any]:
+        """Return what is new about a problem once one more answerer has replied."""
         # The tokenizer of a model may be older than the task, and rewrite less.
         grammar = getattr(getattr(answerer, "tokenizer", task), "grammar", None)
-        before = replace(before, read_as=before.read_as or _read_as(grammar, problem))
+        known: dict[str, Any] = {"read_as": before.read_as or _read_as(grammar, problem)}
         if not (reply.answers or reply.unsatisfiable):
             reasons = filter(None, [before.reason, reply.detail or reply.reason])
-            return replace(before, reason="; ".join(reasons) or None, outside=reply.outside)
-        before = replace(before, reason=None, outside=False, by=reply.by or before.by)
+            return known | {"reason": "; ".join(reasons) or None, "outside": reply.outside}
+        known |= {"reason": None, "outside": False, "by": reply.by or before.by}
         if reply.unsatisfiable:
-            return replace(before, unsatisfiable=True, core=reply.core)
+            return known | {"unsatisfiable": True, "core": reply.core}
         if reply.verdicts:
             checked = [*zip(reply.answers, reply.verdicts, strict=True)]
             checked += zip(before.answers, before.verdicts, strict=True)
@@ -248,7 +248,7 @@ class Chain(Answerer):
             checked = [(each, check_answer(task, problem, each)) for each in reply.answers]
         answers, verdicts = zip(*checked, strict=True)
         notes = (*before.notes, *answerer.notes(task, problem))
-        return replace(before, answers=answers, verdicts=verdicts, notes=notes)
+        return known | {"answers": answers, "verdicts": verdicts, "notes": notes}
 
 
 def _read_as(grammar: Grammar | None, problem: str) -> str | None:

@@ -9,6 +9,7 @@ from datasets import Dataset, IterableDataset
 from datasets.fingerprint import Hasher
 from torch.utils.data import Sampler
 
+from hf_alpha.modeling.batches import rectangle
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.saving import code_files
 from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
@@ -47,11 +48,20 @@ class AlphaCollator:
         if not self.allow_absent_symbols:
             for index, row in enumerate(rows):
                 self._check_labels(index, row)
-        features = [{name: row[name] for name in COLUMNS if name in row} for row in rows]
-        side = None
+        tokenizer, features, side = self.tokenizer, rows, self.tokenizer.padding_side
         if self.for_decoder:
             features, side = [one_sequence(row) for row in features], "right"
-        return dict(self.tokenizer.pad(features, padding_side=side, return_tensors="pt"))
+        fillers = {"input_ids": tokenizer.pad_token_id, "attention_mask": 0}
+        fillers |= {**tokenizer.along_tokens, **tokenizer.ragged}
+        columns = {name: [row[name] for row in features] for name in COLUMNS if name in features[0]}
+        columns["attention_mask"] = [[1] * len(ids) for ids in columns["input_ids"]]
+        # What `tokenizer.pad` gives, in a fifth of the time, which is felt beside small models.
+        left = set() if side == "right" else columns.keys() - tokenizer.ragged.keys()
+        return {
+            name: torch.from_numpy(np.array(rectangle(column, fillers[name], left=name in left)))
+            for name, column in columns.items()
+            if name in ("labels", *tokenizer.model_input_names)
+        }
 
     def _check_labels(self, index: int, row: Mapping[str, Any]) -> None:
         missing = {

@@ -120,8 +120,12 @@ class PadsColumns:
         }
 
 
-def rectangle(rows: Sequence[Sequence[int]], filler: int, multiple: int = 1) -> list[list[int]]:
-    """Fill rows on the right up to the longest one, and to a multiple; at least one column."""
+def rectangle(
+    rows: Sequence[Sequence[int]], filler: int, multiple: int = 1, left: bool = False
+) -> list[list[int]]:
+    """Fill rows on the right, or left, up to the longest one, and to a multiple; at least one."""
     width = max([1, *map(len, rows)])
     width = -(-width // multiple) * multiple
+    if left:
+        return [[*[filler] * (width - len(row)), *row] for row in rows]
     return [[*row, *[filler] * (width - len(row))] for row in rows]

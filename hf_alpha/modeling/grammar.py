@@ -88,8 +88,8 @@ def words(text: str) -> list[Lexeme]:
 
 
 def split_at(text: str, signs: str) -> list[str]:
-    """Split a text at each of these signs, outside double quotes."""
-    matches = re.finditer(rf"{_QUOTED}|[{re.escape(signs)}]", text)
+    """Split a text at each of these signs, no special ones of a class, outside double quotes."""
+    matches = re.finditer(rf"{_QUOTED}|[{signs}]", text)
     edges = [match.start() for match in matches if match.group() in signs]
     starts = [0, *(edge + 1 for edge in edges)]
     return [text[i:j] for i, j in zip(starts, [*edges, len(text)], strict=True)]

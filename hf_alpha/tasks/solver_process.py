@@ -118,9 +118,9 @@ class SolverProcess:
                         break
                     reply = self._answer(seconds, [request for _, request in asked])
                     yield partial(self._result, timeout, asked.popleft()[0], *reply)
-            except BaseException:  # an interrupt: the reply would be taken for the next call's
-                self.stop()
-                raise
+            finally:
+                if asked:  # an interrupt: the replies would be taken for the next call's
+                    self.stop()
 
     def _answer(self, seconds: float, requests: Sequence[bytes]) -> tuple[str, Any]:
         """Return the kind and value of the next reply; a new process gets all `requests` again."""

@@ -4,8 +4,9 @@ Bounded search looks for lassos of k steps, k growing, by SAT, in a process of i
 refutes a formula that has no witness; where it does not, only an automaton can.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,22 +22,21 @@ from hf_alpha.tasks.solver_process import (
 from . import bounded_worker, spot
 from .grammar import LTL_OF_SOLVERS, for_solvers
 from .trace import Trace, cube_step, write_trace
-from .witness import generalised
+from .witness import generalised, single_step
 
 MAX_WORK = 5_000_000
 """Literals of a word times tokens of a formula, up to which some are left out: some seconds."""
-FIRST_TURN = 0.5
-"""Seconds of a solver's first turn. Nearly all formulas that bounded search decides take less; each
-round that follows is four times as long, and starts again."""
+FIRST_TURN, FIRST_STEPS = 0.5, 16
+"""Seconds of a solver's first turn, and steps of bounded search's. Nearly all formulas that bounded
+search decides take less; each round that follows is four times as long, and starts again."""
 PART_TURN, PART_TIME = 0.05, 2.0
 """Seconds of the first turn, and of all, for a question about a part of a formula."""
 
 Solver = Callable[[Sequence[str], Sequence[str], float], Trace | None]
 Result = TypeVar("Result")
 
-_process = SolverProcess(Path(bounded_worker.__file__))
 _idle: list[SolverProcess] = []
-"""Processes for many formulas, each of which is used by one iterator at a time."""
+"""Processes of bounded search, each of which is used by one iterator at a time."""
 
 
 def find_trace(
@@ -61,7 +61,33 @@ def find_trace(
         SolverCrashError: if the solver fails.
         MissingSolverError: if python-sat is not installed.
     """
-    return _trace(tokens, symbols, _process.call("search", timeout, tokens))
+    return single_step(tokens, symbols) or _trace(tokens, symbols, _lasso(tokens, timeout, None))
+
+
+def _search(
+    formulas: Iterable[Sequence[str]], seconds: float, steps: int | None
+) -> Iterator[Callable[[], Any]]:
+    """Have bounded search look for lassos of at most so many steps; see `SolverProcess.calls`."""
+    process = _idle.pop() if _idle else SolverProcess(Path(bounded_worker.__file__))
+    results = process.calls("search", seconds, formulas, steps)
+    try:
+        yield from results
+    finally:
+        results.close()
+        _idle.append(process)
+
+
+def _lasso(tokens: Sequence[str], seconds: float, steps: int | None) -> Any:
+    """Return what bounded search finds for a formula."""
+    (result,) = _search([tokens], seconds, steps)
+    return _decisive(result())
+
+
+def _decisive(lasso: Any) -> Any:
+    """Return what bounded search found; raise a TimeoutError if it had too few steps."""
+    if lasso is None:
+        raise TimeoutError
+    return lasso
 
 
 def _trace(tokens: Sequence[str], symbols: Sequence[str], lasso: Any) -> Trace | None:
@@ -77,7 +103,7 @@ def _trace(tokens: Sequence[str], symbols: Sequence[str], lasso: Any) -> Trace |
 
 
 def _by_spot(options: Sequence[str] | None) -> Solver:
-    return lambda tokens, symbols, seconds: spot.find_trace(tokens, seconds, options)
+    return lambda tokens, _, seconds: spot.find_trace(tokens, seconds, options)
 
 
 BOUNDED = "bounded search"
@@ -88,9 +114,9 @@ SOLVERS: dict[str, Solver] = {
 }
 """In the order of their turns. The first finds traces, and never ends for some formulas that have
 none; Spot refutes these. Its default translation simplifies more, which sometimes pays."""
-REFUTERS: dict[str, Callable[[Sequence[str], float], bool]] = {
-    BOUNDED: lambda tokens, seconds: _process.call("search", seconds, tokens) is False,
-    "Spot": lambda tokens, seconds: not spot.is_satisfiable(tokens, seconds),
+REFUTERS: dict[str, Callable[[Sequence[str], float, int | None], bool]] = {
+    BOUNDED: lambda *question: _lasso(*question) is False,
+    "Spot": lambda tokens, seconds, _: not spot.is_satisfiable(tokens, seconds),
 }
 """Of parts. That bounded search refutes the whole says nothing of what it can do for a part."""
 
@@ -105,7 +131,7 @@ def decide(problem: Problem, seconds: float) -> Decision:
     Args:
         seconds: for all of it, but for the choice of a trace's literals.
     """
-    return _decided(problem, Clock(seconds))
+    return next(decide_all([problem], seconds))
 
 
 def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision]:
@@ -114,56 +140,46 @@ def decide_all(problems: Sequence[Problem], seconds: float) -> Iterator[Decision
     Bounded search gets their first turns ahead: it is at the next formulas while what it found of
     one is looked at.
     """
+    looked_at, ahead = tee((problem, _at_sight(problem)) for problem in problems)
+    asked = (for_solvers(problem) for problem, decision in ahead if decision is None)
+    turns = _search(asked, min(FIRST_TURN, seconds), FIRST_STEPS)
     if len(problems) == 1:
-        yield decide(problems[0], seconds)
-        return
-    process = _idle.pop() if _idle else SolverProcess(Path(bounded_worker.__file__))
-    turns = process.calls("search", min(FIRST_TURN, seconds), map(for_solvers, problems))
-    try:
-        for problem, searched in zip(problems, turns, strict=True):
-            yield _decided(problem, Clock(seconds), searched)
-    finally:
-        turns.close()
-        _idle.append(process)
+        turns = iter([*turns])  # so that its process is free for the questions that follow
+    for problem, decision in looked_at:
+        if decision is None:
+            searched = next(turns)  # before the clock starts
+            decision = _decided(problem, Clock(seconds), searched)
+        yield decision
 
 
-def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any] | None = None) -> Decision:
+def _at_sight(problem: Problem) -> Decision | None:
+    """Find a trace of one step, as most formulas have; no solver is asked."""
+    trace = single_step(for_solvers(problem), problem.symbols)
+    return None if trace is None else Decision(BOUNDED, write_trace(trace))
+
+
+def _decided(problem: Problem, clock: Clock, searched: Callable[[], Any]) -> Decision:
     """Decide; `searched` returns or raises what came of bounded search's first turn."""
     tokens, symbols = for_solvers(problem), problem.symbols
-    asks: dict[str, Callable[[float], Trace | None]] = {
-        by: partial(solver, tokens, symbols) for by, solver in SOLVERS.items()
-    }
-    if searched is not None:
-        asks[BOUNDED] = _after(searched, asks[BOUNDED], problem, clock)
+
+    def ask(by: str, seconds: float, steps: int | None) -> Trace | None:
+        if by != BOUNDED or steps is None:
+            return SOLVERS[by](tokens, symbols, seconds)
+        try:
+            lasso = searched()
+        except TimeoutError:
+            clock.count(min(FIRST_TURN, clock.seconds))
+            raise
+        return _trace(tokens, symbols, _decisive(lasso))
+
     try:
-        by, trace = _in_turns(asks, clock, FIRST_TURN)
+        by, trace = _in_turns({by: partial(ask, by) for by in SOLVERS}, clock, FIRST_TURN)
     except UndecidedError as error:
         return Decision(", ".join(SOLVERS), reason=str(error))
     if trace is not None:
         return Decision(by, write_trace(trace))
     core = small_core(problem.written, LTL_OF_SOLVERS, partial(_refutes, clock), clock)
     return Decision(by, unsatisfiable=True, core=core)
-
-
-def _after(
-    searched: Callable[[], Any],
-    search: Callable[[float], Trace | None],
-    problem: Problem,
-    clock: Clock,
-) -> Callable[[float], Trace | None]:
-    """Return what asks bounded search, whose first turn was taken elsewhere."""
-    first = iter([searched])
-
-    def ask(seconds: float) -> Trace | None:
-        if (turn := next(first, None)) is None:
-            return search(seconds)
-        try:
-            return _trace(for_solvers(problem), problem.symbols, turn())
-        except TimeoutError:
-            clock.count(min(FIRST_TURN, clock.seconds))
-            raise
-
-    return ask
 
 
 def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
@@ -176,27 +192,28 @@ def _refutes(clock: Clock, tokens: Sequence[str]) -> bool:
 
 
 def _in_turns(
-    asks: Mapping[str, Callable[[float], Result]], clock: Clock, turn: float
+    asks: Mapping[str, Callable[[float, int | None], Result]], clock: Clock, turn: float
 ) -> tuple[str, Result]:
     """Return the first result, and whose it is.
 
     Args:
-        asks: solver -> what asks it, within so many seconds.
+        asks: solver -> what asks it, within so many seconds; bounded search, for so many steps.
         clock: of all of it.
         turn: seconds of each solver's first turn; those that follow are four times as long.
     """
     failures: dict[str, str] = {}
+    steps: int | None = FIRST_STEPS
     while clock.left and len(failures) < len(asks):
         for by, ask in asks.items():
             if by in failures or not (left := clock.left):
                 continue
             try:
-                return by, ask(min(turn, left))
+                return by, ask(min(turn, left), steps)
             except TimeoutError:
                 continue
             except (MissingSolverError, SolverCrashError) as error:
                 failures[by] = str(error)
-        turn *= 4
+        turn, steps = turn * 4, None
     reasons = [*dict.fromkeys(failures.values())]
     if len(failures) < len(asks):
         reasons.append(f"no solver was done within {clock.seconds:g} s")

@@ -137,10 +137,11 @@ def decide(tokens: Sequence[str], trace: Trace) -> bool | None:
     """
     if _is_too_long(tokens, trace):
         return None
-    must, may, _ = _in_words(tokens, trace)
-    if must & 1:
-        return True
-    if not may & 1 or (_says_literals_only(trace) and must | 1 != (1 << _WORDS) - 1):
+    words = shape(len(trace.steps), trace.loop, 1)
+    must, may = words.evaluate(tokens, leaves(symbols_in(tokens), trace))
+    if not (must ^ may) & 1:
+        return bool(must & 1)
+    if _says_literals_only(trace) and _in_words(tokens, trace)[0] | 1 != (1 << _WORDS) - 1:
         return False
     return None
 
@@ -157,7 +158,7 @@ def counterexample(tokens: Sequence[str], trace: Trace) -> Trace | None:
     """
     if _is_too_long(tokens, trace) or not _says_literals_only(trace):
         return None
-    must, _, leaves = _in_words(tokens, trace)
+    must, leaves = _in_words(tokens, trace)
     failing = ((1 << _WORDS) - 1) & ~(must | 1)
     if not failing:
         return None
@@ -189,8 +190,8 @@ def _is_too_long(tokens: Sequence[str], trace: Trace) -> bool:
     return len(tokens) * steps**2 * _WORDS > MAX_WORK
 
 
-def _in_words(tokens: Sequence[str], trace: Trace) -> tuple[Table, Table, dict[str, Pair]]:
-    """Evaluate a formula in words of a trace: must and may at position 0, and all symbols."""
+def _in_words(tokens: Sequence[str], trace: Trace) -> tuple[Table, dict[str, Pair]]:
+    """Evaluate a formula in words of a trace: what must hold at position 0, and all symbols."""
     words = shape(2 * len(trace.steps) - trace.loop, trace.loop, _WORDS)
     literals = [_reading(step)[0] for step in trace.steps]
     literals += literals[trace.loop :]
@@ -198,8 +199,7 @@ def _in_words(tokens: Sequence[str], trace: Trace) -> tuple[Table, Table, dict[s
         symbol: _leaf(index, tuple(cube.get(symbol) for cube in literals))
         for index, symbol in enumerate(sorted(symbols_in(tokens)))
     }
-    must, may = (words.first(table) for table in words.evaluate(tokens, leaves))
-    return must, may, leaves
+    return words.first(words.evaluate(tokens, leaves)[0]), leaves
 
 
 def _says_literals_only(trace: Trace) -> bool:

@@ -66,6 +66,17 @@ def shortest_witness(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | N
     return None
 
 
+def single_step(tokens: Sequence[str], symbols: Sequence[str]) -> Trace | None:
+    """Return the `shortest_witness` of one step; None without one, or with too many symbols.
+
+    Most formulas have one, and a table tells it in less time than a solver takes to be asked.
+    """
+    if len(symbols) > _TABLE_CUBES:
+        return None
+    literals = _best_cube(_numbered(tokens, symbols), len(symbols), 1, 0)
+    return None if literals is None else _trace(literals, symbols, 1, 0)
+
+
 def generalised(
     tokens: Sequence[str], symbols: Sequence[str], word: Sequence[Container[str]], loop: int
 ) -> Trace:
@@ -132,10 +143,13 @@ def _best_cube(
     tokens: Sequence[str], num_symbols: int, steps: int, loop: int
 ) -> tuple[Literal, ...] | None:
     """Return the first partial word of a shape that is proved, None if no word is."""
-    cubes, leaves = _all_cubes(steps, num_symbols)
-    partial = shape(steps, loop, len(cubes))
+    codes, leaves = _all_cubes(steps, num_symbols)
+    partial = shape(steps, loop, len(codes))
     proved = partial.first(partial.evaluate(tokens, leaves)[0])
-    return cubes[_lowest(proved)] if proved else None
+    if not proved:
+        return None
+    best = enumerate(codes[_lowest(proved)].tolist())
+    return tuple((*divmod(value, num_symbols), code == 0) for value, code in best if code < 2)
 
 
 def _lowest(table: int) -> int:
@@ -161,14 +175,15 @@ def _all_words(steps: int, num_symbols: int) -> dict[str, Pair]:
 
 
 @lru_cache(maxsize=64)
-def _all_cubes(
-    steps: int, num_symbols: int
-) -> tuple[tuple[tuple[Literal, ...], ...], dict[str, Pair]]:
-    """Return all partial words of a shape, the best first, and the tables of the symbols."""
+def _all_cubes(steps: int, num_symbols: int) -> tuple[np.ndarray, dict[str, Pair]]:
+    """Return all partial words of a shape, the best first, and the tables of the symbols.
+
+    Words are rows of codes, one for each value: 0 true, 1 false, 2 free.
+    """
     values = steps * num_symbols
     codes = np.stack(np.unravel_index(np.arange(3**values), (3,) * values), axis=1) if values \
         else np.zeros((1, 0), int)  # fmt: skip
-    # 0 true, 1 false, 2 free: read as a number to base 3, this orders as the docstring says.
+    # Read as a number to base 3, this orders rows as `shortest_witness` says.
     codes = codes[np.argsort((codes < 2).sum(axis=1), kind="stable")]
     leaves = {}
     for symbol in range(num_symbols):
@@ -177,15 +192,7 @@ def _all_cubes(
             _packed([column == 0 for column in columns]),
             _packed([column != 1 for column in columns]),
         )
-    cubes = tuple(
-        tuple(
-            (*divmod(value, num_symbols), bool(code == 0))
-            for value, code in enumerate(row)
-            if code < 2
-        )
-        for row in codes.tolist()
-    )
-    return cubes, leaves
+    return codes, leaves
 
 
 def _packed(blocks: Sequence[np.ndarray]) -> int:

@@ -12,6 +12,7 @@ from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl import bounded_worker, decide, lasso, spot, witness
 from hf_alpha.tasks.ltl.grammar import LTL, LTL_OF_SOLVERS
 from hf_alpha.tasks.ltl.trace import read_trace, write_trace
+from hf_alpha.tasks.solver_process import SolverProcess
 
 TASK = get_task("ltl")
 SEEDS = st.integers(0, 2**32)
@@ -207,19 +208,60 @@ def test_chains_that_double_with_each_operator_are_solved(operator):
     assert TASK.decide(f"G ({chain}) & F !({back}) & c").core == (f"G ({chain})", f"F !({back})")
 
 
+FRAGILE = f"""
+import os, runpy, signal, time
+
+real = runpy.run_path({bounded_worker.__file__!r})
+prepare = real["prepare"]
+
+def search(tokens, *rest):
+    if "dies" in tokens:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "hangs" in tokens:
+        time.sleep(60)
+    return real["search"](tokens, *rest)
+
+SERVED = {{"search": search}}
+"""
+
+
+@pytest.fixture
+def fragile(tmp_path, monkeypatch):
+    """Bounded search, and processes of it, that some names kill or hang."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(FRAGILE)
+    processes = [SolverProcess(worker) for _ in range(2)]
+    monkeypatch.setattr(decide, "_idle", [*processes])
+    yield
+    for process in processes:
+        process.stop()
+
+
 @needs_spot
-def test_a_killed_solver_costs_its_turn_alone(monkeypatch):
+def test_a_killed_solver_costs_its_turn_alone(fragile, monkeypatch):
     """The other one decides; without either, the reasons are told."""
+    assert TASK.decide("F dies & G !dies").by == "Spot"
+    decision = TASK.decide("F dies & F !dies")
+    assert decision.by == "Spot" and TASK.check("F dies & F !dies", decision.answer).is_correct
+    for name in decide.SOLVERS.keys() - {decide.BOUNDED}:
+        monkeypatch.delitem(decide.SOLVERS, name)
+    assert "(exit code -9)" in TASK.decide("F dies & F !dies").reason
 
-    def killed(*_):
-        raise decide.SolverCrashError("killed")
 
-    monkeypatch.setitem(decide.SOLVERS, decide.BOUNDED, killed)
-    assert TASK.decide("F a & G !a").by == "Spot"
-    decision = TASK.decide("F a")
-    assert decision.by == "Spot" and TASK.check("F a", decision.answer).is_correct
-    monkeypatch.setattr(spot, "find_trace", killed)
-    assert TASK.decide("F a").reason == "killed"
+@needs_spot
+def test_a_worker_that_hangs_or_dies_costs_the_formula_it_was_at(fragile, monkeypatch):
+    """Of many, all others are decided as one at a time, in their order."""
+    monkeypatch.setattr(decide, "FIRST_TURN", 0.3)
+    easy = ["F a & F !a", "a & !a", "b", "a & X !a", "F a & G !a"]
+    for name in decide.SOLVERS.keys() - {decide.BOUNDED}:
+        monkeypatch.delitem(decide.SOLVERS, name)
+    texts = [*easy, "F dies & F !dies", *easy, "F hangs & F !hangs", "F dies & F !dies", *easy]
+    found = TASK.decide_all([TASK.read(text) for text in texts], 1.0)
+    alone = [TASK.decide(text, 1.0) for text in easy]
+    assert [next(found) for _ in easy] == alone
+    died, *rest = found
+    assert "(exit code -9)" in died.reason and rest[:5] == rest[7:] == alone
+    assert rest[5].reason == "no solver was done within 1 s" and rest[6] == died
 
 
 def counter(count: int) -> str:
@@ -229,6 +271,17 @@ def counter(count: int) -> str:
     for number, bit in enumerate(bits):
         formula += f" & G (X {bit} <-> ({bit} ^ ({' & '.join(['true', *bits[:number]])})))"
     return formula
+
+
+@needs_spot
+def test_no_process_ends_over_what_only_spot_refutes():
+    """The first turn of bounded search ends by its steps."""
+    list(TASK.decide_all([TASK.read("F a & F !a")] * 2))
+    (process,) = decide._idle[-1:]
+    first = process._process.pid
+    decisions = list(TASK.decide_all([TASK.read("(a U b) & G !b & c")] * 2))
+    assert [one.core for one in decisions] == [("a U b", "G !b")] * 2
+    assert process._process is not None and process._process.pid == first
 
 
 def test_the_limit_of_time_is_kept(monkeypatch):
@@ -249,7 +302,7 @@ def test_many_are_decided_like_one_at_a_time(monkeypatch):
     one, two = TASK.decide_all(problems[3:], 0.2), TASK.decide_all(problems[3:7], 0.2)
     assert [*zip(one, two, strict=False)] == [(each, each) for each in alone[3:7]]  # at once
     one.close()
-    assert len(decide._idle) == 2
+    assert len(decide._idle) == 3  # of both iterators, and of questions about parts
     assert [*TASK.decide_all(problems[:2])] == alone[:2] and not [*TASK.decide_all([])]
     monkeypatch.setattr(decide, "FIRST_TURN", 1e-3)
     assert [each.by for each in TASK.decide_all(problems[:2])] == ["bounded search"] * 2

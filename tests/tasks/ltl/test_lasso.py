@@ -8,7 +8,7 @@ from reference.ltl import needs_spot, satisfies
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.ltl import spot
 from hf_alpha.tasks.ltl.grammar import LTL
-from hf_alpha.tasks.ltl.lasso import decide, is_contradictory, shape
+from hf_alpha.tasks.ltl.lasso import counterexample, decide, is_contradictory, shape
 from hf_alpha.tasks.ltl.trace import Trace, read_trace
 
 TASK = get_task("ltl")
@@ -74,6 +74,7 @@ def test_unknown_values_are_never_decided_against_a_word(seed, size):
         ("G F a", "{a;!a}", True),
         ("G a", "{1}", False),
         ("a | !a", "{1}", None),  # true, but not step by step
+        ("(a | !a) & X X X X c", "b;{b;c}", None),  # which the words do not refute
         ("G(a -> X a)", "{1}", False),  # needs a word that changes from one round to the next
         ("X X b", "a;&ab;{c}", False),
         ("(1 U c) & (X b & (a U c))", "a;&ab;{c}", True),
@@ -85,6 +86,10 @@ def test_unknown_values_are_never_decided_against_a_word(seed, size):
 )
 def test_examples(formula, trace, verdict):
     assert decide(LTL.parse(formula, "infix"), read_trace(trace)) is verdict
+
+
+def test_a_counterexample_goes_round_once_where_that_is_enough():
+    assert counterexample(LTL.parse("X b", "infix"), read_trace("a;{1}")) == read_trace("!b;{!b}")
 
 
 @needs_spot
