@@ -66,6 +66,10 @@ class RetrofitConfig(SymbolModelConfig):
         ValueError: a setting is out of its range or two settings contradict each other.
     """
 
+    # Transformers looks in two tables first, of other names and of layers. Here both are empty, and
+    # each token asks for many settings.
+    __getattribute__ = object.__getattribute__
+
     model_type = "alpha-retrofit"
     sub_configs: ClassVar[dict[str, Any]] = {"backbone_config": AutoConfig}
     has_no_defaults_at_init = True
@@ -269,7 +273,8 @@ class RetrofitConfig(SymbolModelConfig):
         """Returns the configuration of one side; the decoder's has a layer for each cache slot."""
         if bool(decoder) == bool(encoder):
             return self
-        side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
+        # Each generation asks for it: a copy of all that is in it would take a tenth of a prefill.
+        side = copy.copy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and side.num_hidden_layers < self.num_slots:  # T5's says how deep the encoder is
             side.num_hidden_layers = self.num_slots
         more = self.num_histories
