@@ -273,8 +273,7 @@ class RetrofitConfig(SymbolModelConfig):
         """Returns the configuration of one side; the decoder's has a layer for each cache slot."""
         if bool(decoder) == bool(encoder):
             return self
-        # Each generation asks for it: a copy of all that is in it would take a tenth of a prefill.
-        side = copy.copy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
+        side = copy.deepcopy(self.host_config.get_text_config(decoder=decoder, encoder=encoder))
         if decoder and side.num_hidden_layers < self.num_slots:  # T5's says how deep the encoder is
             side.num_hidden_layers = self.num_slots
         more = self.num_histories

@@ -141,11 +141,12 @@ def relational_attention(
     attend = partial(_function(name, block), block, **kwargs)
     if symbol_relations is None:
         return attend(query, key, value, attention_mask, scaling=scaling)
-    # What is in a mask is not squashed (Gemma 2).
-    masks = isinstance(symbol_relations, LayerRelations) and kwargs.get("softcap") is None
-    if masks and query.shape[2] == 1 and name in ("eager", "sdpa"):
+    masked = None
+    if isinstance(symbol_relations, LayerRelations) and kwargs.get("softcap") is None:
+        masked = symbol_relations  # what is in a mask is not squashed (Gemma 2)
+    if masked is not None and query.shape[2] == 1 and name in ("eager", "sdpa"):
         # A number for each key; extended keys of all tokens before would be copies.
-        scores = symbol_relations.scores(block, query, key.shape[2])
+        scores = masked.scores(block, query, key.shape[2])
         if attention_mask is not None and attention_mask.dtype == torch.bool:
             attention_mask = additive(attention_mask, query.dtype)
         mask = scores if attention_mask is None else attention_mask + scores
@@ -153,9 +154,12 @@ def relational_attention(
     relations, gates = symbol_relations.of(block, query)
     seen = relations.part(slice(None), slice(-key.shape[2], None)).to(query.device)
     gates = gates.to(query.device)
-    # To what is compiled, it would be a condition of sizes.
-    masks = masks and name == "sdpa" and not torch.compiler.is_compiling()
-    if masks and query.shape[-1] + seen.shape[-1] > widest(query):
+    if (
+        masked is not None
+        and name == "sdpa"
+        and not torch.compiler.is_compiling()  # to which it would be a condition of sizes
+        and query.shape[-1] + seen.shape[-1] > widest(query)
+    ):
         attend = partial(attend, scaling=scaling)
         return _attend_by_masks(attend, query, key, value, attention_mask, seen, gates)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
