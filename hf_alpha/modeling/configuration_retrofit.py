@@ -66,6 +66,10 @@ class RetrofitConfig(SymbolModelConfig):
         ValueError: a setting is out of its range or two settings contradict each other.
     """
 
+    # Transformers looks in two tables first, of other names and of layers. Here both are empty, and
+    # each token asks for many settings.
+    __getattribute__ = object.__getattribute__
+
     model_type = "alpha-retrofit"
     sub_configs: ClassVar[dict[str, Any]] = {"backbone_config": AutoConfig}
     has_no_defaults_at_init = True

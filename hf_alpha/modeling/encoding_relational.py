@@ -507,10 +507,10 @@ class HostRelations(nn.Module):
         # Whether a symbol was written before, and whether it is the last token.
         self.repeat = silent(nn.Linear(2, 1, bias=False))
 
-    def tell(self, vectors_BLD: torch.Tensor, streams: Streams) -> StackRelations:
-        """Returns what attention of a stack is told; the vectors are those of its tokens."""
+    def tell(self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams) -> StackRelations:
+        """Returns what attention of a stack is told; gates depend on the vectors of its tokens."""
         assert streams.within is not None
-        vectors_BLD = self.gate_norm(vectors_BLD)
+        vectors_BLD = self.gate_norm(table(rows_BL))
         if streams.across is None:
             return StackRelations((streams.within, self.encoder_gates(vectors_BLD)))
         return StackRelations(
@@ -594,10 +594,11 @@ class DecoderRelations(nn.Module):
         """Returns weights and biases of the gates; offloaded ones are only there meanwhile."""
         return self.gates, scaled(self.gate_bias, self.scale)
 
-    def tell(self, vectors_BTD: torch.Tensor, streams: Streams) -> LayerRelations:
+    def tell(self, table: nn.Module, rows_BT: torch.Tensor, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
         assert streams.within is not None
-        return LayerRelations(streams.within, *self())
+        weights, biases = self()
+        return LayerRelations(streams.within, weights.unbind(), biases[:, :, None].unbind())
 
     def enter(self, streams: Streams) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B, T, D)."""
@@ -661,7 +662,7 @@ class HostRelational(HostEncoding):
             if decodes and kind == "encoder-decoder"
             else "symbol_relations"
         )
-        return {name: self.model.relations.tell(table(rows_BL), streams)}
+        return {name: self.model.relations.tell(table, rows_BL, streams)}
 
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits; a symbol's is that of its class and what is known about the symbol."""

@@ -12,7 +12,7 @@ width, G gates.
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -86,28 +86,39 @@ class LayerRelations:
     A head's gates are decided by its query.
 
     Attributes:
-        weight: of the gates: (layers, H, K, relations).
-        bias: of the gates: (layers, H, relations).
+        weights: of the gates, for each layer: (H, K, relations).
+        biases: of the gates, likewise: (H, 1, relations).
         reached: layers whose attention has asked.
     """
 
     relations: Relations
-    weight: torch.Tensor
-    bias: torch.Tensor
+    weights: Sequence[torch.Tensor]
+    biases: Sequence[torch.Tensor]
     reached: set[int] = field(default_factory=set)
 
     @property
     def unreached(self) -> list[str]:
         """Layers whose attention has not asked."""
-        return [f"layer {i}'s" for i in range(len(self.weight)) if i not in self.reached]
+        return [f"layer {i}'s" for i in range(len(self.weights)) if i not in self.reached]
 
     def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> Gated:
         """Returns the relations for the block of a layer."""
+        weight, bias = self._of_layer(block, query_BHTK)
+        gates_BHTR = query_BHTK @ weight + bias
+        return self.relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
+
+    def scores(self, block: nn.Module, query_BH1K: torch.Tensor, num_keys: int) -> torch.Tensor:
+        """Returns what is added to the scores of one query and the last keys: (B, H, 1, M)."""
+        weight, bias = self._of_layer(block, query_BH1K)
+        gates_HBR = torch.baddbmm(bias, query_BH1K[:, :, 0].transpose(0, 1), weight)
+        dense: Any = self.relations.for_layers().dense
+        lines_BRM = dense[:, 0, :, -num_keys:].to(query_BH1K)
+        return gates_HBR.transpose(0, 1).bmm(lines_BRM)[:, :, None]
+
+    def _of_layer(self, block: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         layer: Any = block.layer_idx
         self.reached.add(layer)
-        weight, bias = (x[layer].to(query_BHTK) for x in (self.weight, self.bias))
-        gates_BHTR = query_BHTK @ weight + bias[:, None]
-        return self.relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
+        return self.weights[layer].to(like), self.biases[layer].to(like)
 
 
 def relational_attention(
@@ -127,44 +138,37 @@ def relational_attention(
         query: (B, H, T, K); `key` and `value` (B, groups of heads, M, K).
         symbol_relations: what the stack is told that the block is part of.
     """
-    attend = _function(name, block)
+    attend = partial(_function(name, block), block, **kwargs)
     if symbol_relations is None:
-        return attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+        return attend(query, key, value, attention_mask, scaling=scaling)
+    masked = None
+    if isinstance(symbol_relations, LayerRelations) and kwargs.get("softcap") is None:
+        masked = symbol_relations  # what is in a mask is not squashed (Gemma 2)
+    if masked is not None and query.shape[2] == 1 and name in ("eager", "sdpa"):
+        # A number for each key; extended keys of all tokens before would be copies.
+        scores = masked.scores(block, query, key.shape[2])
+        if attention_mask is not None and attention_mask.dtype == torch.bool:
+            attention_mask = additive(attention_mask, query.dtype)
+        mask = scores if attention_mask is None else attention_mask + scores
+        return attend(query, key, value, mask, scaling=scaling)
     relations, gates = symbol_relations.of(block, query)
     seen = relations.part(slice(None), slice(-key.shape[2], None)).to(query.device)
     gates = gates.to(query.device)
-    if _adds_to_mask(name, symbol_relations, seen, query, kwargs):
-        attend = partial(attend, block, scaling=scaling, **kwargs)
+    if (
+        masked is not None
+        and name == "sdpa"
+        and not torch.compiler.is_compiling()  # to which it would be a condition of sizes
+        and query.shape[-1] + seen.shape[-1] > widest(query)
+    ):
+        attend = partial(attend, scaling=scaling)
         return _attend_by_masks(attend, query, key, value, attention_mask, seen, gates)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]
     query = seen.extend_queries(query, gates, scaling)
     key = seen.extend_keys(key)
     value = F.pad(value, (0, key.shape[-1] - width))  # as wide, which fused kernels ask for
-    output, weights = attend(block, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    output, weights = attend(query, key, value, attention_mask, scaling=scaling)
     return output[..., :width], weights
-
-
-def _adds_to_mask(
-    name: str,
-    symbol_relations: StackRelations | LayerRelations,
-    relations: Relations,
-    query_BHTK: torch.Tensor,
-    kwargs: dict[str, Any],
-) -> bool:
-    """Returns whether scores of relations go into masks, and not into queries and keys.
-
-    Of one new token they are a number for each key, and keys, of all tokens before, would be copied
-    to be extended. With many symbols, queries and keys would be too wide. What is in a mask is not
-    squashed (Gemma 2).
-    """
-    if not isinstance(symbol_relations, LayerRelations) or kwargs.get("softcap") is not None:
-        return False
-    if query_BHTK.shape[2] == 1:
-        return name in ("eager", "sdpa")
-    if name != "sdpa" or torch.compiler.is_compiling():  # to which it would be a condition of sizes
-        return False
-    return query_BHTK.shape[-1] + relations.shape[-1] > widest(query_BHTK)
 
 
 def widest(query_BHTK: torch.Tensor) -> int:
@@ -194,16 +198,14 @@ def _attend_by_masks(
 
     def attend_block(part: slice) -> torch.Tensor:
         nonlocal weights
-        keys, shown = slice(None), mask
-        if mask is None and length > 1:
-            keys = slice(part.stop)
+        keys = slice(part.stop if mask is None else None)
+        if mask is None:
             place_M = torch.arange(part.stop, device=query.device)
             shown = (place_M <= place_M[part, None])[None, None]
-        elif mask is not None and mask.shape[2] > 1:
-            shown = mask[:, :, part]
-        if shown is not None and shown.dtype == torch.bool:
-            # As `sdpa` has it, queries that see nothing find nothing; a single one sees itself.
-            shown = additive(shown, query.dtype, None if length == 1 else -torch.inf)
+        else:
+            shown = mask[:, :, part] if mask.shape[2] > 1 else mask
+        if shown.dtype == torch.bool:  # as `sdpa` has it, queries that see nothing find nothing
+            shown = additive(shown, query.dtype, -torch.inf)
         matrices = relations.part(part, keys).of_sources(key.shape[0])
         scores = add_relations(shown, gates[:, part], matrices)
         output, weights = attend(query[:, :, part], key[:, :, keys], value[:, :, keys], scores)
@@ -214,9 +216,9 @@ def _attend_by_masks(
 
 def _function(name: str, block: nn.Module) -> Callable[..., Any]:
     """Returns the function of Transformers; that of eager attention is each family's own."""
-    family = sys.modules[type(block).__module__]
-    eager = getattr(family, "eager_attention_forward", None)
-    return ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+    if name != "eager":
+        return ALL_ATTENTION_FUNCTIONS[name]
+    return sys.modules[type(block).__module__].eager_attention_forward
 
 
 def relate_attention(host: PreTrainedModel) -> None:

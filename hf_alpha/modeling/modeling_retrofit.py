@@ -132,14 +132,16 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             add = part.register_forward_pre_hook if before else part.register_forward_hook
             add(Hook(self, method))
 
-    def _watch_parts(self, side: str) -> None:
+    def _watch_parts(self, side: str) -> nn.Module:
         """Have hooks before the head, and behind the table of a side if anything is added there.
 
-        Adapters may have put modules of their own in the place of both.
+        Adapters may have put modules of their own in the place of both. Returns the table.
         """
         self._watch(self.get_output_embeddings(), "_before_head", before=True)
+        table = self._table(side)
         if self.host.adds_vectors:
-            self._watch(self._table(side), "_behind_table")
+            self._watch(table, "_behind_table")
+        return table
 
     def tie_weights(self, *args: Any, **kwargs: Any) -> None:
         """Ties as Transformers does; the configuration says whether all tables of tokens are one.
@@ -249,11 +251,10 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             UnreachedError: attention has not asked for its relations.
         """
         rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
-        relations = {}
+        table, relations = self._watch_parts(side), {}
         if self.relations is not None:
-            relations = self.host.relations(self._table(side), rows, streams)
+            relations = self.host.relations(table, rows, streams)
         additions = self.host.additions(ids_BL, streams) if self.host.adds_vectors else None
-        self._watch_parts(side)
         name = "decoder_input_ids" if len(self.sides) == 2 and side == "decoder" else "input_ids"
         before = self._calls.now
         self._calls.now = {**before, **known}
@@ -263,7 +264,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             outputs = part(**{name: rows}, **arguments, **relations, return_dict=True)
             if "additions" in self._calls.now:
                 raise RuntimeError(
-                    f"the {side} did not call its table of tokens, {type(self._table(side))}: what "
+                    f"the {side} did not call its table of tokens, {type(table)}: what "
                     f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
                 )
         finally:
@@ -301,8 +302,9 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         call.all_BSTD = args[0].unflatten(0, (-1, number))
         call.hidden_BSTD = call.all_BSTD[:, :, -call.keep :]
         # Adapters that go around the head see each stream; so do weights that are not there yet.
-        plain = type(head) is nn.Linear and head is self.get_output_embeddings()
-        call.averaged = self.host.averages and number > 1 and plain and not head.weight.is_meta
+        plain = type(head) is nn.Linear and not head.weight.is_meta
+        may = self.host.averages and number > 1 and plain
+        call.averaged = may and head is self.get_output_embeddings()
         if not call.averaged:
             return (args[0][:, -call.keep :], *args[1:]) if call.keep else None
         weights = call.streams.weights.to(args[0])

@@ -196,7 +196,7 @@ class Relations(ABC):
 
     def for_layers(self) -> Self:
         """Returns the same relations for several layers, which make matrices once between them."""
-        if self.prefers_slots or len(self.dense):
+        if len(self.dense) or self.prefers_slots:
             return self
         if self.shape[0] > 1:
             return replace(self, dense=self.matrices)  # type: ignore[type-var]
@@ -359,10 +359,12 @@ class LastSymbolRelations(Relations):
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
 
     def for_layers(self) -> Self:
-        if self.prefers_slots or len(self.dense):
+        if len(self.dense) or self.prefers_slots:
             return self
-        single = self.shape[0] == 1
-        return replace(self, dense=torch.cat(self.matrices, 2) if single else self.matrices)
+        if self.shape[0] > 1:
+            return replace(self, dense=self.matrices)
+        lines_BEM = torch.stack(self.held, 1) == self.last[:, None]
+        return replace(self, dense=lines_BEM[:, None].to(self.dtype))
 
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:

@@ -131,15 +131,15 @@ class SymbolVocabulary:
         if self.class_rows is None:
             assert isinstance(nth, int)
             return self._rows_behind(ids, per_class, nth)
-        number = self.classes(ids)
-        for index, name in enumerate(self.ranges, start=1):
-            rows = self.class_rows[name]
+        found, names = ids, list(self.ranges)
+        for start, stop, number in self.spans:
+            rows = self.class_rows[names[number - 1]]
             if isinstance(nth, int) or len(rows) == 1:
                 row: Any = rows[nth if isinstance(nth, int) else 0]
             else:
                 row = torch.tensor(rows, device=ids.device)[nth % len(rows)]
-            ids = torch.where(number == index, row, ids)
-        return ids
+            found = torch.where((ids >= start) & (ids < stop), row, found)
+        return found
 
     def _rows_behind(self, ids: torch.Tensor, per_class: int, nth: int) -> torch.Tensor:
         """Returns the rows of `rows` in a table where those of classes follow the base tokens'."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from retrofits import make_retrofit, random_batch
+from torch import nn
 
 from hf_alpha import AlphaConfig
 from hf_alpha.modeling import host_attention
@@ -63,12 +64,14 @@ def streams() -> Streams:
 def test_gates_are_those_of_the_tokens_vectors():
     made, found = relations(), streams()
     vectors = torch.randn(2, 3, WIDTH, generator=torch.Generator().manual_seed(2))
-    told = made.tell(vectors, found)
+    table = nn.Embedding.from_pretrained(vectors.flatten(0, 1))
+    told = made.tell(table, torch.arange(6).view(2, 3), found)
     assert told.within[0] is found.within
     assert torch.equal(told.within[1], made.decoder_gates(made.gate_norm(vectors)))
     assert told.across is not None and told.across[0] is found.across
     assert torch.equal(told.across[1], made.cross_gates(made.gate_norm(vectors)))
-    encoder = made.tell(vectors, replace(found, related=SymbolRelations(found.within)))
+    alone = replace(found, related=SymbolRelations(found.within))
+    encoder = made.tell(table, torch.arange(6).view(2, 3), alone)
     assert torch.equal(encoder.within[1], made.encoder_gates(made.gate_norm(vectors)))
     assert encoder.across is None
 

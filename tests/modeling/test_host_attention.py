@@ -98,7 +98,7 @@ def test_layers_have_gates_of_their_own_decided_by_queries():
     for made.layer_idx in (0, 1):
         output, _ = relational_attention(
             "sdpa", made, query, key, value, None, scaling=0.3,
-            symbol_relations=LayerRelations(relations, weight, bias),
+            symbol_relations=LayerRelations(relations, weight, bias[:, :, None]),
         )  # fmt: skip
         scores = query @ key.mT * 0.3
         for number, relation in enumerate(both):
@@ -127,7 +127,7 @@ def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
         relations = SlotRelations.of((same[:, start:],), TARGET)
         return relational_attention(
             "sdpa", made, query[:, :, start:], key, value, mask,
-            symbol_relations=LayerRelations(relations, weight, bias),
+            symbol_relations=LayerRelations(relations, weight, bias[:, :, None]),
         )[0]  # fmt: skip
 
     whole = attend(0, additive(shown, torch.float32))
@@ -144,7 +144,7 @@ def test_one_new_token_is_squashed_with_its_relations():
     generator = torch.Generator().manual_seed(0)
     length = TARGET.shape[1]
     same = one_hot(TARGET, NAMES, torch.float32)
-    told = torch.zeros(1, HEADS, WIDTH, 1), torch.full((1, HEADS, 1), 4.0)
+    told = torch.zeros(1, HEADS, WIDTH, 1), torch.full((1, HEADS, 1, 1), 4.0)
     query, key, value = torch.randn(3, 2, HEADS, length, WIDTH, generator=generator)
     sizes = {"hidden_size": HEADS * WIDTH, "num_attention_heads": HEADS, "head_dim": WIDTH}
     config = Gemma2Config(**sizes, num_key_value_heads=HEADS, num_hidden_layers=1)
