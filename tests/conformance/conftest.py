@@ -1,12 +1,11 @@
 """Transformers' own test suite, from the source distribution of the version that is installed.
 
-The wheel has no tests, so pip fetches the source distribution into a cache folder
-(`HF_ALPHA_CACHE`, by default `~/.cache/hf_alpha`). Nothing of it is copied into this repository.
+The wheel has no tests, so pip fetches the source distribution, once, and its tests are kept in
+`~/.cache/hf_alpha`. Nothing of it is copied into this repository.
 Its package `tests` is imported as `transformers_tests`, beside which this folder's tests lie.
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 import tarfile
@@ -14,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import torch
 import transformers
 
 PACKAGE = "transformers_tests"
@@ -34,12 +34,12 @@ MARKS += ("torch_compile_test", "generate", "training_test", "run_first")
 
 
 def source_distribution() -> Path:
-    """Folder of the unpacked source distribution, fetched if it is not there yet.
+    """Folder of the tests of the source distribution, fetched if it is not there yet.
 
     Raises:
         OSError: the package index cannot be reached.
     """
-    cache = Path(os.environ.get("HF_ALPHA_CACHE", Path.home() / ".cache" / "hf_alpha"))
+    cache = Path.home() / ".cache" / "hf_alpha"
     folder = cache / f"transformers-{transformers.__version__}"
     if folder.is_dir():
         return folder
@@ -53,7 +53,8 @@ def source_distribution() -> Path:
             raise OSError(f"pip could not fetch the source of {requirement}:\n{done.stderr}")
         (archive,) = Path(scratch).glob("*.tar.gz")
         with tarfile.open(archive) as content:
-            content.extractall(scratch, filter="data")
+            tests = (part for part in content if part.name.startswith(f"{folder.name}/tests/"))
+            content.extractall(scratch, tests, filter="data")
         if not folder.is_dir():  # another process may have been faster
             Path(scratch, folder.name).rename(folder)
     return folder
@@ -75,6 +76,8 @@ def import_shared_tests() -> None:
 
 
 def pytest_configure(config):
+    # Messages of comparisons are written where they hold, too: whole tensors take seconds.
+    torch.set_printoptions(threshold=0, edgeitems=1)
     for mark in MARKS:
         config.addinivalue_line("markers", f"{mark}: used in the tests of Transformers")
     try:
