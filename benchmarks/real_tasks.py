@@ -17,8 +17,8 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
 `real_models.py`; with `-lora` it is adapters that are trained, not all weights; with `-prefix` the
 prompt is read in both directions; `relational-new` may write names that the prompt lacks, and
-`relational-unpointed` has no pointer, only relations in attention. In the task calls-everywhere,
-words that are spelled like a name are names, too; in calls-described, descriptions of tools and
+`relational-unpointed` has no pointer, only relations in attention, and that of `relational-quiet`
+begins without strength. In the task calls-everywhere, words that are spelled like a name are names, too; in calls-described, descriptions of tools and
 parameters begin with the words of their names, whatever these are called.
 An answer is right if each of its tokens is the likeliest behind those before it; behind it stand
 the share of such tokens, and the loss of the answer in nats. BFCL takes several calls for right, of
@@ -403,8 +403,10 @@ def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, flo
         )
         model, tokenizer = hf_alpha.get_symbol_model(model, tokenizer, config)
         settings = adapter_settings(model, tokenizer)
-        if "unpointed" in others:
-            model.relations.memory.strength.requires_grad_(False).zero_()
+        strength = model.relations.memory.strength if way == "relational" else None
+        if strength is not None and {"unpointed", "quiet"} & {*others}:
+            strength.data.zero_()
+            strength.requires_grad_("quiet" in others)
     after = text_loss(model, tokenizer, text)
     # A new name gets a share of each word's probability.
     assert "new" in others or isclose(before, after, rel_tol=1e-5), (before, after)
