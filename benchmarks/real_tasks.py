@@ -16,10 +16,11 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 
 Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
 `real_models.py`; with `-lora` it is adapters that are trained, not all weights; with `-prefix` the
-prompt is read in both directions; `relational-new` may write names that the prompt lacks, and
+prompt is read in both directions; `relational-new` may write names that the prompt lacks;
 `relational-unpointed` has no pointer, only relations in attention, and that of `relational-quiet`
-begins without strength. In the task calls-everywhere, words that are spelled like a name are names, too; in calls-described, descriptions of tools and
-parameters begin with the words of their names, whatever these are called.
+begins without strength. In the task calls-everywhere, words that are spelled like a name are names,
+too; in calls-described, descriptions of tools and parameters begin with the words of their names,
+whatever these are called.
 An answer is right if each of its tokens is the likeliest behind those before it; behind it stand
 the share of such tokens, and the loss of the answer in nats. BFCL takes several calls for right, of
 which the first one is asked for here, without optional parameters that it allows to leave out. So

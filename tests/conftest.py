@@ -20,7 +20,7 @@ os.environ.update(_STUB.environment(_HF_HOME.name))
 os.environ["HF_ALPHA_CACHE"] = f"{_HF_HOME.name}/hf_alpha"
 os.environ.setdefault("MPLBACKEND", "Agg")
 # No deadline: a case may wait for a busy machine.
-settings.register_profile("usual", deadline=None, max_examples=40)
+settings.register_profile("usual", deadline=None, max_examples=25)
 settings.register_profile("long", deadline=None, max_examples=1000)  # --hypothesis-profile long
 settings.load_profile("usual")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from hf_alpha.recipe import Recipe, read_recipe
 
@@ -53,7 +54,12 @@ class Size:
     def recipe(self, name: str, changes: Sequence[str] = ()) -> Recipe:
         """A shipped recipe of this size, such as `ltl/learned`, with changes."""
         ours = self.changes.get(name.partition("/")[0], ())
-        return read_recipe(f"{name}{self.suffix}", [*ours, *changes])
+        return _shipped(f"{name}{self.suffix}", (*ours, *changes)).model_copy(deep=True)
+
+
+@cache  # tables ask for each recipe many times, to say what is left to do
+def _shipped(name: str, changes: tuple[str, ...]) -> Recipe:
+    return read_recipe(name, list(changes))
 
 
 CPU = Size(

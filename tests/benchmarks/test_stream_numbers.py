@@ -13,7 +13,7 @@ NAMES = list(range(STUDY.BASE, STUDY.BASE + STUDY.NAMES))
 
 
 @pytest.mark.parametrize("entry", ["copy: frequent", "copy: gated"])
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 2**31), kept=st.integers(1, 4))
 def test_dropped_streams_keep_renaming_exact(entry, seed, kept):
     """Equal gates and counts included: of equals the first names are kept, whatever they are."""
@@ -54,6 +54,7 @@ def test_a_pool_offers_its_next_name_only():
         assert offered == {*text} - {STUDY.END} | {*pool[: number + 1]}
 
 
+@pytest.mark.slow
 def test_the_study_prints_and_stores_what_it_measures(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = "--seeds=0 --steps=1 --batch=2 --tests=2 --runs=runs"

@@ -84,3 +84,11 @@ def pytest_configure(config):
         import_shared_tests()
     except OSError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave comparisons in float16 to the slow run: it is slow here, and bfloat16 stays."""
+    for item in items:
+        if "_fp16_" in item.name:
+            item.add_marker(pytest.mark.slow)

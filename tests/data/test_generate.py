@@ -136,6 +136,7 @@ def small(tmp_path_factory):
     return files_of(folder)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("event", "argument", "left"),
     [

@@ -8,6 +8,8 @@ from benchmarks.studies.heatmaps import PARTS, Heatmaps
 from benchmarks.studies.results import Results
 from benchmarks.studies.run import reproduce
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> tuple[Results, list[str]]:
