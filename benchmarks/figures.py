@@ -32,7 +32,7 @@ COPIED = (
     *("adacos", "adacos-no-f-bn", "adacos-encodings"),
     *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
     *("reactions", "rxnfp", "chats", "real-tasks"),
-    *("sparse-streams", "sparse-streams-copy", "segment-positions"),
+    *("sparse-streams", "sparse-streams-copy", "fresh-streams", "segment-positions"),
     *("scale", "text_tokenizer"),
     *("geometric-minilm-dimsum", "geometric-minilm-streusle"),
 )

@@ -1,7 +1,8 @@
 """Fewer streams than names, and more: top-K gating, and a pool of streams for fresh names.
 
     python benchmarks/archive/stream_numbers.py --only 'copy*,repeated*' --out sparse-streams
-    python benchmarks/archive/stream_numbers.py --only 'fresh*' --out fresh-streams
+    python benchmarks/archive/stream_numbers.py --only 'fresh*' --steps 2000 \\
+        --runs runs/fresh-2000 --out fresh-streams
 
 A model with `streams` computes a stream for each name of its input. 2601.23169 (Section 6) names two
 extensions that nobody has tried.
