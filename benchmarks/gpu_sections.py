@@ -3,7 +3,6 @@
 import argparse
 import gc
 import json
-import os
 import re
 import sys
 import tempfile
@@ -133,13 +132,12 @@ def check_promises(args: argparse.Namespace, part: str) -> None:
     files = args.tests.split(",") if args.tests else files
     options = f"-s --noconftest -c /dev/null --rootdir={TESTS} --import-mode=importlib"
     quiet = "-p no:cacheprovider -p no:terminal -p no:warnings --continue-on-collection-errors"
-    # Options of the caller's, as -n 2, would run tests in processes that know nothing of all this.
-    outer = os.environ.pop("PYTEST_ADDOPTS", None)
     try:
-        code = pytest.main([*options.split(), *quiet.split(), *files], plugins=[noted])
+        with pytest.MonkeyPatch.context() as patch:
+            # Such as -n 2 would run tests in processes that know nothing of all this.
+            patch.delenv("PYTEST_ADDOPTS", raising=False)
+            code = pytest.main([*options.split(), *quiet.split(), *files], plugins=[noted])
     finally:
-        if outer is not None:
-            os.environ["PYTEST_ADDOPTS"] = outer
         torch.testing.assert_close = noted.close
         settings.load_profile(profile)
         promises.TIE, promises.Family.in_double = tie, double

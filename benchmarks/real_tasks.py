@@ -404,9 +404,8 @@ def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, flo
         )
         model, tokenizer = hf_alpha.get_symbol_model(model, tokenizer, config)
         settings = adapter_settings(model, tokenizer)
-        strength = model.relations.memory.strength if way == "relational" else None
-        if strength is not None and {"unpointed", "quiet"} & {*others}:
-            strength.data.zero_()
+        if {"unpointed", "quiet"} & {*others}:
+            strength = model.relations.memory.strength.requires_grad_(False).zero_()
             strength.requires_grad_("quiet" in others)
     after = text_loss(model, tokenizer, text)
     # A new name gets a share of each word's probability.

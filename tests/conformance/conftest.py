@@ -66,7 +66,8 @@ def import_shared_tests() -> None:
     for name, text in STAND_INS.items():
         path = tests / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        if not path.is_file() or path.read_text() != text:  # another process may be reading it
+            path.write_text(text)
     spec = importlib.util.spec_from_file_location(
         PACKAGE, tests / "__init__.py", submodule_search_locations=[str(tests)]
     )
