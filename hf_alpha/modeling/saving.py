@@ -30,9 +30,9 @@ def _replace_links(saved: object, folder: Path) -> None:
     the link leads to, or stop because both are one file. Several processes may do this at once:
     each puts the same file there, in one step. Any other file in the folder is somebody else's.
     """
-    for source in code_files(saved):
-        place = folder / source.name
-        if place.is_symlink():
+    links = {path for path in folder.glob("*.py") if path.is_symlink()}
+    for source in code_files(saved) if links else ():
+        if (place := folder / source.name) in links:
             with TemporaryDirectory(dir=folder) as own:
                 os.replace(shutil.copyfile(source, Path(own) / place.name), place)
 

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 import transformers
+from transformers import PreTrainedConfig, PreTrainedModel
 
 PACKAGE = "transformers_tests"
 # What the shared tests import and the distribution lacks: nothing of it is used here.
@@ -77,8 +79,8 @@ def import_shared_tests() -> None:
 
 
 def pytest_configure(config):
-    # Messages of comparisons are written where they hold, too: whole tensors take seconds.
-    torch.set_printoptions(threshold=0, edgeitems=1)
+    # Messages of comparisons are written where they hold, too: values take a minute in all.
+    torch.nn.Parameter.__repr__ = object.__repr__
     for mark in MARKS:
         config.addinivalue_line("markers", f"{mark}: used in the tests of Transformers")
     try:
@@ -93,3 +95,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "_fp16_" in item.name:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def weights_alone() -> Iterator[None]:
+    """Models and configurations are saved without their code, which takes longer to copy."""
+    with pytest.MonkeyPatch.context() as patch:
+        for shared in (PreTrainedModel, PreTrainedConfig):
+            for kind in subclasses(shared):
+                if kind._auto_class is not None:
+                    patch.setattr(kind, "_auto_class", None)
+        yield
+
+
+def subclasses(kind: type) -> Iterator[type]:
+    """All subclasses of a class."""
+    for below in kind.__subclasses__():
+        yield below
+        yield from subclasses(below)

@@ -1,5 +1,6 @@
 """Transformers' `ModelTesterMixin` and `ConfigTester` on T5, BART and GPT-2 with a symbol layer."""
 
+import json
 import unittest
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ AROUND = (
     "for eager); tests/modeling/test_host_attention.py sets it, and asks for weights"
 )
 NAMES = [10, 11, 12]  # of each row: all that there are, so that random labels can be answered
+CONFIGURATIONS: dict[str, str] = {}
 
 
 class RetrofitModelTester(ModelTester):
@@ -35,9 +37,7 @@ class RetrofitModelTester(ModelTester):
         self.hidden_size, self.num_attention_heads = 16 * streams, 2 * streams
 
     def get_config(self) -> RetrofitConfig:
-        host = make_host(self.host)
-        made = make_retrofit(host, place={"name": [[10, 13]]}, **self.settings)
-        return RetrofitConfig.from_dict(made.config.to_dict())
+        return RetrofitConfig.from_dict(saved_config(self.host, **self.settings))
 
     def prepare_config_and_inputs_for_common(self) -> tuple[RetrofitConfig, dict[str, Any]]:
         config, shape = self.get_config(), (self.batch_size, self.seq_length)
@@ -53,6 +53,15 @@ class RetrofitModelTester(ModelTester):
         if config.needs_stream_ids:
             inputs["stream_ids"] = ids[:, 1 : 1 + len(NAMES)].clone()
         return config, inputs
+
+
+def saved_config(host: str, **settings: Any) -> dict[str, Any]:
+    """A configuration as it is saved, a new copy each time: a model is made for the first one."""
+    key = json.dumps([host, settings])
+    if key not in CONFIGURATIONS:
+        made = make_retrofit(make_host(host), place={"name": [[10, 13]]}, **settings)
+        CONFIGURATIONS[key] = json.dumps(made.config.to_dict())
+    return json.loads(CONFIGURATIONS[key])
 
 
 class RetrofitConformance(SwitchedOff, ModelTesterMixin, GenerationTesterMixin):
