@@ -19,6 +19,7 @@ _HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
 os.environ.update(_STUB.environment(_HF_HOME.name))
 os.environ["HF_ALPHA_CACHE"] = f"{_HF_HOME.name}/hf_alpha"
 os.environ.setdefault("MPLBACKEND", "Agg")
+gc.set_threshold(50_000, 10, 10)  # looking for garbage took a tenth of the time, at 700
 # No deadline: a case may wait for a busy machine.
 settings.register_profile("usual", deadline=None, max_examples=25)
 settings.register_profile("long", deadline=None, max_examples=1000)  # --hypothesis-profile long

@@ -24,6 +24,7 @@ PLACES: dict[str, Ranges] = {
     "middle, two classes": {"name": [[10, 13], [20, 22]], "function": [[15, 18]]},
     "end": {"name": [[VOCABULARY, VOCABULARY + 5]]},
 }
+MADE: dict[str, RetrofitModel] = {}
 BOTH_SIDES = {"aggregated_attention": ["encoder", "decoder"]}
 
 
@@ -34,7 +35,7 @@ def make_retrofit(
     host_settings: dict[str, Any] | None = None,
     **settings: Any,
 ) -> RetrofitModel:
-    """A host with a symbol layer, in evaluation mode.
+    """A host with a symbol layer, in evaluation mode; of a family, a copy of the first one made.
 
     What a new layer has as zeros or ones is random here, so that blocks do something.
 
@@ -42,9 +43,20 @@ def make_retrofit(
         host: name of a family, or a model with a row for each token.
         place: one of `PLACES`, or the ranges of each class.
     """
-    if isinstance(host, str):
+    if not isinstance(host, str):
+        return _around(host, seed, place, settings)
+    key = repr((host, seed, place, host_settings, settings))
+    if key not in MADE:
         rows = {"vocab_size": VOCABULARY + 5}
-        host = make_host(host, seed, **rows, **(host_settings or {}))
+        made = make_host(host, seed, **rows, **(host_settings or {}))
+        MADE[key] = _around(made, seed, place, settings)
+    return copy.deepcopy(MADE[key])
+
+
+def _around(
+    host: PreTrainedModel, seed: int, place: str | Ranges, settings: dict[str, Any]
+) -> RetrofitModel:
+    """The model around a host."""
     ranges = copy.deepcopy(PLACES[place] if isinstance(place, str) else place)
     classes = {name: sum(stop - start for start, stop in pairs) for name, pairs in ranges.items()}
     last = max(stop for pairs in ranges.values() for _, stop in pairs)
