@@ -180,6 +180,16 @@ def test_what_an_answer_names_itself_keeps_clear_of_the_names_of_the_text():
     assert spelled.answer("k = e + result") == "f = b + c"
 
 
+def test_a_word_of_the_text_that_is_spelled_like_a_key_stays_beside_it():
+    """It is no second binding of that name, which would get a number."""
+    text = 'Name a city and a country: {"city": "", "country": ""}'
+    spelled = CanonicalNames({"name": {"rule": "json"}}).spell(text)
+    assert spelled.text == 'Name a city and a country: {"b": "", "c": ""}'
+    assert spelled.back(spelled.text) == text
+    answer = 'The city is {"b": "a city of c", "c": "Italy"}'
+    assert spelled.back(answer) == 'The city is {"city": "a city of country", "country": "Italy"}'
+
+
 def test_classes_that_mean_something_stay_as_they_are():
     """Functions here; a word for variables is none of theirs."""
     rules = {"variable": "[xyz]", "function": ["b", "sin"]}

@@ -11,8 +11,8 @@ L source length, T target length, M keys (cached ones included), D model width, 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
-from typing import Self, TypeVar
+from functools import partial
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import nn
@@ -171,6 +171,22 @@ def in_blocks(
         function = partial(checkpoint, function, use_reentrant=False)
     starts = range(0, length, step)
     return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)
+
+
+def made_once(make: Callable[[Any], Any]) -> property:
+    """A property that is kept once it was asked for; a compiler, which keeps it, makes it anew.
+
+    `functools.cached_property` has a lock in Python 3.11, at which a compiler has to stop.
+    """
+
+    def kept(self: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return make(self)
+        if make.__name__ not in vars(self):
+            vars(self)[make.__name__] = make(self)
+        return vars(self)[make.__name__]
+
+    return property(kept, doc=make.__doc__)
 
 
 class Relations(ABC):
@@ -348,13 +364,13 @@ class LastSymbolRelations(Relations):
     def shape(self) -> tuple[int, int, int]:
         return self.last.shape[1], self.held[0].shape[1], len(self.held) * self.number
 
-    @cached_property
+    @made_once
     def queries(self) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
         last_BTS, more = one_hot(self.last, self.number, self.dtype), len(self.held) - 1
         paddings = ((i * self.number, (more - i) * self.number) for i in range(more + 1))
         return tuple(F.pad(last_BTS, padding) for padding in paddings)
 
-    @cached_property
+    @made_once
     def keys(self) -> torch.Tensor:  # type: ignore[override]
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
 

@@ -7,6 +7,7 @@ to the tokenizer of any model.
 """
 
 import random
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -213,7 +214,11 @@ class CanonicalNames:
 
     def _back(self, answer: str, table: dict[str, str]) -> str:
         """Write a part of an answer; what its own names are called is added to the table."""
+        keys = Counter(map(key_of, table.values()))
+        # Of a name and a word of the text beside names that are spelled alike, the word stays.
+        words = {word for word, name in table.items() if word == name and keys[key_of(name)] > 1}
         spans = self.names_in(answer, more=[*self.words, *table])
+        spans = tuple(span for span in spans if answer[span.start : span.stop] not in words)
         for start, stop, *_ in spans:
             if (name := answer[start:stop]) not in table:
                 called = {*table.values()}

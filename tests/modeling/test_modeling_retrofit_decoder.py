@@ -311,6 +311,15 @@ def test_logits_of_the_last_tokens_are_those_of_all(settings):
 # Rows of several texts ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_decoder_says_the_same():
+    model = make_retrofit("llama", **RELATIONAL)
+    batch = batch_of(model)
+    with torch.no_grad():
+        compiled = torch.compile(model, backend="eager")(**batch).logits
+        torch.testing.assert_close(compiled, model(**batch).logits, atol=1e-5, rtol=1e-5)
+
+
 def packed_rows(*positions):
     """Ids that are as good as any, and these positions."""
     positions = torch.tensor(positions)
