@@ -365,13 +365,13 @@ class LastSymbolRelations(Relations):
         return self.last.shape[1], self.held[0].shape[1], len(self.held) * self.number
 
     @made_once
-    def queries(self) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+    def queries(self) -> tuple[torch.Tensor, ...]:
         last_BTS, more = one_hot(self.last, self.number, self.dtype), len(self.held) - 1
         paddings = ((i * self.number, (more - i) * self.number) for i in range(more + 1))
         return tuple(F.pad(last_BTS, padding) for padding in paddings)
 
     @made_once
-    def keys(self) -> torch.Tensor:  # type: ignore[override]
+    def keys(self) -> torch.Tensor:
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
 
     def for_layers(self) -> Self:

@@ -308,9 +308,6 @@ def test_logits_of_the_last_tokens_are_those_of_all(settings):
         model(**batch, labels=batch["input_ids"], logits_to_keep=2)
 
 
-# Rows of several texts ----------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("fresh_compiler")
 def test_a_compiled_decoder_says_the_same():
     model = make_retrofit("llama", **RELATIONAL)
@@ -318,6 +315,9 @@ def test_a_compiled_decoder_says_the_same():
     with torch.no_grad():
         compiled = torch.compile(model, backend="eager")(**batch).logits
         torch.testing.assert_close(compiled, model(**batch).logits, atol=1e-5, rtol=1e-5)
+
+
+# Rows of several texts ----------------------------------------------------------------------------
 
 
 def packed_rows(*positions):
