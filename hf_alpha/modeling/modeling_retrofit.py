@@ -12,9 +12,9 @@ D width of the backbone, R rows of its table, V vocabulary.
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from threading import local
 from typing import Any, ClassVar
 
 import torch
@@ -256,19 +256,19 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             relations = self.host.relations(table, rows, streams)
         additions = self.host.additions(ids_BL, streams) if self.host.adds_vectors else None
         name = "decoder_input_ids" if len(self.sides) == 2 and side == "decoder" else "input_ids"
-        before = self._calls.now
-        self._calls.now = {**before, **known}
+        calls = {**self._calls.now.get(), **known}
         if additions is not None:
-            self._calls.now["additions"] = additions
+            calls["additions"] = additions
+        before = self._calls.now.set(calls)
         try:
             outputs = part(**{name: rows}, **arguments, **relations, return_dict=True)
-            if "additions" in self._calls.now:
+            if "additions" in calls:
                 raise RuntimeError(
                     f"the {side} did not call its table of tokens, {type(table)}: what "
                     f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
                 )
         finally:
-            self._calls.now = before
+            self._calls.now.reset(before)
         # In training, layers may be left out at random.
         for relation in relations.values() if not self.training else ():
             if relation.unreached:
@@ -279,7 +279,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
         """Returns the table's vectors with something added: random parts, or what was found."""
         # Once: behind the table itself, or behind an adapter around it.
-        additions = self._calls.now.pop("additions", None)
+        additions = self._calls.now.get().pop("additions", None)
         if additions is None:  # the backbone is called by itself
             return None
         return vectors + additions.to(vectors)
@@ -291,7 +291,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         A head's matrix has as many rows as there are tokens, so that it may cost as much as all
         layers together; the mean of its outputs is its output for the mean.
         """
-        call = self._calls.now.get("head")
+        call = self._calls.now.get().get("head")
         if call is None:  # the backbone is called by itself
             return None
         if args[0].dim() != 3:  # ProphetNet predicts several tokens at each place
@@ -331,18 +331,16 @@ class RetrofitModel(SymbolHead, GenerationMixin):
 # Hooks ---------------------------------------------------------------------------------------
 
 
-class Calls(local):
-    """The calls that are under way, by what they are of; each thread has its own.
+class Calls:
+    """The calls of a model that are under way, by what they are of; each thread has its own.
 
-    A copy has none: locals of threads cannot be copied.
-
-    Attributes:
-        now: [`StackCall`] of a side with blocks, `"additions"` to vectors of tokens, and the
-            [`HeadCall`] of the `"head"`.
+    They are a [`StackCall`] of a side with blocks, `"additions"` to vectors of tokens, and the
+    [`HeadCall`] of the `"head"`. A context variable holds them: the compiler carries it over breaks
+    of a graph, which it does not with what is local to a thread. A copy of the model has its own.
     """
 
     def __init__(self) -> None:
-        self.now: dict[str, Any] = {}
+        self.now: ContextVar[dict[str, Any]] = ContextVar("calls", default={})  # noqa: B039
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
@@ -548,7 +546,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         self, side: str, index: int, layer: nn.Module, args: tuple, output: Any
     ) -> Any:
         """Returns a layer's output with what the block behind it adds."""
-        call = self._calls.now.get(side)
+        call = self._calls.now.get().get(side)
         if call is None:  # the backbone is called by itself
             return None
         hidden = output[0] if isinstance(output, tuple) else output
