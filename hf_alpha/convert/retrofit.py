@@ -91,6 +91,7 @@ class SymbolConfig:
         renaming: what happens to symbols inside the model, see `SymbolModelConfig`.
         aggregated_attention: sides that get blocks of aggregated attention, `"encoder"` and
             `"decoder"`, which do nothing until they are trained.
+        settings: others of the configuration, see `RetrofitConfig`: `{"new_symbols": True}`.
 
     Examples:
         >>> rule = {"pattern": "[a-z]", "count": 8}
