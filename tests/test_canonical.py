@@ -393,6 +393,7 @@ def test_a_folder_is_its_host_with_names_spelled(folder):
     assert (two.answer, two.doubt) == (renamed(one.answer), one.doubt)
 
 
+@pytest.mark.slow  # its code is loaded as that of other tokenizers is
 def test_a_folder_is_loaded_where_the_package_is_not(folders, tmp_path):
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
     told = [LOAD, folders["llama"], *TEXTS]
