@@ -249,7 +249,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--only", default=",".join(POINTS), help=f"of {','.join(POINTS)}")
+    add("--only", default=",".join(POINTS), help="of these; what --out has of others stays")
     add("--data", type=Path, default=Path("data/clutrr"), help="folder of CLUTRR's files")
     add("--samples", type=int, default=100, help="problems of a point (100)")
     add("--batch", type=int, default=16, help="problems in a batch (16)")
@@ -263,10 +263,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Ask and print."""
     args = parse(argv)
-    results = {
-        name: [point_of(name, point, args) for point in POINTS[name]]
-        for name in args.only.split(",")
-    }
+    asked = args.only.split(",")
+    stored = measure.RESULTS / f"{args.out}.json"
+    results = json.loads(stored.read_text())["data"] if args.out and stored.exists() else {}
+    results |= {name: [point_of(name, point, args) for point in POINTS[name]] for name in asked}
     measure.finish(table(results), results, args.out, argv)
 
 
