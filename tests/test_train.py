@@ -925,6 +925,26 @@ def test_accumulation_through_the_trainer_changes_nothing(data_dir, tmp_path, ki
         torch.testing.assert_close(pieces[name], weight, atol=1e-5, rtol=0, msg=name)
 
 
+def test_rows_in_a_list_are_trained_on_as_those_of_a_dataset(data_dir, tmp_path):
+    tokenizer = build_tokenizer("propositional", 5)
+    rows, _ = prepare_data(debug(data_dir, tmp_path), tokenizer)
+
+    def losses(rows):
+        arguments = Seq2SeqTrainingArguments(
+            str(tmp_path), max_steps=3, per_device_train_batch_size=2, save_strategy="no",
+            report_to="none", logging_steps=1, disable_tqdm=True, use_cpu=True,
+        )  # fmt: skip
+        trainer = AlphaTrainer(
+            make_model(seed=1), arguments, AlphaCollator(tokenizer), train_dataset=rows
+        )
+        trainer.train()
+        return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+    assert losses(list(rows)) == losses(rows)
+    with pytest.raises(ValueError, match="row 1 of the training data is no mapping with input_ids"):
+        losses([rows[0], {"labels": [1]}])
+
+
 def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
     overrides = [f"training.output_dir={tmp_path}", "training.label_smoothing_factor=0.1"]
     with pytest.raises(RecipeError, match="label_smoothing in the model's configuration"):

@@ -4,7 +4,7 @@ import logging
 import math
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
@@ -239,6 +239,7 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
             `correct`, stand beside the validation loss (`metric_for_best_model: correct`).
 
     Raises:
+        ValueError: rows of the training data are no mappings with `input_ids`.
         ValueError: `label_smoothing_factor` is set: the Trainer's own smoothing would spread over
             columns that a sample cannot use.
 
@@ -319,14 +320,28 @@ class _KeepInStep(TrainerCallback):
         return 0.0 if scaler is None else scaler.get_scale()
 
 
-def bucket_keys(dataset: Dataset | DrawnProblems) -> np.ndarray:
-    """Return number of symbols and input length of each row: (N, 2); without symbols (N, 1)."""
+def bucket_keys(dataset: Any) -> np.ndarray:
+    """Return number of symbols and input length of each row: (N, 2); without symbols (N, 1).
+
+    Rows of a dataset that is no `datasets.Dataset`, such as a list, are looked at one by one.
+
+    Raises:
+        ValueError: a row is no mapping with input_ids.
+    """
     if isinstance(dataset, DrawnProblems):
         return dataset.keys
-    table = dataset.with_format("arrow")[:]
-    names = [name for name in ("stream_ids", "input_ids") if name in table.column_names]
-    columns = (pc.list_value_length(table[name]) for name in names)
-    return np.stack([column.to_numpy() for column in columns], axis=1)
+    keys = ("stream_ids", "input_ids")
+    if isinstance(dataset, Dataset):
+        table = dataset.with_format("arrow")[:]
+        lengths = [pc.list_value_length(table[key]) for key in keys if key in table.column_names]
+        return np.stack([column.to_numpy() for column in lengths], axis=1)
+    lengths = []
+    for index in range(len(dataset)):
+        row = dataset[index]
+        if not isinstance(row, Mapping) or "input_ids" not in row:
+            raise ValueError(f"row {index} of the training data is no mapping with input_ids")
+        lengths.append([len(row[key]) for key in keys if key in row])
+    return np.array(lengths)
 
 
 class Interrupted(KeyboardInterrupt):
