@@ -325,8 +325,9 @@ def describe_training(folder: Path) -> dict[str, str]:
     if not (folder / RECIPE_FILE).is_file():
         return {}
     fields = {}
-    if (folder / LOG_FILE).is_file():
-        make_curve(read_log(folder / LOG_FILE)).savefig(folder / CURVE_FILE, dpi=150)
+    log = read_log(folder / LOG_FILE) if (folder / LOG_FILE).is_file() else []
+    if any(entry.keys() & {"loss", "eval_loss"} for entry in log):
+        make_curve(log).savefig(folder / CURVE_FILE, dpi=150)
         fields["curve"] = CURVE_FILE
     check_shareable(folder / RECIPE_FILE)
     recipe = (folder / RECIPE_FILE).read_text(encoding="utf-8")
