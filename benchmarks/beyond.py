@@ -267,7 +267,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     stored = measure.RESULTS / f"{args.out}.json"
     results = json.loads(stored.read_text())["data"] if args.out and stored.exists() else {}
     results |= {name: [point_of(name, point, args) for point in POINTS[name]] for name in asked}
-    measure.finish(table(results), results, args.out, argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    if args.out and "--only" in given:  # what is kept is of all models, by the command for all
+        at = given.index("--only")
+        given[at : at + 2] = []
+    measure.finish(table(results), results, args.out, given)
 
 
 if __name__ == "__main__":
