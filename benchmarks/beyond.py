@@ -268,9 +268,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = json.loads(stored.read_text())["data"] if args.out and stored.exists() else {}
     results |= {name: [point_of(name, point, args) for point in POINTS[name]] for name in asked}
     given = sys.argv[1:] if argv is None else list(argv)
-    if args.out and "--only" in given:  # what is kept is of all models, by the command for all
-        at = given.index("--only")
-        given[at : at + 2] = []
+    if results.keys() == POINTS.keys():  # of all models, whichever were asked now
+        given = [word for word in given if word not in ("--only", args.only, f"--only={args.only}")]
     measure.finish(table(results), results, args.out, given)
 
 

@@ -67,7 +67,8 @@ def test_rows(dataset):
     assert "| num_symbols | `4` |" in card
 
 
-@pytest.mark.parametrize(("alpha", "enough"), [(0.0, False), (0.095, True)])
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize(("alpha", "enough"), [(0.0, False), (0.095, True), (0.02, False)])
 def test_sizes_are_uniform_within_alpha(alpha, enough, tmp_path, caplog):
     run(tmp_path / "data", alpha=alpha)
     sizes = Counter(row["size"] for rows in rows_of(tmp_path / "data").values() for row in rows)

@@ -309,15 +309,21 @@ def test_logits_of_the_last_tokens_are_those_of_all(settings):
 
 
 @pytest.mark.usefixtures("fresh_compiler")
-def test_a_compiled_decoder_says_the_same():
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_compiled_decoder_says_the_same(breaks):
     """Also with a break of the graph within a layer, as a user's hook may have."""
     model = make_retrofit("llama", **RELATIONAL)
     batch = batch_of(model)
-    first, *_ = model.backbone.model.layers
-    first.mlp.register_forward_hook(lambda *_: torch._dynamo.graph_break())
+    if breaks:
+        first, *_ = model.backbone.model.layers
+        first.mlp.register_forward_hook(lambda *_: torch._dynamo.graph_break())
     with torch.no_grad():
         compiled = torch.compile(model, backend="eager")(**batch).logits
         torch.testing.assert_close(compiled, model(**batch).logits, atol=1e-5, rtol=1e-5)
+
+
+# Rows of several texts ----------------------------------------------------------------------------
 
 
 def packed_rows(*positions):
