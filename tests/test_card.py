@@ -90,6 +90,8 @@ def test_card_says_what_the_report_says(tmp_path):
     assert "Of those tested within that, 0.0 % are answered right." in card.text
     many = ["data.generate.many_symbols=3200", "data.generate.up_to_symbols=8"]
     assert trained_region(read_recipe("ltl/relational-small", many)) == ((0, 8), (1, 15))
+    further = read_recipe("propositional/relational-further")  # its second dataset has more names
+    assert trained_region(further) == ((0, 10), (1, 50))
     # A model without any training is right less often than a random assignment.
     assert [report.by_num_symbols[k].correct for k in (2, 3)] == [0, 0]
     assert "no better than the random assignment" in card.text

@@ -77,11 +77,15 @@ def draw_problems(
 def trained_region(recipe: Recipe) -> Region | None:
     """Return fewest and most symbols, and sizes, of the training data; None where nothing says it.
 
-    Of pairs of the user's own they are those of the first pairs, where these are here.
+    Of datasets that are generated they are the most of all. Of pairs of the user's own they are
+    those of the first pairs, where these are here.
     """
-    data = recipe.data.generate
-    if {"num_symbols", "sizes"} <= data.keys():
-        return (0, max(data["num_symbols"], data.get("up_to_symbols", 0))), (1, data["sizes"][1])
+    folders = (recipe.data, *(recipe.data.more or ()))
+    settings = [folder.generate for folder in folders]
+    generated = [of for of in settings if {"num_symbols", "sizes"} <= of.keys()]
+    if generated:
+        symbols = max(max(of["num_symbols"], of.get("up_to_symbols", 0)) for of in generated)
+        return (0, symbols), (1, max(of["sizes"][1] for of in generated))
     finder = getattr(recipe.configured_task, "finder", None)
     pairs = None if finder is None else training_pairs(recipe.data, finder)
     if pairs is None:
