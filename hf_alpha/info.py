@@ -53,6 +53,7 @@ def describe_model(place: str) -> str:
     answers = writes_answers(place)
     config = load_config(place)
     is_host = answers and not hasattr(config, "symbol_classes")
+    spells = is_host and spells_names(place)
     if is_host:
         tokenizer = load_tokenizer(str(Path(place).expanduser()))
     else:
@@ -68,17 +69,13 @@ def describe_model(place: str) -> str:
         "parameters": _parameters(config),
         "weights": _weights(base_of(place) or place),
         **(_symbols(config, tokenizer) if has_symbols else {"tokens": f"{len(tokenizer):,}"}),
-        **(
-            {"names": "written as its own words, by its tokenizer"}
-            if is_host and spells_names(place)
-            else {}
-        ),
+        **({"names": "written as its own words, by its tokenizer"} if spells else {}),
         **({"segments": segments} if segments else {}),
         **({"conversion": _conversion(place)} if is_host else {}),
         **_origin(place),
     }
-    load = [_loaded_by_transformers(place, config)]
-    if not is_host:
+    load = [_loaded_by_transformers(place, config, spells)]
+    if spells or not is_host:
         call = f"load_checkpoint({place!r}{'' if answers else ', answers=False'})"
         load.append(f"import hf_alpha; model, tokenizer = hf_alpha.{call}")
     text = [place, *(_line(name, value) for name, value in lines.items())]
@@ -86,12 +83,17 @@ def describe_model(place: str) -> str:
     return "\n".join(text)
 
 
-def _loaded_by_transformers(place: str, config: PreTrainedConfig) -> str:
-    """Return the code with which Transformers loads a model, which needs no hf_alpha."""
+def _loaded_by_transformers(place: str, config: PreTrainedConfig, spells: bool) -> str:
+    """Return the code with which Transformers loads a model, which needs no hf_alpha.
+
+    Args:
+        spells: whether the tokenizer spells names canonically, by code that lies beside it.
+    """
     base, auto = base_of(place), auto_class(config).__name__
     trust = ", trust_remote_code=True" if hasattr(config, "auto_map") else ""
     loader = "from_pretrained"
-    tokenizer = f"AutoTokenizer.{loader}({tokenizer_place(place)!r}{trust})"
+    trusts = trust or ", trust_remote_code=True" * spells
+    tokenizer = f"AutoTokenizer.{loader}({tokenizer_place(place)!r}{trusts})"
     model = f"{auto}.{loader}({base or place!r}{trust})"
     if base is not None:
         model = f"PeftModel.{loader}({model}, {place!r})"

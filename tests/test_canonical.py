@@ -28,6 +28,7 @@ from hf_alpha import (
 )
 from hf_alpha.canonical import convert_to_canonical, generating
 from hf_alpha.demo.choices import page_choices
+from hf_alpha.info import describe_model
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_canonical import LETTERS, host_words
@@ -379,6 +380,9 @@ def test_a_folder_is_its_host_with_names_spelled(folder):
     assert tokenizer.decode(host(plain)["input_ids"]) == host.decode(
         host(plain)["input_ids"], skip_special_tokens=True
     )
+    told = describe_model(str(out))
+    assert f"AutoTokenizer.from_pretrained('{out}', trust_remote_code=True)" in told
+    assert f"hf_alpha.load_checkpoint('{out}')" in told
     chat = [{"role": "user", "content": plain}]
     ids = [one.apply_chat_template(chat)["input_ids"] for one in (tokenizer, host)]
     assert ids[0] == ids[1]

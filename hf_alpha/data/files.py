@@ -81,6 +81,8 @@ def read_files(
         if kind in ("csv", "tsv"):
             for file in files:
                 _check_header(file, columns, encoding)
+                if kind == "tsv":  # of a CSV, commas and lines in a cell are as good as others
+                    read_named(_check_quotes, file, file, encoding)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind != "parquet":
             return _streamed(splits, columns, encoding)
@@ -333,6 +335,19 @@ def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) 
             f"{path}: the header has {len(header)} cells, the first row {len(first)}: put a text "
             "with a separator in double quotes"
         )
+
+
+def _check_quotes(path: Path, encoding: str | None) -> None:
+    """Refuse a cell of a TSV with tabs and line ends: a quote that is text has swallowed rows."""
+    with open_text(path, encoding or "utf-8-sig", newline="") as text:
+        rows, before = csv.reader(text, delimiter="\t"), 0
+        for row in rows:
+            if any("\t" in cell and "\n" in cell for cell in row):
+                raise ValueError(
+                    f"line {before + 1}: a double quote begins a cell that goes on to line "
+                    f"{rows.line_num}: if it is text, write it twice, and put the cell in quotes"
+                )
+            before = rows.line_num
 
 
 def _fault(path: Path, encoding: str | None) -> str | None:

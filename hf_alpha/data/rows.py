@@ -204,7 +204,7 @@ class RowReader:
         assert self.finder is not None
         try:
             names = {
-                name: _listed(column, value, text)
+                name: listed_names(column, value, [text])
                 for (name, column), value in zip(self._by_column.items(), values, strict=True)
             }
             return self.finder.mark(text, names).spans
@@ -213,27 +213,44 @@ class RowReader:
             raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
 
 
-def _listed(column: str, value: Any, text: str) -> list[str | Sequence[int]]:
+def listed_names(
+    column: str, value: Any, texts: Sequence[str], allow_absent: bool = False
+) -> list[str | Sequence[int]]:
     """Return the names in a cell of a rule's column, or their places.
 
     A text is one name, or if it is none in the source, several with commas between: CSV has no
     lists.
+
+    Args:
+        texts: of the row; the names of two may stand in either.
+        allow_absent: whether some of the names may stand in none; else each has to.
+
+    Raises:
+        ValueError: there is no such list, or a name is no word of a text.
     """
+
+    def is_word(name: str) -> bool:
+        pattern = name_pattern((name,))
+        return any(pattern.search(text) for text in texts)
+
     names = value
     if isinstance(value, str):
-        is_one = "," not in value or name_pattern((value,)).search(text)
+        is_one = "," not in value or is_word(value)
         names = [*filter(None, [value] if is_one else map(str.strip, value.split(",")))]
-    if not isinstance(names, list) or not all(isinstance(x, str) or _is_pair(x) for x in names):
+    has_places = len(texts) == 1
+    if not isinstance(names, list) or not all(
+        isinstance(x, str) or (has_places and _is_pair(x)) for x in names
+    ):
+        places = "a list of their [start, stop] in the source, " * has_places
         raise ValueError(
             f"the column {column!r} holds {'nothing' if value is None else repr(value)}: give a "
-            "list of names, a list of their [start, stop] in the source, one name, or several with "
-            "commas between"
+            f"list of names, {places}one name, or several with commas between"
         )
     for name in names:
-        if isinstance(name, str) and not name_pattern((name,)).search(text):
+        if isinstance(name, str) and not allow_absent and not is_word(name):
             raise ValueError(
                 f"the column {column!r} has the name {name!r}, which is no word of the source "
-                f"{text!r}"
+                f"{texts[0]!r}"
             )
     return names
 

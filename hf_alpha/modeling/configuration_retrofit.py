@@ -281,7 +281,10 @@ class RetrofitConfig(SymbolModelConfig):
             more += self.num_slots
         if decoder and more:
             side.num_hidden_layers = self.num_slots + more
-            if (kinds := getattr(side, "layer_types", None)) is not None:
+            kinds = getattr(side, "layer_types", None)
+            if kinds is None and getattr(side, "sliding_window", None):  # of all layers (Mistral)
+                kinds = ["sliding_attention"] * self.num_slots
+            if kinds is not None:
                 side.layer_types = [*kinds, *["full_attention"] * more]
         return side
 

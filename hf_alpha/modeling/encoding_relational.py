@@ -195,6 +195,7 @@ class SymbolMemory(nn.Module):
             within=SlotRelations((same_BTS,), so_far_BMS),
             across=SlotRelations((same_BTS, written_BTS), keys_NLS),
             written=written_BTS[..., : streams.ids.shape[1]],
+            positions=position_T,
         )
         return replace(streams, related=related)
 
@@ -445,7 +446,7 @@ class AnswerMemory(SymbolMemory):
         followed = SymbolMemory.follow(streams, source, own_BM, position_T, cache)
         known: Any = followed.related
         own: Any = TextMemory.within(streams, own_BM, position_T).related
-        related = NewAnswerRelations(known.within, known.across, known.written, own)
+        related = NewAnswerRelations(known.within, known.across, known.written, position_T, own)
         return replace(followed, related=related)
 
     def enter(self, streams: Streams) -> torch.Tensor | None:  # type: ignore[override]
@@ -513,9 +514,11 @@ class HostRelations(nn.Module):
         vectors_BLD = self.gate_norm(table(rows_BL))
         if streams.across is None:
             return StackRelations((streams.within, self.encoder_gates(vectors_BLD)))
+        related: Any = streams.related
         return StackRelations(
             (streams.within, self.decoder_gates(vectors_BLD)),
             (streams.across, self.cross_gates(vectors_BLD)),
+            related.positions,
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
@@ -598,7 +601,9 @@ class DecoderRelations(nn.Module):
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
         assert streams.within is not None
         weights, biases = self()
-        return LayerRelations(streams.within, weights.unbind(), biases[:, :, None].unbind())
+        text: Any = streams.related
+        layers = weights.unbind(), biases[:, :, None].unbind()
+        return LayerRelations(streams.within, *layers, text.positions)
 
     def enter(self, streams: Streams) -> torch.Tensor:
         """Returns what is added to the vectors of tokens: (B, T, D)."""

@@ -24,6 +24,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from .checks import can_look
 from .masks import additive
 from .relations import Relations, add_relations, in_blocks
 
@@ -58,11 +59,13 @@ class StackRelations:
     Attributes:
         within: for attention to the stack's own positions.
         across: for a decoder's attention to the source.
+        positions: places of a decoder's tokens at hand among all so far: (T,).
         reached: kinds of attention that have asked.
     """
 
     within: Gated
     across: Gated | None = None
+    positions: torch.Tensor | None = None
     reached: set[str] = field(default_factory=set)
 
     @property
@@ -71,12 +74,17 @@ class StackRelations:
         kinds = ("encoder",) if self.across is None else ("decoder", "cross")
         return [kind for kind in kinds if kind not in self.reached]
 
-    def of(self, block: nn.Module, query: torch.Tensor) -> Gated:
+    def of(self, block: nn.Module, query: torch.Tensor, num_keys: int) -> Gated:
         """Returns the relations for a block, which `relate_attention` has marked."""
-        across = self.across if block.sees_source else None
-        own = "encoder" if self.across is None else "decoder"
-        self.reached.add(own if across is None else "cross")
-        return self.within if across is None else across
+        if self.across is not None and block.sees_source:
+            self.reached.add("cross")
+            return self.across
+        self.reached.add("encoder" if self.across is None else "decoder")
+        relations, gates = self.within
+        if self.positions is not None:
+            keys = keys_at_hand(num_keys, relations.shape[1], self.positions)
+            relations = relations.part(slice(None), keys)
+        return relations, gates
 
 
 @dataclass(frozen=True)
@@ -88,12 +96,14 @@ class LayerRelations:
     Attributes:
         weights: of the gates, for each layer: (H, K, relations).
         biases: of the gates, likewise: (H, 1, relations).
+        positions: places of the tokens at hand among all so far: (T,).
         reached: layers whose attention has asked.
     """
 
     relations: Relations
     weights: Sequence[torch.Tensor]
     biases: Sequence[torch.Tensor]
+    positions: torch.Tensor
     reached: set[int] = field(default_factory=set)
 
     @property
@@ -101,24 +111,46 @@ class LayerRelations:
         """Layers whose attention has not asked."""
         return [f"layer {i}'s" for i in range(len(self.weights)) if i not in self.reached]
 
-    def of(self, block: nn.Module, query_BHTK: torch.Tensor) -> Gated:
+    def of(self, block: nn.Module, query_BHTK: torch.Tensor, num_keys: int) -> Gated:
         """Returns the relations for the block of a layer."""
         weight, bias = self._of_layer(block, query_BHTK)
         gates_BHTR = query_BHTK @ weight + bias
-        return self.relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
+        keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
+        relations = self.relations.part(slice(None), keys)
+        return relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
 
     def scores(self, block: nn.Module, query_BH1K: torch.Tensor, num_keys: int) -> torch.Tensor:
-        """Returns what is added to the scores of one query and the last keys: (B, H, 1, M)."""
+        """Returns what is added to the scores of one query and the keys: (B, H, 1, M)."""
         weight, bias = self._of_layer(block, query_BH1K)
         gates_HBR = torch.baddbmm(bias, query_BH1K[:, :, 0].transpose(0, 1), weight)
         dense: Any = self.relations.for_layers().dense
-        lines_BRM = dense[:, 0, :, -num_keys:].to(query_BH1K)
+        keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
+        lines_BRM = dense[:, 0, :, keys].to(query_BH1K)
         return gates_HBR.transpose(0, 1).bmm(lines_BRM)[:, :, None]
 
     def _of_layer(self, block: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         layer: Any = block.layer_idx
         self.reached.add(layer)
         return self.weights[layer].to(like), self.biases[layer].to(like)
+
+
+def keys_at_hand(num_keys: int, all_keys: int, position_T: torch.Tensor) -> slice | torch.Tensor:
+    """Returns which of a decoder's tokens a layer has the keys of: (M,).
+
+    A sliding window holds the last tokens; static caches have unused places behind them.
+
+    Args:
+        num_keys: M, of the layer.
+        all_keys: of a layer that sees all tokens, with as many unused places.
+        position_T: places of the tokens at hand.
+    """
+    if num_keys == all_keys:
+        return slice(None)
+    if can_look(position_T):
+        start = max(int(position_T[-1]) + 1 - num_keys, 0)
+        return slice(start, start + num_keys)
+    start_1 = (position_T[-1:] + 1 - num_keys).clamp(min=0)
+    return start_1 + torch.arange(num_keys, device=position_T.device)
 
 
 def relational_attention(
@@ -151,8 +183,8 @@ def relational_attention(
             attention_mask = additive(attention_mask, query.dtype)
         mask = scores if attention_mask is None else attention_mask + scores
         return attend(query, key, value, mask, scaling=scaling)
-    relations, gates = symbol_relations.of(block, query)
-    seen = relations.part(slice(None), slice(-key.shape[2], None)).to(query.device)
+    relations, gates = symbol_relations.of(block, query, key.shape[2])
+    seen = relations.to(query.device)
     gates = gates.to(query.device)
     if (
         masked is not None

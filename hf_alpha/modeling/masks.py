@@ -137,8 +137,11 @@ def is_by_token(mask: Any) -> bool:
 
 
 def full_mask(mask: Any) -> Any:
-    """Returns the mask of full attention, where there is one for each kind of layers."""
-    return mask["full_attention"] if isinstance(mask, dict) else mask
+    """Returns the mask of full attention, where there is one for each kind of layers.
+
+    It is None where no layer is of that kind: then the model keeps nothing that would need it.
+    """
+    return mask.get("full_attention") if isinstance(mask, dict) else mask
 
 
 def self_attention_part(cache: Any) -> Any:

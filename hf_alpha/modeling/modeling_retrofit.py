@@ -115,6 +115,15 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         create = getattr(self.backbone, "create_masks_for_generate", create_masks_for_generate)
         return create(config=self.config.get_text_config(decoder=True), **kwargs)
 
+    def host_masks(self, masks: Any, number: int) -> Any:
+        """Returns masks as the backbone's decoder takes them, with so many rows for each sample."""
+        if (
+            isinstance(masks, dict)
+            and getattr(self.config.decoder_config, "layer_types", None) is None
+        ):
+            masks = masks["sliding_attention"]  # of all layers; slots of ours have another one
+        return repeat_rows(masks, number)
+
     def stack(self, side: str) -> nn.Module:
         """Returns the backbone's encoder or decoder."""
         return self.backbone.get_encoder() if side == "encoder" else self.backbone.get_decoder()
@@ -521,7 +530,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
             decoder_input_ids,
             streams,
             known,
-            decoder_attention_mask=repeat_rows(decoder_attention_mask, number),
+            decoder_attention_mask=self.host_masks(decoder_attention_mask, number),
             attention_mask=repeat_rows(match_rows(attention_mask, rows), number),
             # Of one sample, flattened streams are not contiguous, as some layers want them.
             encoder_outputs=HostEncoderOutput(hidden.flatten(0, 1).contiguous()),

@@ -147,7 +147,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             input_ids,
             streams,
             {"head": head},
-            attention_mask=repeat_rows(attention_mask, number),
+            attention_mask=self.host_masks(attention_mask, number),
             past_key_values=past_key_values,
             use_cache=past_key_values is not None,
             **positions,

@@ -17,6 +17,8 @@ _NUMBER = regex.compile(
 )
 _scan: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 _COLON = regex.compile(r"\s*:")
+_OPENING, _WORD = regex.compile(r'(?<!\w)"'), regex.compile(r"\w")
+_ALL, _PARTS = regex.compile(r"(?s).+"), regex.compile(r"[^.]+")
 STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 Places = list[tuple[int, int]]
 
@@ -69,13 +71,17 @@ def json_names(text: str) -> Places:
     """Return start and stop of the keys of objects, and of strings that are one of them.
 
     In a schema the latter are references: `"required": ["city"]`. The text may have JSON in it,
-    whole or in part.
+    whole or in part: a quote behind a letter or digit begins no string (`5" wide`), and one before
+    such ends none.
     """
     strings, keys, at = [], set(), 0
-    while (at := text.find('"', at)) >= 0:
+    while match := _OPENING.search(text, at):
+        at = match.start()
         try:
             _, stop = _scan(text, at + 1)
         except json.JSONDecodeError:
+            stop = 0
+        if not stop or _WORD.match(text, stop):
             at += 1
             continue
         if text[at + 1 : stop - 1].strip():
@@ -106,7 +112,8 @@ def sql_names(text: str, language: str | None = None) -> Places:
         return sql_words(text, language) if begins else []
     kind = _sqlglot().exp.Identifier
     nodes = [node.meta for tree in trees if tree for node in tree.find_all(kind) if node.meta]
-    return _without_quotes(text, {(node["start"], node["end"] + 1) for node in nodes})
+    places = {(node["start"], node["end"] + 1) for node in nodes}
+    return _without_quotes(text, places, language)
 
 
 def sql_words(text: str, language: str | None = None) -> Places:
@@ -121,17 +128,22 @@ def sql_words(text: str, language: str | None = None) -> Places:
         is_table = before is not None and before.token_type in (kinds.TABLE, kinds.INTO)
         if token.token_type in (kinds.VAR, kinds.IDENTIFIER) and (is_table or not is_call):
             places.append((token.start, token.end + 1))
-    return _without_quotes(text, places)
+    return _without_quotes(text, places, language)
 
 
-def _without_quotes(text: str, places: Iterable[tuple[int, int]]) -> Places:
-    """Return identifiers without their quotes, in order; parameters (`$1`) are none."""
+def _without_quotes(text: str, places: Iterable[tuple[int, int]], language: str | None) -> Places:
+    """Return identifiers without their quotes, in order; parameters (`$1`) are none.
+
+    In BigQuery one pair of quotes may hold a path: `` `dataset.table` ``.
+    """
     names = []
     for start, stop in sorted(places):
         if _IDENTIFIER.match(text, start):
             names.append((start, stop))
         elif text[start] in '"`[' and text[start + 1 : stop - 1].strip():
-            names.append((start + 1, stop - 1))
+            is_path = text[start] == "`" and language == "bigquery"
+            parts = _PARTS if is_path else _ALL
+            names += [match.span() for match in parts.finditer(text, start + 1, stop - 1)]
     return names
 
 

@@ -471,7 +471,8 @@ class NameFinder:
             return {classes[0]: names}
         if not isinstance(names, Mapping) or names.keys() - self.rules.keys():
             known = ", ".join(f'"{name}": [...]' for name in classes)
-            raise ValueError(f"names: give {{{known}}}" if known else "names: it takes none")
+            wanted = f"give {{{known}}}, all or some of it, for each text"
+            raise ValueError(f"names: {wanted if known else 'it takes none'}")
         return {kind: listed for kind, listed in names.items() if listed is not None}
 
     def _apart(

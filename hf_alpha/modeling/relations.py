@@ -293,15 +293,17 @@ class Relations(ABC):
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
         return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
 
-    def part(self, queries: slice, keys: slice) -> Self:
-        """Returns the relations of some queries to some keys."""
+    def part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
+        """Returns the relations of some queries to some keys, which may be places (M,)."""
         whole, cut = self.shape[:2], (queries, keys)
-        if all(len(range(n)[x]) == n for n, x in zip(whole, cut, strict=True)):
+        if all(
+            isinstance(x, slice) and len(range(n)[x]) == n for n, x in zip(whole, cut, strict=True)
+        ):
             return self
         return self._part(queries, keys)
 
     @abstractmethod
-    def _part(self, queries: slice, keys: slice) -> Self: ...
+    def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self: ...
 
     @abstractmethod
     def to(self, device: torch.device) -> Self:
@@ -326,7 +328,7 @@ class SlotRelations(Relations):
         """
         return cls(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
 
-    def _part(self, queries: slice, keys: slice) -> Self:
+    def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         return type(self)(tuple(query[:, queries] for query in self.queries), self.keys[:, keys])
 
     def to(self, device: torch.device) -> Self:
@@ -389,7 +391,7 @@ class LastSymbolRelations(Relations):
         last = self.last[:, None, :, None]
         return tuple((last == held[:, None, None]).to(self.dtype) for held in self.held)
 
-    def _part(self, queries: slice, keys: slice) -> Self:
+    def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         held = tuple(held[:, keys] for held in self.held)
         return replace(self, last=self.last[:, queries], held=held, dense=())
 
@@ -430,10 +432,12 @@ class AnswerRelations(SymbolRelations):
         across: between positions of the text and the source's: the same symbol, and one that was
             written already.
         written: whether each symbol was written up to a position: (B, T, S).
+        positions: places of the queries among the keys of the text: (T,).
     """
 
     across: Relations
     written: torch.Tensor
+    positions: torch.Tensor
 
 
 @dataclass(frozen=True)

@@ -333,9 +333,10 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     # Decoding
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
-        marks = self._marks() if skip_special_tokens else ()
-        dropped = {self._tokenizer.token_to_id(token) for token in marks}
-        ids = [index for index in ids if index not in dropped]
+        if skip_special_tokens:
+            marks = {self._tokenizer.token_to_id(token) for token in self._marks()}
+            dropped = marks | self._special_ids - {self.unk_token_id}
+            ids = [index for index in ids if index not in dropped]
         names = {**self.symbol_names, **(names or {})}
         if self._between:
             pieces = unjoined(self.convert_ids_to_tokens(ids), self._symbol_ids)
@@ -506,6 +507,9 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     def _look_beneath(self) -> None:
         self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
         self._part_ids = PartIds(self._tokenizer, self._token_of)
+        added = self._tokenizer.get_added_tokens_decoder()
+        special = {index for index, token in added.items() if token.special}
+        self._special_ids = special - self._token_of.keys()  # such as the end of a turn
 
     def _symbol_token(self, name: str, number: int, index: int) -> str:
         """The token of a symbol: one of its own, or one that the tokenizer beneath had before."""

@@ -4,11 +4,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hf_alpha.data.rows import listed_names
 from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, key_of
 from hf_alpha.modeling.tokenization_symbols import in_row
-
-from .rows import check_cell
 
 
 class Name(NamedTuple):
@@ -54,7 +53,8 @@ def marked(
     """Return the texts of a row with their names marked.
 
     Args:
-        row: lists names in the columns that rules name.
+        row: lists names in the columns that rules name; it may lack some, as rows do that are part
+            of a document whose names they list.
         finder: of the names; None where there are none.
 
     Raises:
@@ -62,14 +62,11 @@ def marked(
     """
     if finder is None:
         return list(texts)
-    names = {}
-    for kind, column in finder.columns.items():
-        listed = row[column]
-        listed = [listed] if isinstance(listed, str) and listed else listed or []
-        is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
-        check_cell(is_list, place, column, listed, "a list of names")
-        names[kind] = listed
     with in_row(place):
+        names = {
+            kind: listed_names(column, row[column] or [], texts, allow_absent=True)
+            for kind, column in finder.columns.items()
+        }
         return [finder.mark(text, names) for text in texts]
 
 

@@ -25,6 +25,8 @@ BAD_FILES = {
     "short.csv": (b"source,target\nx,y\nx\n", r"row 1: the column 'target' holds nothing: give"),
     "long.csv": (b"source,target\nf(x,y),y\n", "header has 2 cells, the first row 3: put a text"),
     "later.csv": (b"source,target\nx,y\nf(x,y),y\n", r"later.csv cannot be read: .* line 3, saw 3"),
+    "quote.tsv": (b'source\ttarget\nx\ty\n"x\ty\nx\ty\n"x\ty\n',
+                  "quote.tsv cannot be read: line 3: a double quote begins a cell .* to line 5"),
     "latin.csv": ("source,target\nx,y\né,y\n".encode("latin-1"),
                   "latin.csv, line 3: byte 0xe9 at 18 of the file is no UTF-8: .*: latin-1`"),
     "latin.jsonl": ('{"source": "x", "target": "é"}'.encode("latin-1"),

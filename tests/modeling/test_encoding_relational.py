@@ -57,6 +57,7 @@ def streams() -> Streams:
             written=torch.tensor(written),
             within=SlotRelations.of((same,), target),
             across=SlotRelations.of((same, torch.tensor(written)), source),
+            positions=torch.arange(len(TARGET[0])),
         ),
     )
 

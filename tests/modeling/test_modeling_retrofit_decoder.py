@@ -3,11 +3,21 @@
 import pytest
 import torch
 from families.test_alpha_decoder import make_decoder
-from hosts import DECODERS, make_host
+from hosts import BERT_SIZES, DECODERS, GEMMA_SIZES, IDS, make_host
 from hypothesis import given
 from hypothesis import strategies as st
-from retrofits import DecoderFamily, Seen, make_retrofit
-from transformers import BloomConfig, DynamicCache, MambaConfig, MptConfig, StaticCache
+from retrofits import DecoderFamily, Seen, make_retrofit, random_batch
+from transformers import (
+    AutoModelForCausalLM,
+    BloomConfig,
+    DynamicCache,
+    Gemma3TextConfig,
+    MambaConfig,
+    MistralConfig,
+    MptConfig,
+    Qwen2Config,
+    StaticCache,
+)
 
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit_decoder import (
@@ -321,6 +331,56 @@ def test_a_compiled_decoder_says_the_same(breaks):
     with torch.no_grad():
         compiled = torch.compile(model, backend="eager")(**batch).logits
         torch.testing.assert_close(compiled, model(**batch).logits, atol=1e-5, rtol=1e-5)
+
+
+# Windows that slide -------------------------------------------------------------------------------
+
+SIZES_45 = {**BERT_SIZES, **IDS, "vocab_size": 45, "num_key_value_heads": 1}
+GEMMA = {key: value for key, value in GEMMA_SIZES.items() if "cap" not in key}
+SLIDING = 2 * ["sliding_attention"]
+WINDOW = {
+    "mistral": MistralConfig(**SIZES_45, sliding_window=4),  # says nothing of its layers
+    "gemma3_text": Gemma3TextConfig(
+        **{**GEMMA, **IDS, "vocab_size": 45}, layer_types=["sliding_attention", "full_attention"]
+    ),
+    "qwen2": Qwen2Config(
+        **SIZES_45, use_sliding_window=True, sliding_window=4, layer_types=SLIDING
+    ),
+    "t5gemma": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("host", "encoding", "new_symbols"),
+    [
+        ("mistral", "relational", True),
+        ("mistral", "dual_part", True),
+        ("gemma3_text", "relational", False),
+        ("qwen2", "relational", False),
+        ("qwen2", "streams", False),
+        ("t5gemma", "relational", True),
+    ],
+)
+def test_a_window_that_slides_is_as_without_a_cache(host, encoding, new_symbols):
+    """Layers hold the keys of the last tokens, slots of ours those of all."""
+    settings = {"symbol_encoding": encoding, "new_symbols": new_symbols}
+    if host == "t5gemma":
+        model = make_retrofit(host, **settings)
+    else:
+        model = make_retrofit(AutoModelForCausalLM.from_config(WINDOW[host]), **settings)
+    search = {"min_new_tokens": 9, "max_new_tokens": 9, "do_sample": False}
+    search |= {"output_logits": True, "return_dict_in_generate": True, "disable_compile": True}
+    for sizes in ([(3, 2), (2, 1)], [(7, 3), (5, 2)]):
+        batch = DecoderFamily().make_batch(1, model.config, sizes, "left")
+        if host == "t5gemma":
+            batch = random_batch(1, model.config, sizes)
+            batch.pop("decoder_input_ids")
+        whole = model.generate(**batch, **search, use_cache=False)
+        for cache in ("dynamic", "static"):
+            cached = model.generate(**batch, **search, cache_implementation=cache)
+            for one, two in zip(whole.logits, cached.logits, strict=True):
+                torch.testing.assert_close(two, one, atol=1e-4, rtol=1e-4)
+            assert torch.equal(cached.sequences, whole.sequences)
 
 
 # Rows of several texts ----------------------------------------------------------------------------

@@ -83,6 +83,11 @@ def test_names_of_a_problem_in_its_answer() -> None:
     assert found({"rule": "sql"}, table, "SELECT a FROM t AS c WHERE b = 'a'") == [*"atcb"]
     assert found({"rule": "sql"}, table, "WHERE b = 'a' AND") == ["b"]
     assert found({"rule": "json"}, '{"city": 1}', "f(city='city', y=1)") == ["city", "city"]
+    for prose in ('a 5" one: {"size": 5}', 'he said "hi: {"size": 5}', '5" {"size": 5} 6" 7"'):
+        assert found({"rule": "json"}, prose, prose) == ["size"]
+    path = "SELECT orders.id FROM `shop.orders`"
+    bigquery = {"rule": "sql", "language": "bigquery"}
+    assert found(bigquery, path, path) == ["orders", "id", "shop", "orders"]
 
 
 def test_a_tokenizer_loads_without_the_library_of_its_rule(tmp_path, monkeypatch) -> None:

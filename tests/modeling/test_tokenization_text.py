@@ -41,7 +41,7 @@ from transformers import (
     T5Tokenizer,
 )
 
-from hf_alpha import AlphaTokenizer, MarkedText, TextTokenizer
+from hf_alpha import AlphaTokenizer, CanonicalTokenizer, MarkedText, TextTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling import tokenizer_beneath
 from hf_alpha.modeling.grammar import FormulaError
@@ -198,6 +198,18 @@ def back(tokenizer: TextTokenizer, text: str) -> str:
 def test_text_comes_back_to_the_letter(kind: str, made: list[str]) -> None:
     text = "".join(made)
     assert back(ALL[kind], text) == text
+
+
+@pytest.mark.parametrize("kind", [TextTokenizer, CanonicalTokenizer])
+def test_special_tokens_of_the_host_are_skipped_that_it_has_no_name_for(kind):
+    """Such as the end of a turn, with which chat models end their answers."""
+    host = llama(LlamaTokenizer)
+    host.add_tokens([AddedToken("<|end|>", special=True), AddedToken("<tool>", special=False)])
+    ids = host("the <tool> quick <unk> fox<|end|>", add_special_tokens=False)["input_ids"]
+    for tokenizer in (kind.from_tokenizer(host, RULES), host):
+        assert "<|end|>" in tokenizer.decode(ids, skip_special_tokens=False)
+        written = tokenizer.decode(ids, skip_special_tokens=True)
+        assert "<|end|>" not in written and "<tool>" in written
 
 
 @pytest.mark.parametrize("kind", [name for name in HOSTS if name not in (*KEEPING, "bert")])
