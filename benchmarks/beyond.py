@@ -85,7 +85,7 @@ OPERATIONS = 16
 POINTS = {
     "propositional-relational": [
         *(formulas("names", str(n), n, n, 2 * n - 1, 35) for n in (12, 15, 18)),
-        *(formulas("tokens", str(n), 1, 10, n - 9, n) for n in (50, 75, 100, 150, 200)),
+        *(formulas("tokens", str(n), 1, 10, n - 9, n) for n in (60, 75, 100, 150, 200)),
     ],
     "ltl-relational": [
         *(formulas("names", str(n), n, n, 2 * n - 1, 100) for n in (12, 15, 20, 30, 45)),

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from hf_alpha.data.generate import generate
 from hf_alpha.data.rows import load
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
@@ -131,8 +132,10 @@ class Published(Table):
 
 def trained_on(folder: Path) -> str:
     """How many names and tokens were in the last training of a released model, by its recipe."""
-    data = read_recipe(folder / RECIPE_FILE).data
-    return f"at most {data.generate['num_symbols']} names, {data.generate['sizes'][1]} tokens"
+    region = trained_region(read_recipe(folder / RECIPE_FILE))
+    assert region is not None  # all of them were trained on formulas that were drawn
+    (_, names), (_, tokens) = region
+    return f"at most {names} names, {tokens} tokens"
 
 
 def drawn(task: str, names: int, runs: Path) -> list[dict[str, Any]]:
