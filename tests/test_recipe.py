@@ -12,6 +12,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.recipe import (
     Data,
@@ -365,6 +366,13 @@ def test_a_recipe_of_others_stays_of_its_kind_without_its_places(tmp_path):
     write(tmp_path, recipe=OWN.replace("pairs.jsonl", "../pairs.jsonl"))
     recipe = recipe_beside(str(tmp_path))
     assert (recipe.kind, recipe.data.train) == ("pairs", "")
+    own = read_recipe("propositional/relational-further")
+    write_recipe(own, tmp_path / "recipe.yaml")
+    # What is said of their data is known of further datasets too.
+    assert trained_region(recipe_beside(str(tmp_path))) == trained_region(own) == ((0, 10), (1, 50))
+    write(tmp_path, recipe=(tmp_path / "recipe.yaml").read_text().replace("path: ", "path: /"))
+    far = recipe_beside(str(tmp_path))
+    assert {far.data.path, *(more.path for more in far.data.more)} == {None}
 
 
 @settings(max_examples=30)

@@ -67,8 +67,11 @@ def _confined(recipe: Recipe, folder: Path) -> Recipe:
         recipe: by others.
         folder: where it lies, in full: then nothing in it is a name on the Hub.
     """
-    keys = ("path", "more", "train", "validation", "test")
+    keys = ("path", "train", "validation", "test")
     places = {key: _within(folder, getattr(recipe.data, key)) for key in keys}
+    places["more"] = recipe.data.more and [
+        each.model_copy(update={"path": _within(folder, each.path)}) for each in recipe.data.more
+    ]
     if recipe.has_user_data and places["train"] is None:
         places["train"] = SOMEWHERE
     return recipe.model_copy(
