@@ -17,7 +17,8 @@ _NUMBER = regex.compile(
 )
 _scan: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 _COLON = regex.compile(r"\s*:")
-_OPENING, _WORD = regex.compile(r'(?<!\w)"'), regex.compile(r"\w")
+# Of ASCII alone: Chinese has no space before a quote.
+_OPENING, _WORD = regex.compile(r'(?<![0-9A-Za-z])"'), regex.compile(r"[0-9A-Za-z]")
 _ALL, _PARTS = regex.compile(r"(?s).+"), regex.compile(r"[^.]+")
 STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 Places = list[tuple[int, int]]
@@ -71,8 +72,8 @@ def json_names(text: str) -> Places:
     """Return start and stop of the keys of objects, and of strings that are one of them.
 
     In a schema the latter are references: `"required": ["city"]`. The text may have JSON in it,
-    whole or in part: a quote behind a letter or digit begins no string (`5" wide`), and one before
-    such ends none.
+    whole or in part: a quote behind a letter or digit of ASCII begins no string (`5" wide`), and
+    one before such ends none.
     """
     strings, keys, at = [], set(), 0
     while match := _OPENING.search(text, at):

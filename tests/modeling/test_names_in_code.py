@@ -85,6 +85,8 @@ def test_names_of_a_problem_in_its_answer() -> None:
     assert found({"rule": "json"}, '{"city": 1}', "f(city='city', y=1)") == ["city", "city"]
     for prose in ('a 5" one: {"size": 5}', 'he said "hi: {"size": 5}', '5" {"size": 5} 6" 7"'):
         assert found({"rule": "json"}, prose, prose) == ["size"]
+    chinese = '{"size": 5}里的"size"是'
+    assert found({"rule": "json"}, chinese, chinese) == ["size", "size"]
     path = "SELECT orders.id FROM `shop.orders`"
     bigquery = {"rule": "sql", "language": "bigquery"}
     assert found(bigquery, path, path) == ["orders", "id", "shop", "orders"]
