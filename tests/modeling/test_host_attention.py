@@ -22,6 +22,7 @@ SIZES = [(7, 3), (5, 2)]  # tokens of source and target of each sample
 HEADS, WIDTH, NAMES = 4, 6, 3
 SOURCE = torch.tensor([[0, -1, 1, 0, 2], [-1, 0, 0, -1, 1]])
 TARGET = torch.tensor([[-1, 1, 1], [0, -1, 0]])
+PLACES = torch.arange(TARGET.shape[1])
 
 
 def block(sees_source: bool) -> nn.Module:
@@ -58,7 +59,7 @@ def test_relations_add_scores(name, sees_source, groups, scaling):
     output, _ = relational_attention(
         name, made, query, key, value, mask, scaling=scaling, symbol_relations=told
     )
-    relations, gates = told.of(made, query)
+    relations, gates = told.of(made, query, own.shape[1])
     assert relations is (told.across if sees_source else told.within)[0]
     scores = (query @ key.repeat_interleave(HEADS // groups, 1).mT) * (scaling or WIDTH**-0.5)
     gates = gates.unflatten(-1, (-1, HEADS)).permute(2, 0, 3, 1)[..., None]
@@ -78,7 +79,7 @@ def test_a_window_of_keys_has_the_relations_to_the_last_ones():
     outputs = [
         relational_attention(
             "sdpa", block(False), query, key, value, torch.zeros(2, 1, 3, 2), scaling=0.5,
-            symbol_relations=StackRelations((told, gates)),
+            symbol_relations=StackRelations((told, gates), positions=PLACES),
         )[0]
         for told in (relations, to_last)
     ]  # fmt: skip
@@ -98,7 +99,7 @@ def test_layers_have_gates_of_their_own_decided_by_queries():
     for made.layer_idx in (0, 1):
         output, _ = relational_attention(
             "sdpa", made, query, key, value, None, scaling=0.3,
-            symbol_relations=LayerRelations(relations, weight, bias[:, :, None]),
+            symbol_relations=LayerRelations(relations, weight, bias[:, :, None], PLACES),
         )  # fmt: skip
         scores = query @ key.mT * 0.3
         for number, relation in enumerate(both):
@@ -127,7 +128,7 @@ def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
         relations = SlotRelations.of((same[:, start:],), TARGET)
         return relational_attention(
             "sdpa", made, query[:, :, start:], key, value, mask,
-            symbol_relations=LayerRelations(relations, weight, bias[:, :, None]),
+            symbol_relations=LayerRelations(relations, weight, bias[:, :, None], PLACES),
         )[0]  # fmt: skip
 
     whole = attend(0, additive(shown, torch.float32))
@@ -156,7 +157,7 @@ def test_one_new_token_is_squashed_with_its_relations():
         relations = SlotRelations.of((same[:, start:],), TARGET)
         return relational_attention(
             "eager", made, query[:, :, start:], key, value, mask[:, :, start:],
-            symbol_relations=LayerRelations(relations, *told), softcap=1.5,
+            symbol_relations=LayerRelations(relations, *told, PLACES), softcap=1.5,
         )[0]  # fmt: skip
 
     torch.testing.assert_close(attend(length - 1), attend(0)[:, -1:])
