@@ -27,14 +27,14 @@ def mean_of(before: Path, after: Path, out: Path) -> None:
         FileExistsError: `out` exists.
     """
     (one, _), (two, tokenizer) = load_checkpoint(before), load_checkpoint(after)
-    weights = one.state_dict()
-    if {k: x.shape for k, x in weights.items()} != {
-        k: x.shape for k, x in two.state_dict().items()
-    }:
+    earlier, later = one.state_dict(), two.state_dict()
+    shapes, others = ({name: x.shape for name, x in of.items()} for of in (earlier, later))
+    if shapes != others:
         raise ValueError(f"the weights of {before} and {after} have other names or shapes")
     with new_folder(out) as unfinished, torch.no_grad():
-        for name, x in two.state_dict().items():
-            x.copy_(torch.lerp(weights[name], x, 0.5) if x.is_floating_point() else x)
+        for name, x in later.items():
+            if x.is_floating_point():
+                x.copy_(earlier[name].lerp(x, 0.5))
         two.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
         for name in (RECIPE_FILE, TRAINER_STATE):

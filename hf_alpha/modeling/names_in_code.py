@@ -1,6 +1,5 @@
 """Names of code and data, as the library of each field reads them."""
 
-import json
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import import_module
@@ -15,10 +14,11 @@ _NUMBER = regex.compile(
     r"(?<!\w\.?)(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|0[oO][0-7]+"
     r"|(?:\d+(?:_\d+)*+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)(?!\.?\w)"
 )
-_scan: Any = json.decoder.scanstring  # type: ignore[attr-defined]
+# No letter or digit beside it, of ASCII alone: Chinese has no space before a quote.
+_STRING = regex.compile(
+    r'(?<![0-9A-Za-z])"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+)"(?![0-9A-Za-z])'
+)
 _COLON = regex.compile(r"\s*:")
-# Of ASCII alone: Chinese has no space before a quote.
-_OPENING, _WORD = regex.compile(r'(?<![0-9A-Za-z])"'), regex.compile(r"[0-9A-Za-z]")
 _ALL, _PARTS = regex.compile(r"(?s).+"), regex.compile(r"[^.]+")
 STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 Places = list[tuple[int, int]]
@@ -75,21 +75,9 @@ def json_names(text: str) -> Places:
     whole or in part: a quote behind a letter or digit of ASCII begins no string (`5" wide`), and
     one before such ends none.
     """
-    strings, keys, at = [], set(), 0
-    while match := _OPENING.search(text, at):
-        at = match.start()
-        try:
-            _, stop = _scan(text, at + 1)
-        except json.JSONDecodeError:
-            stop = 0
-        if not stop or _WORD.match(text, stop):
-            at += 1
-            continue
-        if text[at + 1 : stop - 1].strip():
-            strings.append((at + 1, stop - 1))
-            keys |= {text[at + 1 : stop - 1]} if _COLON.match(text, stop) else set()
-        at = stop
-    return [(start, stop) for start, stop in strings if text[start:stop] in keys]
+    strings = [match for match in _STRING.finditer(text) if match[1].strip()]
+    keys = {match[1] for match in strings if _COLON.match(text, match.end())}
+    return [match.span(1) for match in strings if match[1] in keys]
 
 
 def sql_names(text: str, language: str | None = None) -> Places:
@@ -141,10 +129,10 @@ def _without_quotes(text: str, places: Iterable[tuple[int, int]], language: str 
     for start, stop in sorted(places):
         if _IDENTIFIER.match(text, start):
             names.append((start, stop))
-        elif text[start] in '"`[' and text[start + 1 : stop - 1].strip():
-            is_path = text[start] == "`" and language == "bigquery"
-            parts = _PARTS if is_path else _ALL
-            names += [match.span() for match in parts.finditer(text, start + 1, stop - 1)]
+        elif text[start] in '"`[':
+            parts = _PARTS if (text[start], language) == ("`", "bigquery") else _ALL
+            inside = parts.finditer(text, start + 1, stop - 1)
+            names += [match.span() for match in inside if match[0].strip()]
     return names
 
 
