@@ -23,7 +23,7 @@ training = {"max_steps": steps, "learning_rate": 0.003, "lr_scheduler_type": "co
             "warmup_steps": 50, "adam_beta2": 0.98, "per_device_train_batch_size": 32,
             "logging_steps": 100, "save_strategy": "no", "report_to": "none"}  # fmt: skip
 
-tokenizer = hf_alpha.AlphaTokenizer.from_texts([*pairs["source"], *pairs["target"]], symbols)
+tokenizer = hf_alpha.TextTokenizer.from_texts([*pairs["source"], *pairs["target"]], symbols)
 config = hf_alpha.AlphaConfig.for_tokenizer(tokenizer, symbol_encoding="relational", **sizes)
 set_seed(0)  # of the first weights
 model = hf_alpha.AlphaForConditionalGeneration(config)

@@ -10,7 +10,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from tqdm.auto import tqdm
@@ -19,11 +19,13 @@ from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerBa
 from hf_alpha.first_look import listed, unknown_id, unknown_words
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import check_list
-from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks.base import NUM_BEAMS, warn_once
 from hf_alpha.tasks.checking import Answer
 
+AnyTokenizer: TypeAlias = AlphaTokenizer | TextTokenizer
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 

@@ -32,8 +32,8 @@ from hf_alpha.folders import (
     read_json,
 )
 from hf_alpha.imported_code import import_functions
+from hf_alpha.modeling.choices import has_tokens
 from hf_alpha.modeling.host_attention import PREFIX
-from hf_alpha.modeling.symbol_vocabulary import has_tokens
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 

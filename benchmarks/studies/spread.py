@@ -13,7 +13,7 @@ from hf_alpha.evaluation import evaluate
 from hf_alpha.evaluation.random_parts import TEN, draw_losses, median_seed, other_draws
 from hf_alpha.evaluation.report import EDIT_DISTANCE
 from hf_alpha.folders import write_text
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
+from hf_alpha.generation import AnyTokenizer
 from hf_alpha.tasks import Task, get_task
 
 DRAWS_FILE = "draws.json"

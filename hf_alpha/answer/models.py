@@ -14,6 +14,7 @@ from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Replies, Reply, Searc
 from hf_alpha.first_look import listed, unknown_words
 from hf_alpha.generation import (
     MAX_NEW_TOKENS,
+    AnyTokenizer,
     InputTooLong,
     MaskedTokens,
     answer_batches,
@@ -38,7 +39,7 @@ from hf_alpha.loading import (
     spells_names,
 )
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AnyTokenizer
+from hf_alpha.modeling.tokenization_alpha import AlphaEncoding
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import warn_once

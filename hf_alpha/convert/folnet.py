@@ -19,8 +19,8 @@ from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_p
 from hf_alpha.folders import new_folder, read_json
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
+from hf_alpha.modeling.choices import token_digest
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
-from hf_alpha.modeling.symbol_vocabulary import token_digest
 
 LETTERS = {
     1: {"join": "j", "mu": "m", "cjoin": "c"},

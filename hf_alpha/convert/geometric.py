@@ -20,9 +20,8 @@ from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_p
 from hf_alpha.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
-from hf_alpha.modeling.choices import check_choice
+from hf_alpha.modeling.choices import check_choice, token_digest
 from hf_alpha.modeling.configuration_geometric import RELATION_ATTENTIONS, GeometricConfig
-from hf_alpha.modeling.symbol_vocabulary import token_digest
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.transduction import Transducer
 

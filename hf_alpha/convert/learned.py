@@ -34,11 +34,10 @@ from hf_alpha.convert.shared import (
     refuse,
 )
 from hf_alpha.folders import new_folder
-from hf_alpha.generation import configured_limit, fit_tokenizer, raise_limit
+from hf_alpha.generation import AnyTokenizer, configured_limit, fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.choices import check_choice
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 EMBEDDING = "model.shared.weight"
 DRAWS = "symbol_draws"  # buffers, not weights: never taken over

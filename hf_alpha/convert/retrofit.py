@@ -41,16 +41,15 @@ from hf_alpha.convert.proof import (
 )
 from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
 from hf_alpha.folders import new_folder
-from hf_alpha.generation import fit_tokenizer, raise_limit
+from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit
 from hf_alpha.loading import load_checkpoint, load_config, load_host
+from hf_alpha.modeling.choices import token_digest
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
 from hf_alpha.modeling.names_in_text import MarkedText, NameRule
 from hf_alpha.modeling.relations import START
 from hf_alpha.modeling.symbol_encodings import encoding_class
-from hf_alpha.modeling.symbol_vocabulary import token_digest
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import fast_bytes

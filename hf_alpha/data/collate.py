@@ -9,10 +9,10 @@ from datasets import Dataset, IterableDataset
 from datasets.fingerprint import Hasher
 from torch.utils.data import Sampler
 
+from hf_alpha.generation import AnyTokenizer
 from hf_alpha.modeling.batches import rectangle
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.saving import code_files
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 from .rows import problems
 

@@ -10,9 +10,8 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.generation import evaluation_mode
+from hf_alpha.generation import AnyTokenizer, evaluation_mode
 from hf_alpha.modeling.choices import refuse
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 
 TEN = tuple(range(10))
 Row = Mapping[str, Any]

@@ -1,12 +1,41 @@
-"""Batches of encoded rows: the names of each row, and columns whose rows are no list of tokens."""
+"""What all tokenizers share: batches of encoded rows with the names of each, and a fast tokenizer.
 
+Some columns of a batch have rows that are no list of tokens.
+"""
+
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from tokenizers import Tokenizer
 from transformers import BatchEncoding
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
 Names = dict[str, str]  # symbol token -> the user's name, one per row
+
+
+class BoundName(str):
+    """A name as it is spelled, with the `key` of its binding."""
+
+    key: str
+
+    def __new__(cls, spelling: str, key: str) -> "BoundName":
+        self = super().__new__(cls, spelling)
+        self.key = key
+        return self
+
+    @classmethod
+    def of(cls, spelling: str, key: str) -> str:
+        """Make one; of a name without a binding, its spelling alone."""
+        return spelling if key == spelling else cls(spelling, key)
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.key
+
+
+def key_of(name: str) -> str:
+    """Return the key of a name: its binding's, or its spelling."""
+    return getattr(name, "key", name)
 
 
 class AlphaEncoding(BatchEncoding):
@@ -129,3 +158,29 @@ def rectangle(
     if left:
         return [[*[filler] * (width - len(row)), *row] for row in rows]
     return [[*row, *[filler] * (width - len(row))] for row in rows]
+
+
+def copied_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
+    """A copy of a fast tokenizer's backend, and its special tokens and other settings.
+
+    Raises:
+        ValueError: it is no fast tokenizer.
+    """
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
+            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
+        )
+    beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    beneath.no_truncation()  # those of the last call
+    beneath.no_padding()
+    special = {k: v for k, v in tokenizer.special_tokens_map.items() if k.endswith("_token")}
+    for key in ("chat_template", "response_template", "chat_control_tokens"):
+        if getattr(tokenizer, key, None) is not None:
+            special[key] = getattr(tokenizer, key)
+    return beneath, copy.deepcopy(special) | {
+        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
+        "model_max_length": tokenizer.model_max_length,
+        "padding_side": tokenizer.padding_side,
+        "truncation_side": tokenizer.truncation_side,
+    }

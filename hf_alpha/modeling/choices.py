@@ -1,7 +1,14 @@
 """Checks of values that users give; importing them is cheap."""
 
+import hashlib
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+TIME_LIMIT = 2.0
+"""Seconds for a class's pattern and a text; a page takes a thousandth of one. Some patterns, such
+as `(a|aa)+c`, would take years."""
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -58,3 +65,34 @@ def refuse(fault: object, message: str) -> None:
     """Raise a ValueError with this message if there is a fault: a condition that holds."""
     if fault:
         raise ValueError(message)
+
+
+def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
+    """Say that a pattern takes too long for a text."""
+    shown = text if len(text) <= 60 else f"{text[:60]}..."
+    return ValueError(
+        f"{place}: the pattern {pattern!r} takes more than {TIME_LIMIT:g} seconds for the text "
+        f"{str(shown)!r}: leave one way to match a word; (a|aa)+ has many, and tries them all"
+    )
+
+
+def token_digest(tokenizer: Any, size: int | None = None) -> str:
+    """What tells the vocabulary of a tokenizer from others: its size, and a digest of its tokens.
+
+    Symbols do not count, nor does what is added later: ids from `size` on.
+
+    Args:
+        tokenizer: any of Transformers.
+        size: of the vocabulary, by default as it is.
+    """
+    size = len(tokenizer) if size is None else size
+    symbols = set(getattr(tokenizer, "symbol_ids", ()))
+    ids = ((i, token) for token, i in tokenizer.get_vocab().items() if i not in symbols)
+    tokens = json.dumps(sorted(pair for pair in ids if pair[0] < size))
+    return f"{size}:{hashlib.sha256(tokens.encode()).hexdigest()[:16]}"
+
+
+def has_tokens(tokenizer: Any, digest: str) -> bool:
+    """Whether a tokenizer has the tokens that `token_digest` gave a digest of."""
+    size = digest.partition(":")[0]
+    return size.isdecimal() and token_digest(tokenizer, int(size)) == digest

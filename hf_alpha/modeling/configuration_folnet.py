@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Self
 
 from huggingface_hub.dataclasses import strict
 
-from .choices import check_activation, check_choice, refuse
+from .choices import check_activation, check_choice, refuse, token_digest
 from .configuration_symbols import SymbolModelConfig, special_tokens
-from .symbol_vocabulary import token_digest
 
 AUTO_MAP = {
     "AutoConfig": "configuration_folnet.FolnetConfig",

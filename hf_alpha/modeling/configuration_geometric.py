@@ -6,8 +6,14 @@ from typing import Any, ClassVar, Self
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from .choices import check_activation, check_choice, check_numbers, check_unique, refuse
-from .symbol_vocabulary import token_digest
+from .choices import (
+    check_activation,
+    check_choice,
+    check_numbers,
+    check_unique,
+    refuse,
+    token_digest,
+)
 
 AUTO_MAP = {
     "AutoConfig": "configuration_geometric.GeometricConfig",
@@ -42,7 +48,7 @@ class GeometricConfig(PreTrainedConfig):
         hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout: in [0, 1); by default
             the last one is the first.
         token_digest: what tells the tokens that the model was made for from others (see
-            `token_digest` in symbol_vocabulary.py); None where that is not known.
+            `token_digest` in choices.py); None where that is not known.
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.

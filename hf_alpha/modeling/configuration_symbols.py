@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Self
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
-from .choices import check_choice, check_numbers, refuse
+from .choices import check_choice, check_numbers, refuse, token_digest
 from .encoding import SymbolEncoding
 from .logit_scale import ADACOS
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
 from .symbol_encodings import encoding_class
-from .symbol_vocabulary import SymbolVocabulary, check_size, token_digest
+from .symbol_vocabulary import SymbolVocabulary, check_size
 
 FIXED_SCALE = 10.0  # of cosines; AdaCos by the mean gets there with 20,000 columns
 SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
@@ -64,7 +64,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
             sqrt(2) ln(C - 1) with `adacos`, and 1 for products that are no cosines.
         label_smoothing: mass spread over the columns that a sample can use, in [0, 1).
         token_digest: what tells the tokens that the model was made for from others (see
-            `token_digest` in symbol_vocabulary.py); None where that is not known.
+            `token_digest` in choices.py); None where that is not known.
 
     Raises:
         ValueError: a setting is out of its range or two settings contradict each other.

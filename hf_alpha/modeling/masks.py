@@ -13,7 +13,20 @@ from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from .checks import IGNORE, can_look, is_recorded
 from .choices import refuse
-from .relations import are_few
+
+MANY_SCORES = 1 << 13
+"""Of a head; up to here matrices are as fast as slots."""
+
+
+def are_few(num_queries: int, num_keys: int) -> bool:
+    """Returns whether scores are so few that they may be held, a number for each.
+
+    While a program is compiled or traced, a comparison of sizes would fix them: there they are.
+    Those of a single query are, as keys would be copied for it.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or num_queries == 1:
+        return True
+    return num_queries * num_keys <= MANY_SCORES
 
 
 def padding_mask(mask_BL: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:

@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
+from .choices import TIME_LIMIT, too_slow
 from .name_rules import READY_RULES, ReadyRule, reads_answers, uncaptured
 from .text_pieces import Memory
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function", "rule")
-TIME_LIMIT = 2.0
-"""Seconds for a class's pattern and a text; a page takes a thousandth of one. Some patterns, such
-as `(a|aa)+c`, would take years."""
 
 _WORD = regex.compile(r"\w")
 _WORDS = regex.compile(r"(\w+)")
@@ -66,30 +64,6 @@ class Span(NamedTuple):
 
 _SPAN = partial(tuple.__new__, Span)
 """From a tuple; the constructor takes twice as long."""
-
-
-class BoundName(str):
-    """A name as it is spelled, with the `key` of its binding."""
-
-    key: str
-
-    def __new__(cls, spelling: str, key: str) -> "BoundName":
-        self = super().__new__(cls, spelling)
-        self.key = key
-        return self
-
-    @classmethod
-    def of(cls, spelling: str, key: str) -> str:
-        """Make one; of a name without a binding, its spelling alone."""
-        return spelling if key == spelling else cls(spelling, key)
-
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return str(self), self.key
-
-
-def key_of(name: str) -> str:
-    """Return the key of a name: its binding's, or its spelling."""
-    return getattr(name, "key", name)
 
 
 class MarkedText(str):
@@ -656,15 +630,6 @@ def _pattern_of(rule: NameRule) -> Any:
     if rule.pattern is not None:
         return whole_words(rule.pattern) if rule.words else regex.compile(rule.pattern)
     return name_pattern(rule.tokens, rule.words) if rule.tokens else None
-
-
-def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
-    """Say that a pattern takes too long for a text."""
-    shown = text if len(text) <= 60 else f"{text[:60]}..."
-    return ValueError(
-        f"{place}: the pattern {pattern!r} takes more than {TIME_LIMIT:g} seconds for the text "
-        f"{str(shown)!r}: leave one way to match a word; (a|aa)+ has many, and tries them all"
-    )
 
 
 def _matches(

@@ -20,6 +20,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 
+from .masks import are_few
+
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 Matrices = tuple[torch.Tensor, ...] | torch.Tensor
@@ -130,23 +132,10 @@ def _gated(
 
 SLOTS = 8
 """Numbers of slots are multiples of this, so that shapes are few and kernels fit."""
-MANY_SCORES = 1 << 13
-"""Of a head; up to here matrices are as fast as slots."""
 FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
 BLOCK = 128
 """Queries whose scores are held at a time."""
-
-
-def are_few(num_queries: int, num_keys: int) -> bool:
-    """Returns whether scores are so few that they may be held, a number for each.
-
-    While a program is compiled or traced, a comparison of sizes would fix them: there they are.
-    Those of a single query are, as keys would be copied for it.
-    """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or num_queries == 1:
-        return True
-    return num_queries * num_keys <= MANY_SCORES
 
 
 def num_slots(num_symbols: int) -> int:
@@ -556,7 +545,6 @@ __all__ = [
     "TextRelations",
     "add_relations",
     "add_relations_",
-    "are_few",
     "by_source",
     "first_positions",
     "in_blocks",

@@ -4,8 +4,6 @@ Symbols may lie anywhere: behind the base tokens, or in the middle of another mo
 Everything is computed from the ranges; no table of the vocabulary's size is stored.
 """
 
-import hashlib
-import json
 from functools import reduce
 from typing import Any
 
@@ -212,28 +210,6 @@ def check_size(size: int) -> None:
     """Raise a ValueError for a vocabulary too large to work with."""
     message = f"a vocabulary of {size} ids is larger than {MAX_VOCABULARY}"
     refuse(size > MAX_VOCABULARY, message)
-
-
-def token_digest(tokenizer: Any, size: int | None = None) -> str:
-    """What tells the vocabulary of a tokenizer from others: its size, and a digest of its tokens.
-
-    Symbols do not count, nor does what is added later: ids from `size` on.
-
-    Args:
-        tokenizer: any of Transformers.
-        size: of the vocabulary, by default as it is.
-    """
-    size = len(tokenizer) if size is None else size
-    symbols = set(getattr(tokenizer, "symbol_ids", ()))
-    ids = ((i, token) for token, i in tokenizer.get_vocab().items() if i not in symbols)
-    tokens = json.dumps(sorted(pair for pair in ids if pair[0] < size))
-    return f"{size}:{hashlib.sha256(tokens.encode()).hexdigest()[:16]}"
-
-
-def has_tokens(tokenizer: Any, digest: str) -> bool:
-    """Whether a tokenizer has the tokens that `token_digest` gave a digest of."""
-    size = digest.partition(":")[0]
-    return size.isdecimal() and token_digest(tokenizer, int(size)) == digest
 
 
 def _check_class(name: str, ranges: list[list[int]], count: int) -> None:

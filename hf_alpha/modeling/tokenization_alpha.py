@@ -14,17 +14,18 @@ import json
 import os
 import re
 import string
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import chain, count
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import regex  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizer
 
-from .choices import refuse
+from .choices import TIME_LIMIT, refuse, too_slow
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
-from .names_in_text import TIME_LIMIT, too_slow
 from .tokenization_symbols import (
     AlphaEncoding,
     Features,
@@ -35,7 +36,6 @@ from .tokenization_symbols import (
     Table,
     as_ranges,
 )
-from .tokenization_text import TextTokenizer
 
 _END = 2
 _FIXED = (
@@ -79,11 +79,10 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         ValueError: the arguments contradict one another.
 
     Examples:
-        >>> rules = {"variable": {"pattern": "[x-z]", "count": 3}}
-        >>> of_terms = AlphaTokenizer.from_texts(["f x y"], rules)
+        >>> of_terms = AlphaTokenizer(base_tokens=["f"], symbol_classes={"variable": 3})
         >>> batch = of_terms("f z x")
         >>> batch["input_ids"], batch["stream_ids"]
-        ([6, 7, 8, 2], [7, 8])
+        ([3, 4, 5, 2], [4, 5])
     """
 
     vocab_files_names = {"vocab_file": "vocab.json"}  # noqa: RUF012
@@ -147,9 +146,13 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
         symbols: Mapping[str, Any],
         tokenizer: str = "words",
         **kwargs: Any,
-    ) -> TextTokenizer:
-        """Make a tokenizer for texts in which some words are names; see `TextTokenizer`."""
-        return TextTokenizer.from_texts(texts, symbols, tokenizer, **kwargs)
+    ) -> Any:
+        """Warn, and make a `TextTokenizer`: the old name of `TextTokenizer.from_texts`."""
+        message = "AlphaTokenizer.from_texts makes a TextTokenizer: call TextTokenizer.from_texts"
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        # By name, as no formula needs it: a saved model carries what is imported above.
+        of_texts = import_module(f"{__package__}.tokenization_text").TextTokenizer
+        return of_texts.from_texts(texts, symbols, tokenizer, **kwargs)
 
     def settings(self) -> list[Any]:
         grammar = self.grammar and self.grammar.to_dict()
@@ -490,7 +493,5 @@ def _as_patterns(value: Any) -> Mapping[str, str]:
             raise ValueError(f"`name_patterns` of {name!r}, {pattern!r}: {error}") from None
     return value
 
-
-AnyTokenizer: TypeAlias = AlphaTokenizer | TextTokenizer
 
 AlphaTokenizer.register_for_auto_class("AutoTokenizer")

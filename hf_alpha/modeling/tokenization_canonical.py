@@ -16,9 +16,10 @@ from zlib import crc32
 
 import regex  # type: ignore[import-untyped]
 
+from .batches import BoundName, key_of
 from .choices import check_choice
 from .name_rules import reads_answers
-from .names_in_text import BoundName, Kept, NameFinder, Span, key_of, keys_in, parts
+from .names_in_text import Kept, NameFinder, Span, keys_in, parts
 from .text_pieces import Cut, Place, cut_at_names
 from .tokenization_symbols import Names, Row, Table, check_present
 from .tokenization_text import TextTokenizer

@@ -21,10 +21,9 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy, to_py_obj
 
-from .batches import PadsColumns, rectangle
+from .batches import PadsColumns, copied_backend, rectangle
 from .choices import refuse
 from .saving import SavesCode
-from .tokenizer_beneath import copied_backend
 
 PACKAGE = "hf_alpha"
 FILES = {"transducer_file": "transducer.json", "lexicon_file": "lexicon.tsv"}

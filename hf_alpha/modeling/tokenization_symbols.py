@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 
 from transformers.utils import PaddingStrategy, TensorType, to_py_obj
 
-from .batches import AlphaEncoding, Names, PadsColumns
+from .batches import AlphaEncoding, Names, PadsColumns, key_of
 from .choices import refuse
 from .grammar import FormulaError
-from .names_in_text import key_of
 from .saving import SavesCode
 
 MAX_SYMBOLS = 1_000_000

@@ -1,6 +1,5 @@
 """What is beneath a tokenizer of texts with names: made from data, or a fast tokenizer's own."""
 
-import copy
 import json
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from tokenizers import (
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
+from .batches import copied_backend
 from .names_in_text import NameFinder, Span, check_list, parts
 from .text_pieces import BETWEEN, JOIN, MOST, SHORT, WORD, Cut
 
@@ -291,32 +291,6 @@ def fast_backend(tokenizer: Any, symbols: bool = True) -> tuple[Tokenizer, dict[
     ):
         special["target_template"] = template
     return beneath, special
-
-
-def copied_backend(tokenizer: Any) -> tuple[Tokenizer, dict[str, Any]]:
-    """A copy of a fast tokenizer's backend, and its special tokens and other settings.
-
-    Raises:
-        ValueError: it is no fast tokenizer.
-    """
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ValueError(
-            f"{type(tokenizer).__name__} is no fast tokenizer: it cannot say where its tokens "
-            "stand. Take a fast one (tokenizer.is_fast), or words, characters or bpe:8000"
-        )
-    beneath = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    beneath.no_truncation()  # those of the last call
-    beneath.no_padding()
-    special = {k: v for k, v in tokenizer.special_tokens_map.items() if k.endswith("_token")}
-    for key in ("chat_template", "response_template", "chat_control_tokens"):
-        if getattr(tokenizer, key, None) is not None:
-            special[key] = getattr(tokenizer, key)
-    return beneath, copy.deepcopy(special) | {
-        "extra_special_tokens": [str(token) for token in tokenizer.extra_special_tokens],
-        "model_max_length": tokenizer.model_max_length,
-        "padding_side": tokenizer.padding_side,
-        "truncation_side": tokenizer.truncation_side,
-    }
 
 
 def fast_bytes(tokenizer: ByT5Tokenizer) -> PreTrainedTokenizerFast:

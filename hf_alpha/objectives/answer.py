@@ -14,9 +14,8 @@ from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.generate import generate
 from hf_alpha.data.pairs import UserPairs, evaluation_rows
 from hf_alpha.data.rows import load
-from hf_alpha.generation import fit_tokenizer, raise_limit, room_for
+from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit, room_for
 from hf_alpha.loading import load_checkpoint, load_parts
-from hf_alpha.modeling.tokenization_alpha import AnyTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.settings import section
 

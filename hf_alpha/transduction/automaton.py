@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.modeling.names_in_text import TIME_LIMIT, too_slow
+from hf_alpha.modeling.choices import TIME_LIMIT, too_slow
 from hf_alpha.transduction.gamma import Match, leftmost_longest
 from hf_alpha.transduction.units import Options
 

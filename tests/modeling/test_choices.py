@@ -3,8 +3,16 @@
 from types import SimpleNamespace
 
 import pytest
+from small_tokenizers import word_level
 
-from hf_alpha.modeling.choices import check_known, check_numbers, refuse
+from hf_alpha import TextTokenizer
+from hf_alpha.modeling.choices import (
+    check_known,
+    check_numbers,
+    has_tokens,
+    refuse,
+    token_digest,
+)
 
 RANGES = ({"layers": 1}, ("dropout",), ("scale",))
 
@@ -41,3 +49,17 @@ def test_a_fault_is_said_and_none_is_no_error():
         refuse(nothing, "one")
     with pytest.raises(ValueError, match=r"^two$"):
         refuse(["a fault"], "two")
+
+
+def test_the_digest_of_a_vocabulary_knows_its_tokens_and_no_later_ones():
+    plain = word_level(words=("alice", "bob"))
+    digest = token_digest(plain)
+    assert not has_tokens(word_level(words=("bob", "alice")), digest)
+    assert not has_tokens(word_level(words=("alice",)), digest)
+    assert not has_tokens(plain, "strange")
+    plain.add_tokens(["carol"])
+    assert has_tokens(plain, digest) and token_digest(plain) != digest
+    named = TextTokenizer.from_tokenizer(plain, {"name": 3})
+    digest = token_digest(named)
+    named.extend_symbols({"name": 2})
+    assert has_tokens(named, digest)

@@ -16,7 +16,7 @@ from strategies import BASE, POSITIONS, SWITCHES, TWO_CLASSES, make_model, rando
 from transformers import DynamicCache, EncoderDecoderCache
 
 from hf_alpha import AlphaForConditionalGeneration
-from hf_alpha.modeling import relations
+from hf_alpha.modeling import masks, relations
 from hf_alpha.modeling.relations import (
     START,
     SlotRelations,
@@ -279,7 +279,7 @@ def test_slots_add_what_matrices_add(monkeypatch, symbols, padding_side):
     batch = random_batch(3, model.config, [(9, symbols), (30, 2), (17, 1)], side=padding_side)
     results = []
     for many_scores in (1 << 40, 0):
-        monkeypatch.setattr(relations, "MANY_SCORES", many_scores)
+        monkeypatch.setattr(masks, "MANY_SCORES", many_scores)
         monkeypatch.setattr(relations, "FEW_SYMBOLS", 1 << 40)
         model.zero_grad()
         output = model(**batch)

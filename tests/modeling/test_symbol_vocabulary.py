@@ -2,11 +2,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tokenizers import word_level
 from strategies import BASE, layouts, make_model, random_batch, ranges_of, seeds
 
-from hf_alpha import AlphaConfig, TextTokenizer
-from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary, has_tokens, token_digest
+from hf_alpha import AlphaConfig
+from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
 
 
 @given(layouts)
@@ -81,17 +80,3 @@ def test_special_tokens_in_the_middle_of_symbols():
     assert config.vocab_size == 7 and config.vocabulary.base_ids == [0, 3, 5, 6]
     with pytest.raises(ValueError, match="special token 1 is no base token: those are the ids 0 t"):
         AlphaConfig(num_base_tokens=4, symbol_classes={"x": 3}, symbol_ranges={"x": [[1, 4]]})
-
-
-def test_the_digest_of_a_vocabulary_knows_its_tokens_and_no_later_ones():
-    plain = word_level(words=("alice", "bob"))
-    digest = token_digest(plain)
-    assert not has_tokens(word_level(words=("bob", "alice")), digest)
-    assert not has_tokens(word_level(words=("alice",)), digest)
-    assert not has_tokens(plain, "strange")
-    plain.add_tokens(["carol"])
-    assert has_tokens(plain, digest) and token_digest(plain) != digest
-    named = TextTokenizer.from_tokenizer(plain, {"name": 3})
-    digest = token_digest(named)
-    named.extend_symbols({"name": 2})
-    assert has_tokens(named, digest)

@@ -16,6 +16,7 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling import tokenization_alpha
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
 COMMITTED = Path(__file__).parents[2] / "tokenizer"
@@ -95,6 +96,14 @@ def test_literal_symbols_are_never_taken_by_other_names() -> None:
     # a foreign symbol, as a model may emit it, is written as it is
     foreign = TOKENIZER.convert_tokens_to_ids(["c", "1", "j", "0"])
     assert TOKENIZER.decode(foreign, names=names[0]) == "request 1 j 0"
+
+
+def test_the_old_name_of_from_texts_of_texts_warns():
+    rules = {"variable": {"pattern": "[xy]", "count": 2}}
+    with pytest.warns(FutureWarning, match=r"call TextTokenizer\.from_texts"):
+        made = AlphaTokenizer.from_texts(["f x y"], rules)
+    assert type(made) is TextTokenizer
+    assert made.settings() == TextTokenizer.from_texts(["f x y"], rules).settings()
 
 
 def test_several_classes_and_their_patterns(monkeypatch) -> None:
