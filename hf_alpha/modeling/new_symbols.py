@@ -212,8 +212,11 @@ class WrittenSymbols:
         return logits_BTV.scatter(-1, ids_BTC, new_BTC)
 
 
-class NewSymbols(nn.Linear):
+class NewSymbols(nn.Module):
     """Rows of the head for symbols that the text has not got, one for each class.
+
+    It has the parameter of a linear layer and is none: quantizers put others in the place of linear
+    layers, which know no rows of unit length.
 
     Args:
         width: D.
@@ -223,7 +226,14 @@ class NewSymbols(nn.Linear):
     of_symbols = True
 
     def __init__(self, width: int, num_classes: int):
-        super().__init__(width, num_classes, bias=False)
+        super().__init__()
+        self.weight = nn.Linear(width, num_classes, bias=False).weight
+
+    def as_linear(self) -> nn.Linear:
+        """Returns a linear layer with the same rows, as which they are initialised."""
+        linear = nn.Linear(*reversed(self.weight.shape), bias=False, device="meta")
+        linear.weight = self.weight
+        return linear
 
     def forward(self, x: torch.Tensor, unit_rows: bool = False) -> torch.Tensor:
         """Returns products of states (..., D) with the rows, or with rows of unit length."""

@@ -34,10 +34,12 @@ def scaled(x: torch.Tensor, scale: float) -> torch.Tensor:
     return x if scale == 1 else x * scale
 
 
-class RelationGates(nn.Linear):
+class RelationGates(nn.Module):
     """How much each head of an attention block adds to its scores where a relation holds.
 
-    A position decides that by its hidden state, one number for each head and relation.
+    A position decides that by its hidden state, one number for each head and relation. It has the
+    parameters of a linear layer and is none: quantizers put others in the place of linear layers,
+    which know no scale.
 
     Args:
         width: D.
@@ -60,7 +62,9 @@ class RelationGates(nn.Linear):
         halves: tuple[int, ...] = (0,),
         scale: float = 1.0,
     ):
-        super().__init__(width, num_heads * num_relations)
+        super().__init__()
+        linear = nn.Linear(width, num_heads * num_relations)
+        self.weight, self.bias = linear.weight, linear.bias
         self.num_heads = num_heads
         self.start = start
         self.halves = halves

@@ -16,7 +16,7 @@ from .checks import check_labels
 from .configuration_symbols import SymbolModelConfig
 from .cpu import suit_cpu
 from .logit_scale import LogitScale, token_loss
-from .new_symbols import UNUSABLE
+from .new_symbols import UNUSABLE, NewSymbols
 from .saving import SavesCode
 from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolLayer
@@ -60,6 +60,8 @@ class SymbolModel(SavesCode, PreTrainedModel):
         """Draws what a checkpoint did not bring: of the symbol layer, then as the base class."""
         if (reset := getattr(module, "reset", None)) is not None:  # ours know how they begin
             reset()
+        elif isinstance(module, NewSymbols):
+            self._init_weights(module.as_linear())
         else:
             super()._init_weights(module)
 
