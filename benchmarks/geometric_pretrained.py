@@ -43,7 +43,7 @@ from geometric_study import (
     write_parts,
 )
 from hf_alpha.cli.options import integers
-from hf_alpha.convert import convert_encoder
+from hf_alpha.convert.geometric import convert_encoder
 from hf_alpha.folders import write_text
 from hf_alpha.objectives.tokens import span_scores
 from hf_alpha.recipe import read_recipe

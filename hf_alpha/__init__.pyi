@@ -2,7 +2,7 @@
 
 from hf_alpha.adapters import adapter_settings as adapter_settings
 from hf_alpha.canonical import CanonicalModel as CanonicalModel
-from hf_alpha.convert import to_geometric as to_geometric
+from hf_alpha.convert.geometric import to_geometric as to_geometric
 from hf_alpha.convert.retrofit import (
     SymbolConfig as SymbolConfig,
     get_symbol_model as get_symbol_model,

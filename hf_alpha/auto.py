@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -29,7 +30,12 @@ def _heads(model: str, *kinds: str) -> dict[str, tuple[str, str]]:
     return {f"AutoModelFor{kind}": (module, f"{model}For{kind}") for kind in kinds}
 
 
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+def _are_here(modules: Iterable[str]) -> bool:
+    """Return whether modules of `hf_alpha.modeling` are there: a kind of model can be left out."""
+    return all(Path(__file__).with_name("modeling").joinpath(f"{m}.py").is_file() for m in modules)
+
+
+_MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "alpha": {
         "AutoConfig": ("configuration_alpha", "AlphaConfig"),
         "AutoModel": ("modeling_alpha", "AlphaModel"),
@@ -58,15 +64,21 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         **_heads("Geometric", "MaskedLM", "SequenceClassification", "TokenClassification"),
     },
 }
+MODELS = {
+    model_type: classes
+    for model_type, classes in _MODELS.items()
+    if _are_here(module for module, _ in classes.values())
+}
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
-TOKENIZERS = {
+_TOKENIZERS = {
     "CanonicalTokenizer": "tokenization_canonical",
     "GeometricTokenizer": "tokenization_geometric",
     "TextTokenizer": "tokenization_text",
 }
+TOKENIZERS = {name: module for name, module in _TOKENIZERS.items() if _are_here([module])}
 """Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
-SYMBOL_MODEL_TYPES = ("alpha", "alpha-retrofit", "folnet")
+SYMBOL_MODEL_TYPES = tuple(t for t in ("alpha", "alpha-retrofit", "folnet") if t in MODELS)
 """Those whose models can have symbols."""
 
 

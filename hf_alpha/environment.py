@@ -56,8 +56,11 @@ def how_to_install(module: str | None) -> str | None:
     """Return which extra brings a library, with the command; None for what no extra brings.
 
     Args:
-        module: that cannot be imported, such as `pysat.solvers`.
+        module: that cannot be imported, such as `pysat.solvers`, or a part of the package itself
+            that was left out.
     """
+    if f"{module}".startswith("hf_alpha."):
+        return f"{module} was left out of this copy of hf_alpha: install all of it"
     package, extra = LIBRARIES.get(f"{module}".partition(".")[0], ("", ""))
     where = ONLY.get(extra, "")
     return f"{package} is not installed: {_command(extra)}{where}" if package else None

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "hf_alpha"
 # A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
     {"environment", "resources"},
+    {"wings"},
     {
         "auto",
         "folders",

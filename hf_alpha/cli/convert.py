@@ -217,7 +217,7 @@ def _merge(adapter: str, out: Path) -> str:
 
 def _convert_original(settings: Path, out: Path, tokenizer: str | None) -> str:
     """Convert a checkpoint of FOLNet's original code; returns what was made and proved."""
-    from hf_alpha.convert import convert_folnet
+    from hf_alpha.convert.folnet import convert_folnet
 
     model = convert_folnet(settings, settings.with_suffix(".pt"), out, tokenizer)
     return (
@@ -228,7 +228,7 @@ def _convert_original(settings: Path, out: Path, tokenizer: str | None) -> str:
 
 def _convert_encoder(encoder: str, out: Path, transducer: Path, segments: SegmentOptions) -> str:
     """Convert an encoder into one that sees segments; returns what was made and proved."""
-    from hf_alpha.convert import convert_encoder
+    from hf_alpha.convert.geometric import convert_encoder
     from hf_alpha.transduction import Transducer
 
     model = convert_encoder(

@@ -1,7 +1,5 @@
 """Conversion of trained models into others, each with a proof by logits."""
 
-from hf_alpha.convert.folnet import convert_folnet
-from hf_alpha.convert.geometric import convert_encoder, to_geometric
 from hf_alpha.convert.learned import (
     convert_checkpoint,
     to_dual_part,
@@ -15,12 +13,9 @@ __all__ = [
     "ConversionError",
     "SymbolConfig",
     "convert_checkpoint",
-    "convert_encoder",
-    "convert_folnet",
     "convert_host",
     "get_symbol_model",
     "to_dual_part",
-    "to_geometric",
     "to_relational",
     "to_streams",
 ]

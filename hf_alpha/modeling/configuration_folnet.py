@@ -282,6 +282,11 @@ class FolnetConfig(SymbolModelConfig):
         return self.num_hidden_layers if self.decoder_layers is None else self.decoder_layers
 
     @property
+    def tells_texts_apart(self) -> bool:
+        """Whether the token types of two texts have to differ: cross-segment atoms are of them."""
+        return self.type_vocab_size > 1
+
+    @property
     def num_distances(self) -> int:
         """How many relative distances have a vector (Appendix A.4)."""
         return 2 * self.max_distance + 2

@@ -24,18 +24,20 @@ from hf_alpha.data.pairs import hold_out_keys
 from hf_alpha.data.rows import batches, path_of
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.settings import section
+from hf_alpha.wings import segments
 
 from .names import encoded, find_names, finder_of, marked, name_columns
 from .objective import Collator, Examples, Objective, Say, setting
 from .rows import DataSource, Where, check_validation, first, read_rows
-from .tokenizers import check_tokenizer, make_tokenizer, with_transducer
+from .tokenizers import check_tokenizer, make_tokenizer
 
 IDS = List(Value("int64"))
 OF_TOKENS = ("input_ids", "token_type_ids", "stream_ids")
 """What models get of tokens, if the tokenizer gives it; masks follow from padding."""
+SEGMENTS = ("segment_ids", "segment_starts", "segment_ends")
+"""What tokenizers with a transducer give of the segments that it finds."""
 FOR_METRICS = ("words", "offsets", "row")
 """Columns of features that no model gets."""
 
@@ -384,8 +386,10 @@ class Texts:
 
 def _transducing(tokenizer: Any, recipe: Any) -> Any:
     """Return a tokenizer with the recipe's transducer, if it names one."""
+    if not recipe.transducer:
+        return tokenizer
     with section("transducer"):
-        return with_transducer(tokenizer, recipe.transducer) if recipe.transducer else tokenizer
+        return segments().with_transducer(tokenizer, recipe.transducer)
 
 
 def _use_rules(tokenizer: Any, recipe: Any) -> None:

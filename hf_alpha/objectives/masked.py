@@ -23,9 +23,8 @@ from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_choice, check_numbers
 from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.modeling.symbols import first_occurrence
-from hf_alpha.modeling.tokenization_geometric import SEGMENTS
 
-from .base import Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
+from .base import SEGMENTS, Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
 from .names import Name, Numbering, cut_out, encoded, finder_of
 from .objective import Collator, setting
 from .rows import DataSource, check_cell

@@ -16,12 +16,9 @@ from tokenizers import (
 from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 
 from hf_alpha.loading import load_tokenizer
-from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import NamesInData
-from hf_alpha.transduction import Transducer
 
 PAD, UNKNOWN, START, BETWEEN, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL = {
@@ -57,22 +54,6 @@ def make_tokenizer(
         return beneath
     names = [*beneath.model_input_names, "stream_ids"]
     return TextTokenizer.from_tokenizer(beneath, symbols, texts, model_input_names=names)
-
-
-def with_transducer(tokenizer: Any, transducer: str | Mapping[str, Any]) -> GeometricTokenizer:
-    """Put the transducer that a recipe names on top of a tokenizer.
-
-    Args:
-        tokenizer: any fast one; a transducer that it has is replaced.
-        transducer: a folder with a saved transducer, or what `Transducer.from_settings` takes.
-
-    Raises:
-        ValueError: the tokenizer has symbols, or the transducer cannot be made or read.
-        OSError: a file is missing.
-    """
-    if isinstance(transducer, str):
-        return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.load(transducer))
-    return GeometricTokenizer.from_tokenizer(tokenizer, Transducer.from_settings(transducer))
 
 
 def _beneath(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
@@ -147,8 +128,8 @@ def check_tokenizer(
 
     Args:
         tokenizer: for `pairs` it has to write something between the two texts.
-        config: of the model; FOLNet, whose cross-segment atoms are of token types, needs those of
-            the texts to differ.
+        config: of the model; one with `tells_texts_apart` needs the token types of the texts to
+            differ.
         max_length: tokens of a sequence.
         pairs: sequences are of two texts.
 
@@ -161,12 +142,12 @@ def check_tokenizer(
             f"{type(tokenizer).__name__} is not made for pairs of texts: it writes no token "
             f"between them. {_PAIRS}"
         )
-    told_apart = isinstance(config, FolnetConfig) and config.type_vocab_size > 1
+    told_apart = getattr(config, "tells_texts_apart", False)
     if pairs and told_apart and not _gives_types(tokenizer):
         raise ValueError(
             f"{type(tokenizer).__name__} gives both texts of a pair the same token types, or none, "
-            f"and FOLNet tells texts apart by them. {_PAIRS}; or set model.type_vocab_size to 1 "
-            "for a new model without types"
+            f"and a {config.model_type!r} model tells texts apart by them. {_PAIRS}; or set "
+            "model.type_vocab_size to 1 for a new model without types"
         )
     if max_length <= count + pairs:
         raise ValueError(

@@ -7,8 +7,14 @@ from reference.folnet import FolnetReference
 from small_tokenizers import word_level
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from hf_alpha.convert import ConversionError, convert_folnet
-from hf_alpha.convert.folnet import convert_state, prove, read_settings, read_weights
+from hf_alpha.convert import ConversionError
+from hf_alpha.convert.folnet import (
+    convert_folnet,
+    convert_state,
+    prove,
+    read_settings,
+    read_weights,
+)
 from hf_alpha.convert.folnet_original import OriginalFolnet
 
 HEADS = ["pretraining", "classification", "regression", "choice", "answers"]

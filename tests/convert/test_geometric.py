@@ -7,7 +7,8 @@ from commands import hf_alpha
 from geometrics import LABELS
 from small_tokenizers import word_piece
 
-from hf_alpha.convert import ConversionError, geometric, to_geometric
+from hf_alpha.convert import ConversionError, geometric
+from hf_alpha.convert.geometric import to_geometric
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 

@@ -10,14 +10,16 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig
 
 from hf_alpha import GeometricTokenizer
 from hf_alpha.loading import load_parts
-from hf_alpha.modeling.tokenization_geometric import SEGMENTS
+from hf_alpha.modeling import tokenization_geometric
+from hf_alpha.objectives.base import SEGMENTS
 from hf_alpha.objectives.classes import Classes
-from hf_alpha.objectives.tokenizers import make_tokenizer, with_transducer
+from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.objectives.tokens import Tokens
 from hf_alpha.recipe import Data, RecipeError, read_recipe
 from hf_alpha.release import release
 from hf_alpha.train import train
 from hf_alpha.transduction import Transducer
+from hf_alpha.transduction.segments import with_transducer
 
 GRAPH = {**BERT, "model_type": "geometric", "hidden_dropout_prob": 0.0, "num_hidden_layers": 2}
 GRAPH |= {"attention_probs_dropout_prob": 0.0, "initializer_range": 0.1}
@@ -136,6 +138,7 @@ def test_models_read_the_segments_of_a_batch(tmp_path, objective):
     trained = trainer.model.eval()
     assert trained.config.segment_labels == ["PERSON", "SAID"]
     batch = trainer.data_collator([trainer.train_dataset[i] for i in range(8)])
+    assert SEGMENTS == tokenization_geometric.SEGMENTS  # said twice: neither imports the other
     assert int(batch["segment_ids"].max()) == 2 and batch["segment_ids"].shape[0] == 8
     plain = {key: value for key, value in batch.items() if key not in SEGMENTS}
     assert not torch.equal(trained(**batch).logits, trained(**plain).logits)

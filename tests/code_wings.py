@@ -1,0 +1,184 @@
+"""Measure the walls of the package: `python tests/code_wings.py [CHECKOUT]` prints a table.
+
+A wing is a part that can be left out: of each its files and lines, and which other modules cannot
+be imported without it, by what modules import when they are imported themselves. Then lines of the
+core, and files and lines of code that each kind of model carries when it is saved.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+class Wing(NamedTuple):
+    """A part of the package that can be left out.
+
+    Attributes:
+        modules: of `hf_alpha`, each with all that is in it.
+        goal: most other modules that may need it.
+    """
+
+    modules: str
+    goal: int
+
+
+WINGS = {
+    "FOLNet": Wing(
+        "modeling.modeling_folnet modeling.folnet_stacks modeling.logic_operators "
+        "modeling.configuration_folnet convert.folnet convert.folnet_original",
+        1,
+    ),
+    "geometric": Wing(
+        "modeling.modeling_geometric modeling.configuration_geometric modeling.segment_relations "
+        "modeling.tokenization_geometric convert.geometric transduction",
+        1,
+    ),
+    "logic": Wing(
+        "tasks.ltl tasks.propositional tasks.copying tasks.sat tasks.truth_table tasks.commuting "
+        "tasks.sampling tasks.formulas tasks.answer_masks data.generate data.chunk data.drawn "
+        "data.dataset_folder",
+        90,
+    ),
+    "serve and demo": Wing("serve demo", 10),
+}
+SAVED = {
+    "formulas": "configuration_alpha modeling_alpha tokenization_alpha",
+    "texts": "configuration_alpha modeling_alpha tokenization_text",
+    "decoder": "configuration_alpha modeling_alpha_decoder tokenization_text",
+    "converted encoder-decoder": "configuration_retrofit modeling_retrofit tokenization_text",
+    "converted decoder": "configuration_retrofit modeling_retrofit_decoder tokenization_text",
+    "FOLNet": "configuration_folnet modeling_folnet tokenization_text",
+    "geometric": "configuration_geometric modeling_geometric tokenization_geometric",
+    "canonical spelling": "tokenization_canonical",
+}
+"""Kind of model -> the modules of `hf_alpha.modeling` that its configurations name."""
+
+
+class Package:
+    """The modules of a checkout's package, and what they import.
+
+    Attributes:
+        files: module -> its file; of a link, there is none.
+        imports: module -> the modules that it imports when it is imported.
+        names: module -> all modules that it imports, in functions too.
+    """
+
+    def __init__(self, checkout: Path = CHECKOUT):
+        paths = [p for p in sorted((checkout / "hf_alpha").rglob("*.py")) if not p.is_symlink()]
+        names = [".".join(path.relative_to(checkout).with_suffix("").parts) for path in paths]
+        self.files = {
+            name.removesuffix(".__init__"): path for name, path in zip(names, paths, strict=True)
+        }
+        trees = {name: ast.parse(path.read_text()) for name, path in self.files.items()}
+        self.imports = {m: set(self._of(m, _when_imported(tree))) for m, tree in trees.items()}
+        self.names = {m: set(self._of(m, ast.walk(tree))) for m, tree in trees.items()}
+
+    def _of(self, module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
+        """Yield the package's modules that statements of a module import."""
+        package = module.split(".")
+        if self.files[module].name != "__init__.py":
+            package = package[:-1]
+        for node in nodes:
+            found: list[str] = []
+            if isinstance(node, ast.Import):
+                found = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                origin = ".".join([*base, *filter(None, [node.module])])
+                found = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+            yield from (name for name in found if name in self.files)
+
+    def part(self, modules: str) -> set[str]:
+        """Return all modules of a wing."""
+        roots = [f"hf_alpha.{name}" for name in modules.split()]
+        return {m for m in self.files if any(f"{m}.".startswith(f"{root}.") for root in roots)}
+
+    def failing(self, missing: set[str]) -> set[str]:
+        """Return the other modules that cannot be imported without some, which are left out."""
+        needed = {
+            module: imports | {name for name in self.files if module.startswith(f"{name}.")}
+            for module, imports in self.imports.items()
+        }
+        failing = set(missing)
+        while more := {m for m, names in needed.items() if m not in failing and names & failing}:
+            failing |= more
+        return failing - missing
+
+    def carried(self, modules: Iterable[str]) -> set[str]:
+        """Return modules of `hf_alpha.modeling`, given without that, and all that they import."""
+        found: set[str] = set()
+        pending = {f"hf_alpha.modeling.{name}" for name in modules}
+        while pending:
+            found |= pending
+            pending = {n for m in pending for n in self.names[m]} - found - {"hf_alpha.modeling"}
+        return found
+
+    def lines(self, modules: Iterable[str]) -> int:
+        """Return how many lines the files of modules have."""
+        return sum(len(self.files[module].read_text().splitlines()) for module in modules)
+
+
+def _when_imported(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements that run when a module is imported."""
+    for node in ast.iter_child_nodes(tree):
+        is_later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_for_checkers = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not (is_later or is_for_checkers):
+            yield node
+            yield from _when_imported(node)
+
+
+@cache
+def package() -> Package:
+    """Return the package of this checkout."""
+    return Package()
+
+
+def rows(package: Package) -> Iterator[Mapping[str, object]]:
+    """Yield a row for each wing."""
+    for name, wing in WINGS.items():
+        modules = package.part(wing.modules)
+        failing = sorted(package.failing(modules))
+        yield {
+            "wing": name,
+            "files": len(modules),
+            "lines": package.lines(modules),
+            "others that need it": len(failing),
+            "goal": wing.goal,
+            "which": ", ".join(m.removeprefix("hf_alpha.") for m in failing[:6])
+            + ", ..." * (len(failing) > 6),
+        }
+
+
+def table(rows: Iterable[Mapping[str, object]]) -> str:
+    """Return a table in Markdown; numbers have commas."""
+    listed = [*rows]
+    cells = [[f"{v:,}" if isinstance(v, int) else f"{v}" for v in row.values()] for row in listed]
+    rules = ["---:" if isinstance(value, int) else "---" for value in listed[0].values()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [[*listed[0]], rules, *cells])
+
+
+def report(package: Package) -> str:
+    """Return all that is measured."""
+    wings = {m for wing in WINGS.values() for m in package.part(wing.modules)}
+    core, every = package.files.keys() - wings, package.files.keys()
+    kinds = {kind: package.carried(modules.split()) for kind, modules in SAVED.items()}
+    saved = [
+        {"saved model": kind, "files": len(modules), "lines": package.lines(modules)}
+        for kind, modules in kinds.items()
+    ]
+    return "\n\n".join([
+        table(rows(package)),
+        f"core: {len(core):,} files, {package.lines(core):,} lines; "
+        f"all: {len(every):,} files, {package.lines(every):,} lines",
+        table(saved),
+    ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(report(Package(Path(sys.argv[1]).resolve()) if len(sys.argv) > 1 else package()))
