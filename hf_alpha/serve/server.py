@@ -8,9 +8,8 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,15 +20,10 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request as Call
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from transformers.cli.serving.utils import (
-    ReasoningText,
-    ToolCall,
-    get_response_template,
-    response_events_to_chunks,
-)
-from transformers.utils.chat_parsing import ResponseParser
+from transformers.cli.serving.utils import get_response_template
 
 from hf_alpha.serve.engine import Ask, Engine, Part
+from hf_alpha.serve.messages import MessageReader, add
 from hf_alpha.serve.requests import Chat, Completion, Refusal, Request, read_request
 
 MAX_BODY = 4 * 1024 * 1024
@@ -37,54 +31,6 @@ MAX_BODY = 4 * 1024 * 1024
 LOOPBACK = ["127.0.0.1", "localhost"]
 Piece = tuple[int, dict[str, Any], str | None]
 """What is new in an answer: its index, the fields that grow, and why it ends, if it does."""
-
-
-class MessageReader:
-    """Tells what a model writes in a chat: text, thoughts, and calls of tools.
-
-    Args:
-        template: Transformers' `response_template`; None for text alone.
-        prefix: the chat so far, as the model reads it.
-    """
-
-    def __init__(self, template: Any, prefix: str, tools: list[dict[str, Any]]):
-        self._parser = template and ResponseParser(template, prefix=prefix, tools=tools)
-        self._unsent = ""  # by the parser
-        self.calls = 0
-
-    def feed(self, text: str, last: bool) -> Iterator[dict[str, Any]]:
-        """Yield what is new in the message; calls as soon as they are whole."""
-        for kind, items in groupby(self._items(text, last), type):
-            if kind is ToolCall:
-                for item in items:
-                    function = {"name": item.name, "arguments": item.arguments}
-                    call = {"id": f"call_{uuid.uuid4().hex}", "type": "function"}
-                    yield {"tool_calls": [{"index": self.calls, **call, "function": function}]}
-                    self.calls += 1
-            else:
-                yield {"reasoning_content" if kind is ReasoningText else "content": "".join(items)}
-
-    def _items(self, text: str, last: bool) -> Iterator[Any]:
-        """Yield text, thoughts and calls; what is no call, or half of one, is text."""
-        if self._parser is None:
-            yield from [text] if text else []
-            return
-        for place, character in enumerate([*text, None] if last else text):
-            self._unsent += character or ""
-            try:
-                feed = self._parser.feed
-                events = self._parser.finalize()[1] if character is None else feed(character)
-                items = response_events_to_chunks(events)
-            except (ValueError, KeyError):
-                self._parser = None
-                yield self._unsent + text[place + 1 :]
-                return
-            for event in events:
-                if event["type"] == "region_close" and event["field"] != "content":
-                    self._unsent = ""
-                elif event["type"] == "region_chunk" and not event["dirty"]:
-                    self._unsent = self._unsent.partition(event["text"])[2]
-            yield from items
 
 
 class Completions:
@@ -107,7 +53,7 @@ class Completions:
             part: Part = await self._ask.next()
             finish, pieces = part.finish, iter([{"text": part.text}])
             if self._is_chat:
-                pieces = readers[part.index].feed(part.text, finish is not None)
+                pieces = readers[part.index].feed(part.text, finish)
             for piece in pieces:
                 yield part.index, piece, None
             if finish is not None:
@@ -129,8 +75,7 @@ class Completions:
         answers: list[dict[str, Any]] = [{} for _ in range(self._ask.request.n)]
         ends: dict[int, str | None] = {}
         async for index, piece, ends[index] in self._pieces():
-            for key, value in piece.items():
-                answers[index][key] = answers[index].get(key, type(value)()) + value
+            add(answers[index], piece)
         choices = [self._choice("message", i, one, ends[i]) for i, one in enumerate(answers)]
         return {**self._head, "choices": choices, "usage": self._usage()}
 
