@@ -12,7 +12,17 @@ from typing import Any
 
 from transformers.utils import get_json_schema
 
-from .names_in_text import Known, MarkedText, NameFinder, Span, check_marked, keys_in, parts
+from .names_in_text import (
+    Known,
+    MarkedText,
+    NameFinder,
+    Span,
+    check_marked,
+    is_alone,
+    keys_in,
+    like_a_word,
+    parts,
+)
 from .tokenization_symbols import check_row_counts, in_row
 
 ROLES = ("user", "assistant", "tool")
@@ -115,18 +125,19 @@ class WritesChats:
             given |= dict.fromkeys(listed, kind)
         of_tools = [name for name, rule in self.finder.rules.items() if rule.rule == "tools"]
         of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | given
-        words = {name for name in of_chat.keys() - given if _is_word(name)}
+        words = {name for name in of_chat.keys() - given if like_a_word(name)}
 
         def find(text: str, known: Known, answers: bool) -> Sequence[Span]:
             kept = self._added.find(text, self.split_special_tokens)
             if answers:
-                return self.finder.find(text, dict(reversed([*known.values()])), kept)
-            by_class: dict[str, list[str]] = {}
-            for key, (name, kind) in known.items():
-                if key == name:  # others are bound in the text that they were found in
-                    by_class.setdefault(kind, []).append(name)
-            spans = self.finder.mark(text, by_class, kept).spans
-            return [s for s in spans if text[s.start : s.stop] not in words or _is_alone(text, s)]
+                spans = self.finder.find(text, dict(reversed([*known.values()])), kept)
+            else:
+                by_class: dict[str, list[str]] = {}
+                for key, (name, kind) in known.items():
+                    if key == name:  # others are bound in the text that they were found in
+                        by_class.setdefault(kind, []).append(name)
+                spans = self.finder.mark(text, by_class, kept).spans
+            return [s for s in spans if text[s.start : s.stop] not in words or is_alone(text, s)]
 
         marked = mark_chat(render, chat, tools, self.chat_roles, find, of_chat)
         check_marked(given, [marked])
@@ -153,17 +164,6 @@ def _parameters(schema: Any) -> Iterator[str]:
         schema = [*schema.values()]
     for part in schema if isinstance(schema, list | tuple) else ():
         yield from _parameters(part)
-
-
-def _is_word(name: str) -> bool:
-    """Whether a name may be a word of a language, as `city` and `ID` may, not `get_city`."""
-    return name.isalpha() and name in (name.lower(), name.upper(), name.capitalize())
-
-
-def _is_alone(text: str, span: Span) -> bool:
-    """Whether a name is all of a text, or stands in quotes."""
-    before = text[span.start - 1 : span.start]
-    return before == text[span.stop : span.stop + 1] and before in "\"'`"
 
 
 def mark_chat(

@@ -590,6 +590,17 @@ def without_spelling(text: str, spans: Iterable[Span]) -> str:
     return written
 
 
+def like_a_word(name: str) -> bool:
+    """Whether a name may be a word of a language, as `city` and `ID` may, not `get_city`."""
+    return name.isalpha() and name in (name.lower(), name.upper(), name.capitalize())
+
+
+def is_alone(text: str, span: Span) -> bool:
+    """Whether a name is all of a text, or stands in quotes."""
+    before = text[span.start - 1 : span.start]
+    return before == text[span.stop : span.stop + 1] and before in "\"'`"
+
+
 def check_marked(names: Iterable[Any], texts: Iterable[str]) -> None:
     """Refuse listed names that are marked in none of some texts, where they are names at all.
 

@@ -190,7 +190,7 @@ def test_tools_say_names_themselves(template):
 
 
 def test_a_parameter_called_like_a_word_leaves_the_word_what_it_is():
-    """As `{rule: tools}` names them; others, quoted ones, given ones and answers are names."""
+    """As `{rule: tools}` names them, in answers too; others, quoted and given ones are names."""
     own = TextTokenizer.from_tokenizer(HOSTS["byte level"], {"tool": {"rule": "tools"}})
 
     def asked(tool, a, user, **options):
@@ -198,7 +198,7 @@ def test_a_parameter_called_like_a_word_leaves_the_word_what_it_is():
         function = {"name": tool, "parameters": {"properties": properties, "required": [user]}}
         call = {"function": {"name": tool, "arguments": {}}}
         said = f'a user: find a {tool}, `{a}` or "{user}" ({{"{a}": 1}})'
-        answer = {"role": "assistant", "content": user, "tool_calls": [call]}
+        answer = {"role": "assistant", "content": f"a user is '{user}'", "tool_calls": [call]}
         chat = [{"role": "user", "content": said}, answer]
         options |= {"tools": [{"function": function}], "chat_template": TEMPLATES["qwen2_5"]}
         return own.apply_chat_template(chat, **options)
@@ -209,7 +209,7 @@ def test_a_parameter_called_like_a_word_leaves_the_word_what_it_is():
     batches = [asked(*three) for three in (("f1", "a", "user"), ("g2", "x_1", "bob"))]
     assert len({tuple(batch["input_ids"]) for batch in batches}) == 1
     given = marked_names(asked("f1", "a", "user", tokenize=False, names=["user"]))
-    assert given.count("user") == names.count("user") + 2 and given.count("a") == names.count("a")
+    assert given.count("user") == names.count("user") + 3 and given.count("a") == names.count("a")
 
 
 def test_bindings_of_what_was_said():
