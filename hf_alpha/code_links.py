@@ -1,6 +1,10 @@
-"""The code beside a model or tokenizer: links to `hf_alpha/modeling` in a checkout, else files.
+"""The code beside a model or tokenizer: files, and in a checkout one link to `hf_alpha/modeling`.
 
-`python -m hf_alpha.code_links` renews the links of all folders in a checkout.
+`save_pretrained` writes the files that a model needs beside its weights. In this checkout they are
+there already, so each of its folders has a link, `code`, and its configurations name the classes
+below it (`code/modeling_...`). Transformers finds them there as it does on the Hub.
+
+`python -m hf_alpha.code_links` makes all folders of the checkout so.
 """
 
 import os
@@ -8,63 +12,69 @@ from pathlib import Path
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
-from hf_alpha.folders import read_json, replacing
+from hf_alpha.folders import read_json, write_text
 from hf_alpha.resources import checkout_folders
 
 CODE = Path(__file__).resolve().parent / "modeling"
+LINK = "code"
 CONFIGURATIONS = ("config.json", "tokenizer_config.json")
 
 
-def code_files(folder: Path, code: Path = CODE) -> set[str]:
-    """Return the names of the files of code that a saved model or tokenizer comes with.
+def code_files(folder: Path, own: bool = False) -> set[str]:
+    """Return the files of code that a saved model or tokenizer comes with, relative to its folder.
 
     These are the modules that the `auto_map` of its configuration files names, and what they
     import, found by the function that `save_pretrained` itself uses.
 
     Args:
-        code: where the files are read: this version's, or the folder itself.
+        own: read the files in the folder itself; else those of this version.
 
     Raises:
         FileNotFoundError: a module is not there.
     """
     names = set()
-    for configuration in CONFIGURATIONS:
-        if (folder / configuration).is_file():
-            for module in _modules(folder / configuration):
-                file = code / f"{module}.py"
-                names |= {file.name, *(Path(path).name for path in get_relative_import_files(file))}
+    for name in _classes(folder):
+        file = Path(f"{name.split('.')[0]}.py")
+        source = folder / file if own else CODE / file.name
+        needed = (source, *map(Path, get_relative_import_files(source)))
+        names |= {f"{file.parent / path.name}" for path in needed}
     return names
 
 
-def _modules(configuration: Path) -> set[str]:
-    """Return the modules of the classes in an `auto_map`; a tokenizer's entry is a list of two."""
-    modules = set()
-    for entry in read_json(configuration).get("auto_map", {}).values():
-        classes = entry if isinstance(entry, list) else [entry]
-        modules |= {name.split(".")[0] for name in classes if name}
-    return modules
+def _classes(folder: Path) -> set[str]:
+    """Return what the configurations of a folder name; a tokenizer's entry is a list of two."""
+    names: set[str] = set()
+    for configuration in (folder / name for name in CONFIGURATIONS):
+        entries = read_json(configuration).get("auto_map", {}) if configuration.is_file() else {}
+        for entry in entries.values():
+            names.update(filter(None, entry if isinstance(entry, list) else [entry]))
+    return names
 
 
 def link_code(folder: Path) -> None:
-    """Put links in place of the code in a folder of this checkout; leave any other folder alone.
+    """Put a link in place of the code in a folder of this checkout; leave any other folder alone.
 
-    Only folders below the checkout's `model_cards/` and `tokenizer/` get links: there the code is
-    in git already. Links that are not needed any more are removed.
+    Only folders below the checkout's `model_cards/` and `tokenizer/` get one: there the code is in
+    git already.
     """
     folder = folder.resolve()
-    if not any(place in folder.parents for place in checkout_folders()):
+    names = _classes(folder)
+    if not names or not any(place in folder.parents for place in checkout_folders()):
         return
-    names = code_files(folder)
-    for name in names:
-        with replacing(folder / name) as link:
-            link.symlink_to(os.path.relpath(CODE / name, folder))
+    if not os.path.lexists(folder / LINK):
+        (folder / LINK).symlink_to(os.path.relpath(CODE, folder), target_is_directory=True)
+    for configuration in filter(Path.is_file, (folder / name for name in CONFIGURATIONS)):
+        text = configuration.read_text(encoding="utf-8")
+        for name in names:
+            text = text.replace(f'"{name}"', f'"{LINK}/{name.rpartition("/")[2]}"')
+        write_text(configuration, text)
     for path in folder.glob("*.py"):
-        if path.is_symlink() and path.name not in names:
+        if path.is_symlink() or (CODE / path.name).is_file():
             path.unlink()
 
 
 def main() -> None:
-    """Renew all links in this checkout."""
+    """Link the code in all folders of this checkout."""
     for place in checkout_folders():
         for folder in sorted(path for path in place.rglob("*") if path.is_dir()):
             link_code(folder)

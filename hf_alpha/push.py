@@ -139,7 +139,7 @@ def _check_base(folder: Path) -> None:
 def _real(folder: Path, name: str) -> Path:
     """Return the file of that name: in the folder, or the package's own code."""
     real = (folder / name).resolve()
-    return real if real == CODE / name else inside(folder, name)
+    return real if real == CODE / Path(name).name else inside(folder, name)
 
 
 def _check_secrets(folder: Path, files: dict[str, Path]) -> None:
@@ -181,10 +181,11 @@ def model_files(folder: Path, tokenizer: Any) -> set[str]:
 def _code(folder: Path) -> set[str]:
     """Return the code of the folder, of this version or another, that its configurations name."""
     try:
-        return code_files(folder, folder)
+        return code_files(folder, own=True)
     except FileNotFoundError as error:
         missing = Path(error.filename)
-        fault = "a link that leads nowhere" if missing.is_symlink() else "not there"
+        is_link = missing.is_symlink() or missing.parent.is_symlink()
+        fault = "a link that leads nowhere" if is_link else "not there"
         raise ValueError(
             f"{missing} is {fault}: copy model folders of a checkout with cp -rL, or write the "
             f"code again with hf-alpha release {folder}"

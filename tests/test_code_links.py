@@ -1,4 +1,4 @@
-"""Code in the checkout's data folders: links to hf_alpha/modeling, which nothing writes through."""
+"""Code of the checkout's data folders: a link to hf_alpha/modeling that nothing writes through."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from strategies import make_model
 
 from hf_alpha import resources
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.code_links import CODE, code_files
+from hf_alpha.code_links import CODE, LINK, code_files
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.release import refresh, release
@@ -28,19 +28,21 @@ def links(folder: Path) -> dict[str, str]:
     return {path.name: os.readlink(path) for path in folder.glob("*.py") if path.is_symlink()}
 
 
-def expected_links(folder: Path) -> dict[str, str]:
-    return {name: os.path.relpath(CODE / name, folder) for name in code_files(folder)}
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.py")}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_folders_of_the_checkout_link_to_the_code(folder):
-    assert links(folder) == expected_links(folder), "run: python -m hf_alpha.code_links"
-    regular = contents(folder).keys() - links(folder).keys()
-    assert not regular, "the code lies in hf_alpha/modeling: remove these files"
+    assert is_linked(folder), "run: python -m hf_alpha.code_links"
+
+
+def is_linked(folder: Path) -> bool:
+    """Whether its code is that of the package, by one link."""
+    files = code_files(folder, own=True)
+    same = all((folder / name).read_bytes() == (CODE / name[5:]).read_bytes() for name in files)
+    is_ours = os.readlink(folder / LINK) == os.path.relpath(CODE, folder)
+    return same and is_ours and not contents(folder) and {*map(os.path.dirname, files)} == {LINK}
 
 
 @pytest.fixture
@@ -97,19 +99,24 @@ def test_saving_leaves_other_files_alone(saved):
 # checkout, and saves it in a copy of the folder, as fine-tuning does.
 FINE_TUNED = """
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 sys.modules["hf_alpha"] = None  # importing it is an error
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+import torch
+from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 folder, copy = map(Path, sys.argv[1:])
 remote = {"trust_remote_code": True}
 model = AutoModelForSeq2SeqLM.from_pretrained(folder, **remote)
 tokenizer = AutoTokenizer.from_pretrained(folder, **remote)
-with open(folder / "attention.py", "a") as code:
+with open(folder / "code" / "attention.py", "a") as code:
     code.write("# edited")
 model.save_pretrained(copy)
 tokenizer.save_pretrained(copy)
-AutoModelForSeq2SeqLM.from_pretrained(copy, **remote)
+again = AutoModelForSeq2SeqLM.from_pretrained(copy, **remote)
+batch = AutoTokenizer.from_pretrained(copy, **remote)("a b a", return_tensors="pt")
+start = {"decoder_input_ids": torch.tensor([[1]])}
+batch = {key: value if value.dim() > 1 else value[None] for key, value in batch.items()}
+assert torch.equal(model(**batch, **start).logits, again(**batch, **start).logits)
+AutoModel.from_pretrained(copy, **remote)  # the other classes are named beside it too
 """
 
 
@@ -121,19 +128,21 @@ def test_a_folder_of_the_checkout_is_loaded_by_its_own_code(tmp_path):
     shutil.copytree(CODE, tmp_path / "hf_alpha" / "modeling")
     for folder in folders:
         shutil.copytree(released, folder, symlinks=True)
+    (folders[1] / LINK).unlink()
+    shutil.copytree(CODE, folders[1] / LINK)
     before = contents(tmp_path / "hf_alpha" / "modeling")
     cache = {"HF_MODULES_CACHE": str(tmp_path / "modules")}
     done = own_process.run("-I", "-c", FINE_TUNED, *folders, env={**os.environ, **cache})
     assert done.returncode == 0, done.stderr
     before["attention.py"] += b"# edited"
     assert contents(tmp_path / "hf_alpha" / "modeling") == before
-    assert links(folders[0]) and not links(folders[1])
+    assert not contents(folders[0]) and contents(folders[1])
     assert not contents(folders[1])["attention.py"].endswith(b"# edited")
 
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch) -> Path:
-    """A checkout's folders, empty; links in them still lead to the code under test."""
+    """A checkout's folders, empty; links in them lead to the code under test."""
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "pyproject.toml").touch()
     monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "checkout" / "hf_alpha")
@@ -148,20 +157,19 @@ def test_releases_link_in_the_checkout_and_copy_elsewhere(saved, checkout, name)
     inside, outside = checkout / "model_cards" / name, checkout / "runs" / "new"
     release(saved, inside)
     release(saved, outside)
-    assert links(inside) == expected_links(inside)
-    assert not links(outside) and contents(inside) == contents(outside) == contents(saved)
+    assert is_linked(inside) and not (outside / LINK).exists()
+    assert not links(outside) and contents(outside) == contents(saved)
 
-    # In place: what is not needed any more goes, files become links, weights stay.
+    # In place: code in files of before goes, weights stay.
     (inside / "renamed.py").symlink_to(os.path.relpath(CODE / "steps.py", inside))
-    (inside / "attention.py").unlink()
     (inside / "attention.py").write_text("# old")
     weights = (inside / "model.safetensors").read_bytes()
     before = contents(CODE)
     refresh(inside)
-    assert links(inside) == expected_links(inside)
+    assert is_linked(inside)
     assert (inside / "model.safetensors").read_bytes() == weights
     load_checkpoint(inside)
     shutil.copytree(inside, outside.parent / "copy", symlinks=True)
     refresh(outside.parent / "copy")
-    assert not links(outside.parent / "copy")
+    assert code_files(outside.parent / "copy") == contents(outside.parent / "copy").keys()
     assert contents(CODE) == before

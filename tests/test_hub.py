@@ -21,7 +21,9 @@ from transformers import (
     default_data_collator,
 )
 
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, load_checkpoint
+from hf_alpha.push import push
+from hf_alpha.resources import released_models
 
 TOKENIZER = Path(__file__).resolve().parents[1] / "tokenizer" / "propositional"
 FORMULAS = ["& request ! grant", "& request ! go", "&a!b", "|^a=cb&a!d"]
@@ -136,6 +138,17 @@ def test_pushed_model_loads_without_the_package(
     # What was loaded from a repo is pushed as a whole repo, code included.
     code = {path for path in hub.files("me/alpha") if path.endswith(".py")}
     assert code and code <= set(hub.files("me/again"))
+
+
+def test_a_folder_of_the_checkout_is_pushed_whole(hub: HubStub, tmp_path: Path):
+    """Its code is a link; on the Hub there are files, which load without the package."""
+    folder = released_models()["propositional-relational-small"]
+    push(folder, "me/released")
+    expected = outputs(*load_checkpoint(folder))
+    for loaded in outputs_in_fresh_process(hub, tmp_path / "fresh", "me/released", "me/again"):
+        assert_identical(loaded, expected)
+    flat = {path for path in hub.files("me/again") if path.endswith(".py")}
+    assert {f"code/{path}" for path in flat} <= hub.files("me/released").keys()
 
 
 @pytest.mark.slow  # pushing is Transformers'; above, what was pushed is loaded

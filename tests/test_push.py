@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import own_process
@@ -13,7 +14,7 @@ from strategies import make_model
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.code_links import CODE, code_files
+from hf_alpha.code_links import CODE, LINK, code_files
 from hf_alpha.data.generate import generate
 from hf_alpha.loading import load_parts
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
@@ -74,22 +75,25 @@ def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
 
 
 def test_code_that_is_linked_is_shared_as_files(hub, folder, tmp_path):
-    """A folder of the checkout; and a plain copy of one, in which the links lead nowhere."""
+    """A folder of the checkout; and plain copies, in which a link leads nowhere."""
     released = released_models()["copying-streams-small"]
-    assert (released / "modeling_alpha.py").is_symlink()
+    assert (released / LINK).is_symlink()
     assert hf_alpha("push", released, "me/released").code == 0
     shared = hub.files("me/released")
+    assert {n for n in shared if n.endswith(".py")} == code_files(released, own=True)
     for name in code_files(released):
-        assert shared[name] == (CODE / name).read_bytes(), name
+        assert shared[name] == (CODE / Path(name).name).read_bytes(), name
 
+    copy = shutil.copytree(released, tmp_path / "copy", symlinks=True)
     link = folder / "attention.py"
     link.unlink()
     link.symlink_to("../../absent/attention.py")
-    error = hf_alpha("push", folder, "me/broken").error
-    assert "attention.py is a link that leads nowhere" in error
-    assert "me/broken" not in hub.repos
-    assert hf_alpha("release", folder).code == 0  # as the message says
-    assert hf_alpha("push", folder, "me/broken").code == 0
+    for broken in (folder, copy):
+        error = hf_alpha("push", broken, "me/broken").error
+        assert ".py is a link that leads nowhere" in error
+        assert "me/broken" not in hub.repos
+        assert hf_alpha("release", broken).code == 0  # as the message says
+        assert hf_alpha("push", broken, "me/mended").code == 0
 
 
 @pytest.mark.parametrize("name", ["recipe.yaml", "model.safetensors", "attention.py", "vocab.json",

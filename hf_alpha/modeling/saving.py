@@ -1,4 +1,4 @@
-"""Saving into a folder whose code files are links, as in a checkout or in a copy of one."""
+"""Saving where code lies elsewhere: configurations name it there, or files of it are links."""
 
 import os
 import shutil
@@ -12,7 +12,10 @@ from transformers.dynamic_module_utils import get_relative_import_files
 
 
 class SavesCode:
-    """Mixin in front of a class with `save_pretrained`: it never writes through links to code."""
+    """Mixin in front of a class with `save_pretrained`, which writes code beside what it saves.
+
+    It never writes through links to code.
+    """
 
     _auto_class: str | None
 
@@ -20,7 +23,15 @@ class SavesCode:
         """Saves as the base class does; links to code become files of the folder's own."""
         if self._auto_class is not None:
             _replace_links(self, Path(save_directory))
+            _name_code_beside(getattr(self, "config", self))
         return super().save_pretrained(save_directory, *args, **kwargs)  # type: ignore[misc]
+
+
+def _name_code_beside(config: Any) -> None:
+    """Name code where it is about to be written, wherever it was loaded from."""
+    for auto, name in (getattr(config, "auto_map", None) or {}).items():
+        if isinstance(name, str):
+            config.auto_map[auto] = name.removeprefix("code/")  # of a checkout
 
 
 def _replace_links(saved: object, folder: Path) -> None:

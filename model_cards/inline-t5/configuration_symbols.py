@@ -1,1 +1,0 @@
-../../hf_alpha/modeling/configuration_symbols.py

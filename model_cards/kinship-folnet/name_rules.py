@@ -1,1 +1,0 @@
-../../hf_alpha/modeling/name_rules.py

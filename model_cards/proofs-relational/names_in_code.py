@@ -1,1 +1,0 @@
-../../hf_alpha/modeling/names_in_code.py

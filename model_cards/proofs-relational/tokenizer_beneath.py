@@ -1,1 +1,0 @@
-../../hf_alpha/modeling/tokenizer_beneath.py
