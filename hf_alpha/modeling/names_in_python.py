@@ -78,7 +78,7 @@ class PythonScope:
             declared = scope.declared.get(name)
             if declared == "global":
                 return Binding(self.module, name) if name in self.module.bound else None
-            if not declared and name in scope.bound and (within or scope.kind != "class"):
+            if name in scope.bound and (within or scope.kind != "class"):
                 return Binding(scope, name)
             within = within and scope.kind == "types"
             scope = scope.outer
@@ -394,8 +394,7 @@ def _fields(strings: str) -> Iterator[tuple[str, int]]:
     """Yield the expressions in strings, of those that are f-strings, and where they stand."""
     for string in _STRING.finditer(strings):
         if "f" in string[1].lower():
-            body = string.end(1) + len(string[2] or string[3])
-            for field in _FIELDS["r" in string[1].lower()].finditer(strings, body, string.end()):
+            for field in _FIELDS["r" in string[1].lower()].finditer(strings, *string.span()):
                 if field[1]:
                     yield field[1].rstrip().removesuffix("="), field.start(1)
 

@@ -130,8 +130,9 @@ def test_half_of_the_heads_begin_with_each_relation():
 def test_logits_of_the_last_tokens_are_those_of_all():
     model = make_decoder(**NEW)
     batch = DecoderFamily().make_batch(1, model.config, [(8, 3), (6, 2)], "left")
-    last = model(**batch, logits_to_keep=2).logits
-    torch.testing.assert_close(last, model(**batch).logits[:, -2:])
+    for number in (1, 2, 5):
+        last = model(**batch, logits_to_keep=number).logits
+        torch.testing.assert_close(last, model(**batch).logits[:, -number:])
 
 
 def test_new_names_cost_nothing_where_there_are_none():

@@ -68,6 +68,32 @@ def test_every_text_has_names_in_order_and_apart(text: str, rule: dict) -> None:
         assert text[span.start : span.stop].strip()
 
 
+SQL, TSQL = {"rule": "sql"}, {"rule": "sql", "language": "tsql"}
+
+
+@pytest.mark.parametrize(
+    "rule, text, names",
+    [
+        (SQL, "SELECT a FROM t; SELECT f(b) FROM u", "a t b u"),
+        (TSQL, "SELECT [a] FROM [t]", "a t"),
+        # No whole statements: the tokens of what begins with one
+        (SQL, "INSERT INTO t(a, b) VALUES (f(", "t a b"),
+        (SQL, "CREATE TABLE t(a INT, (", "t a"),
+        (SQL, "WITH c AS (SELECT f(a) FROM (", "c a"),
+        (SQL, 'UPDATE "t" SET größe = f((', "t größe"),
+        (SQL, "DELETE FROM t WHERE f(a) = (", "t a"),
+        (SQL, "see a; SELECT a FROM (", ""),
+        (TSQL, "SELECT [a], $1 FROM (", "a"),
+        ({"rule": "identifier", "language": "javascript"}, "let x = Array(y) // z", "x y"),
+        ({"rule": "number"}, "1.2.3 1 v1 .5 1.x", "1 .5"),
+        ({"rule": "json"}, '{"a": "b", " ": "a"}', "a a"),
+    ],
+)
+def test_edges(rule: dict, text: str, names: str) -> None:
+    found = NameFinder({"name": rule}).find(text)
+    assert [text[span.start : span.stop] for span in found] == names.split()
+
+
 def test_names_of_a_problem_in_its_answer() -> None:
     def found(rule: dict, problem: str, answer: str) -> list[str]:
         finder = NameFinder({"name": rule})
@@ -78,10 +104,13 @@ def test_names_of_a_problem_in_its_answer() -> None:
     program = "def f(größe):\n    return größe.size"
     assert found(python, program, "f(größe).f + print(size, größe=1)") == ["f", "größe"]
     assert found(python, program, "return größe + f(") == ["größe", "f"]
+    assert found(python, program, "def g():\n    global größe\n    size") == ["g", "größe"]
     assert found(python, program, "g = lambda y: y(größe)") == ["g", "y", "y", "größe"]
     table = "CREATE TABLE t (a INT, b INT)"
     assert found({"rule": "sql"}, table, "SELECT a FROM t AS c WHERE b = 'a'") == [*"atcb"]
-    assert found({"rule": "sql"}, table, "WHERE b = 'a' AND") == ["b"]
+    assert found({"rule": "sql"}, table, "WHERE b = 'a' AND t(") == ["b"]
+    months = "SELECT month FROM t"
+    assert found({"rule": "sql"}, months, "SELECT EXTRACT(month FROM t.month)") == ["t", "month"]
     assert found({"rule": "json"}, '{"city": 1}', "f(city='city', y=1)") == ["city", "city"]
     for prose in ('a 5" one: {"size": 5}', 'he said "hi: {"size": 5}', '5" {"size": 5} 6" 7"'):
         assert found({"rule": "json"}, prose, prose) == ["size"]

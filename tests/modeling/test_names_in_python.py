@@ -170,6 +170,24 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("class A:\n def f(s, a): s.f(a=1)", "A s s"),
         ("(" * 300 + "x" + ")" * 300, ""),
         ("+".join("x" * 5000) + "\nx = 1", "x " * 5001),
+        ("async def f(): await f()", "f f"),
+        ("def f(t):\n [[(y := i) for i in r] for r in t]\n return y", "f t y i i r r t y"),
+        ("def f():\n def g():\n  global x; x = 1\n g(); return x", "f g x x g x"),
+        ("def f():\n global x\n return x", "f"),
+        ("def f():\n x = 1\n def g():\n  nonlocal x; x = 2\ndef h(): return x", "f x g x x h"),
+        ("from m import g\ndef f(a): g(a=a)", "f a a"),
+        ("from m import g\ndef f(a): g(f, a=a)", "f f"),
+        ("def f(a): a\ndef f(b): b\nf(a=1); f(b=1)", "f f f f"),
+        ("class A:\n def __new__(c, a): a\nA(a=1)", "A c A"),
+        ("import os.path\nos = os", ""),
+        ("match x:\n case {1: y, **z}: y, z", "y z y z"),
+        # No program: as far as its words show
+        ("print((n := 1), n", "n n"),
+        ("import x as y, z\ny = f(x, z", ""),
+        ("__x = 1; x = f(__x", "x"),
+        ("as for the rest", ""),
+        ("x = f(x == (", "x x"),
+        ("x = (F'{x}x', fR'''{x}''x''', 'x'", "x x x"),
     ],
 )
 def test_edges(text: str, names: str) -> None:
@@ -222,10 +240,11 @@ def test_type_parameters_have_a_scope_of_their_own() -> None:
     text = (
         "type P[T, *Ts, **Q] = T | Ts | Q\n"
         "def f[T: int](x: T, y: list[T] = []) -> T: return x\n"
-        "class A[T](list[T]):\n  U = T\n  def m[V](self, x: U, y: V) -> T: return T\n"
+        "U = T\n@T\nclass A[T](list[T]):\n  U = T\n  def m[V](self, x: U, y: V) -> T: return T\n"
         'T = f"{T:{T["x"]}}"\n'
     )
     found = " ".join(binding for *_, binding in python_names(text))
     assert found.replace(" 0", "") == (
-        "P T Ts Q T Ts Q f T 1 x T 1 y T 1 T 1 x A T 2 T 2 T 2 V self x 1 y 1 V T 2 T 2 T 3 T 3 T 3"
+        "P T Ts Q T Ts Q f T 1 x T 1 y T 1 T 1 x T 2 T 2 A T 3 T 3 T 3 V self x 1 y 1 V T 3 T 3 "
+        "T 2 T 2 T 2"
     )

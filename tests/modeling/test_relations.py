@@ -18,7 +18,9 @@ from transformers import DynamicCache, EncoderDecoderCache
 from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling import masks, relations
 from hf_alpha.modeling.relations import (
+    NONE,
     START,
+    LastSymbolRelations,
     SlotRelations,
     add_relations,
     add_relations_,
@@ -179,6 +181,42 @@ def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, cou
     scores = torch.randn(sources, 2, beams, 5, generator=generator)
     expected = add_relations_(scores.clone(), gates, many)
     assert torch.equal(add_relations_(scores, gates, single), expected)
+
+
+def parts(length: int) -> st.SearchStrategy[slice]:
+    """Slices of so many places, none of them empty."""
+    ends = st.tuples(st.integers(0, length - 1), st.integers(1, length))
+    return ends.map(lambda ends: slice(min(ends), max(ends[0] + 1, ends[1])))
+
+
+@given(
+    seed=seeds,
+    queries=st.integers(1, 3).flatmap(lambda n: st.tuples(st.just(n), parts(n))),
+    keys=parts(4),
+    as_places=st.booleans(),
+)
+def test_parts_have_the_relations_of_the_whole(seed, queries, keys, as_places):
+    """Made of indices or of slots, before or after matrices are made for several layers."""
+    generator, (length, wanted) = torch.Generator().manual_seed(seed), queries
+    last = torch.randint(-1, 3, (2, length), generator=generator)
+    held = torch.randint(-1, 3, (2, 2, 4), generator=generator).unbind()
+    indices = LastSymbolRelations(last.masked_fill(last < 0, NONE), held, 3, torch.float32)
+    places = torch.arange(4)[keys] if as_places else keys
+    expected = [
+        [[[[float(one == there >= 0) for there in row] for one in ones[wanted]]]
+         for ones, row in zip(last.tolist(), one_held[:, places].tolist(), strict=True)]
+        for one_held in held
+    ]  # fmt: skip
+    for relations in (indices, SlotRelations(indices.queries, indices.keys)):
+        for made in (relations, relations.for_layers()):
+            part = made.part(wanted, places)
+            assert [matrix.tolist() for matrix in part.matrices] == expected
+            slots = [(query @ part.keys.mT)[:, None].tolist() for query in part.queries]
+            assert slots == expected
+            if part.shape[0] == 1:
+                lines = part.for_layers().dense
+                assert lines.permute(2, 0, 1, 3)[:, :, :, None].tolist() == expected
+            assert {x.device.type for x in part.to(torch.device("meta")).matrices} == {"meta"}
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
