@@ -234,6 +234,13 @@ def test_a_vote_depends_on_no_name_and_says_how_far_spellings_differ():
     votes = {model.vote(f"{a} = {b}").answer == f"{b} = {a}" for a, b in ("pq", "qp", ("u", "k"))}
     assert len(votes) == 1
     assert model.vote("p = q").doubt in (0.2, 0.4)
+    asked: list[str] = []
+    listening = CanonicalModel(lambda text: asked.append(text) or swapped(text), model.names)
+    assert [listening.vote("p = q", n).answer for n in (1, 2)] == [model("p = q")] * 2
+    assert asked[:2] == [model.names.spell("p = q").text] * 2 and asked[2] != asked[1]
+    assert len(asked) == 3
+    with pytest.raises(ValueError, match="spellings is 0: give 1 or more"):
+        model.vote("p = q", 0)
     assert CanonicalModel(lambda text: f"not {text}", model.names).vote("p = q").doubt == 0
     # new names are called otherwise in each spelling, which is no difference
     fresh = CanonicalModel(lambda word: f"let {'p' if word == 'k' else 'k'} = {word}", model.names)

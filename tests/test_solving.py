@@ -3,6 +3,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -23,7 +24,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.solving import WINDOW, Solution, ask, solve
 from hf_alpha.tasks import Verdict, get_task
-from hf_alpha.tasks.checking import Answer
+from hf_alpha.tasks.checking import Answer, check_answer
 from hf_alpha.tasks.decision import Decision
 from hf_alpha.tasks.ltl.grammar import LTL
 from hf_alpha.tasks.propositional import PropositionalTask
@@ -100,6 +101,52 @@ def test_the_first_correct_answer_is_the_best(streams):
         ((reply,),) = ([*replies.values()] for replies in chain.answer(TASK, {7: "!a"}) if replies)
         solution = Solution("!a", [*zip(reply.answers, reply.verdicts, strict=True)])
         assert solution.best[0] == best and reply.is_settled == (best == "a0")
+
+
+class Replies(Answerer):
+    """Gives one reply, and what may be wrong with it."""
+
+    def __init__(self, name, **reply):
+        self.name, self.reply = name, Reply(**reply)
+
+    def notes(self, task, problem):
+        return [f"{self.name} notes {problem}"]
+
+    def answer(self, task, problems):
+        yield dict.fromkeys(problems, self.reply)
+
+
+OUTSIDE = {"outside": True, "reason": "names"}
+LATE = {"reason": "late", "detail": "late by 1 s"}
+WRONG, WORSE = ({"answers": (Answer(text),), "by": text} for text in ("a1", "b0"))
+RIGHT = {"answers": (Answer("a0"),), "verdicts": (Verdict.correct,)}
+
+
+@pytest.mark.parametrize(
+    ("replies", "expected"),
+    [
+        ([OUTSIDE], {"outside": True, "reason": "names"}),
+        ([OUTSIDE, LATE], {"outside": False, "reason": "names; late by 1 s"}),
+        ([LATE, OUTSIDE], {"outside": True, "reason": "late by 1 s; names"}),
+        ([OUTSIDE, WRONG], {"answers": ("a1",), "by": "a1", "notes": "1"}),
+        ([WRONG, LATE], {"answers": ("a1",), "by": "a1", "notes": "0", "reason": "late by 1 s"}),
+        ([WRONG, WORSE], {"answers": ("b0", "a1"), "by": "b0", "notes": "01"}),
+        ([WRONG, WORSE, RIGHT], {"answers": ("a0", "b0"), "by": "b0", "notes": "012"}),
+        ([RIGHT, WRONG], {"answers": ("a0",), "notes": "0"}),
+        ([WRONG, {"unsatisfiable": True, "core": ("a",)}, WORSE],
+         {"unsatisfiable": True, "core": ("a",), "answers": ("a1",), "by": "a1", "notes": "0"}),
+    ],
+)  # fmt: skip
+def test_a_chain_has_what_all_who_were_asked_made_of_a_problem(replies, expected):
+    """Up to two answers, the last ones first; notes of those who answered."""
+    links = [Replies(str(number), **reply) for number, reply in enumerate(replies)]
+    chain = Chain("all", [lambda link=link: link for link in links], top_n=2)
+    ((reply,),) = ([*some.values()] for some in chain.answer(TASK, {7: "!a"}) if some)
+    expected = {"notes": "", **expected}
+    expected["notes"] = tuple(f"{number} notes !a" for number in expected["notes"])
+    made = replace(reply, verdicts=(), seconds=0.0)
+    assert made == Reply(**expected) and reply.seconds > 0
+    assert reply.verdicts == tuple(check_answer(TASK, "!a", each) for each in reply.answers)
 
 
 def test_the_users_names_come_back_with_verdicts(streams):

@@ -36,7 +36,8 @@ from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.covariance import alpha_covariance
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.loading import CheckpointError, load_checkpoint
-from hf_alpha.recipe import RecipeError, read_recipe
+from hf_alpha.recipe import RECIPE_FILE, RecipeError, read_recipe
+from hf_alpha.recipe.yaml import write_recipe
 from hf_alpha.release import release
 from hf_alpha.resources import resource_path
 from hf_alpha.solving import solve
@@ -52,6 +53,7 @@ from hf_alpha.train import (
     prepare_model,
     train,
 )
+from hf_alpha.train.checkpoints import notes_of_changes
 
 BASES = ("text/small", "folnet/finetune")  # recipes that are whole only in those that extend them
 RECIPES = [
@@ -615,6 +617,21 @@ def test_a_run_with_other_settings_says_which_and_its_recipe_is_what_was_run(dat
     with pytest.raises(RecipeError, match=r"checkpoint-9 holds another model: tensor .* is \(64,"):
         wider = ["training.max_steps=12", "model.encoder_ffn_dim=48"]
         train(debug(data_dir, out, *changed, *wider), allow_changes=True)
+
+
+def test_settings_of_steps_that_are_gone_held_until_the_step_before(data_dir, tmp_path):
+    """A run that goes on from an earlier checkpoint than one that it once went on from."""
+    first, second = "model.dropout=0.1", "training.learning_rate=0.5"
+    earlier = ["until step 2: seed=7", "until step 8: seed=8", "until step 8: model.dropout=0.3"]
+    notes = [f"# {note}" for note in earlier]
+    write_recipe(debug(data_dir, tmp_path, first), tmp_path / RECIPE_FILE, notes)
+    changed = debug(data_dir, tmp_path, second)
+    assert notes_of_changes(changed, tmp_path, 4, allow_changes=True) == [
+        "# until step 2: seed=7",
+        "# until step 4: seed=8",
+        "# until step 4: model.dropout=0.3",
+        "# until step 4: training.learning_rate=0.001",
+    ]
 
 
 def told_by(out) -> list[str]:

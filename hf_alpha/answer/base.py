@@ -240,13 +240,10 @@ class Chain(Answerer):
         known |= {"reason": None, "outside": False, "by": reply.by or before.by}
         if reply.unsatisfiable:
             return known | {"unsatisfiable": True, "core": reply.core}
-        if reply.verdicts:
-            checked = [*zip(reply.answers, reply.verdicts, strict=True)]
-            checked += zip(before.answers, before.verdicts, strict=True)
-            checked = checked[: self.top_n]
-        else:
-            checked = [(each, check_answer(task, problem, each)) for each in reply.answers]
-        answers, verdicts = zip(*checked, strict=True)
+        found = reply.verdicts or [check_answer(task, problem, each) for each in reply.answers]
+        checked = [*zip(reply.answers, found, strict=True)]
+        checked += zip(before.answers, before.verdicts, strict=True)
+        answers, verdicts = zip(*checked[: self.top_n], strict=True)
         notes = (*before.notes, *answerer.notes(task, problem))
         return known | {"answers": answers, "verdicts": verdicts, "notes": notes}
 

@@ -12,7 +12,13 @@ from transformers import AutoModelForSeq2SeqLM
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
-from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, table_rows
+from hf_alpha.convert.host_tables import (
+    draw_rows,
+    fill_row,
+    resize_tables,
+    row_length,
+    table_rows,
+)
 from hf_alpha.convert.proof import prove_saving
 
 NEW = VOCABULARY + 7
@@ -168,6 +174,19 @@ def test_two_tables_of_one_size_are_of_one_vocabulary(tmp_path):
     for part in (model, symbols):
         part.save_pretrained(tmp_path)
     prove_saving(model, tmp_path)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", [*HOSTS, "marian_apart"])
+def test_rows_have_the_length_with_which_they_are_read_and_written(name):
+    sizes = {"decoder_vocab_size": VOCABULARY} if name == "marian_apart" else {}
+    host, rows = make_host(name, **sizes), [5, 30, 8]
+    pair = host.config.is_encoder_decoder
+    reader = host.get_encoder() if pair else host.get_decoder()
+    read = reader.get_input_embeddings()(torch.tensor(rows))
+    written = host.get_output_embeddings().weight[rows]
+    expected = [sum(float(row.norm()) for row in each) / 3 for each in (read, written)]
+    assert row_length(host, rows) == pytest.approx(expected)
 
 
 def test_bad_requests_change_nothing():

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 from pictures import shows_reports
 from strategies import make_model
@@ -18,6 +20,16 @@ def entrant(encoding: str) -> Model:
     settings = {"num_base_tokens": 3, "symbol_classes": {"character": 3}, "dropout": 0.0}
     model = make_model(symbol_encoding=encoding, encoder_position="rope", **settings)
     return Model(f"{encoding} one", model, build_tokenizer("copying", 3))
+
+
+@pytest.mark.parametrize("samples", [4, 9])
+def test_few_problems_are_of_many_sizes(samples, tmp_path):
+    task, sizes = get_task("copying"), range(3, 9)
+    drawn = draw_problems(task, tmp_path / "grid", [2, 3], sizes, samples, progress=False)
+    for number in (2, 3):
+        found = Counter(row["size"] for row in drawn if row["num_symbols"] == number)
+        counts = [found[size] for size in sizes]
+        assert sum(counts) == samples and max(counts) - min(counts) == 1
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from transformers import (
 from transformers.modeling_outputs import CausalLMOutput
 
 from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.evaluation import AlphaCovariance, alpha_covariance
+from hf_alpha.evaluation import AlphaCovariance, alpha_covariance, covariance
 from hf_alpha.evaluation.covariance import _Renamings
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 
@@ -339,8 +339,13 @@ def test_answers_end_where_the_positions_do(make):
         alpha_covariance(model, tokenizer, [short, f"{fits} x"], ["x", "y"], progress=False)
 
 
-def test_all_renamings_of_a_problem_have_the_same_room():
-    """However many tokens the names have: else the answers would be cut at different places."""
+@pytest.mark.parametrize("chunk", [1, 2, covariance.CHUNK])
+def test_all_renamings_of_a_problem_have_the_same_room(chunk, monkeypatch):
+    """However many tokens the names have: else the answers would be cut at different places.
+
+    And however many renamings there are: their names are looked at chunk by chunk.
+    """
+    monkeypatch.setattr(covariance, "CHUNK", chunk)
     tokenizer = byte_level()
     model, rooms = random_gpt2(tokenizer, positions=32), set()
     generate = model.generate
@@ -350,8 +355,10 @@ def test_all_renamings_of_a_problem_have_the_same_room():
         return generate(**kwargs)
 
     model.generate = watch
-    classes = {"people": NAMES, "letters": ["x", "y"]}
-    alpha_covariance(model, tokenizer, ["alice sees", "x sees"], classes, progress=False)
+    classes = {"people": ["bob", "bartholomew", "alice"], "letters": ["x", "y"]}
+    problems = ["alice sees", "x sees"]
+    measured = alpha_covariance(model, tokenizer, problems, classes, progress=False)
+    assert [sample.renamings for sample in measured.samples] == [3, 2]
     longest = len(tokenizer("bartholomew sees")["input_ids"])
     assert rooms == {(2, 32 - longest), (longest, 32 - longest), (2, 30)}
 

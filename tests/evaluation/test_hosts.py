@@ -73,6 +73,27 @@ def test_answers_are_those_of_the_model_alone(make, tmp_path):
     assert compare([host], task, ROWS, tmp_path, **options)[0] == text
 
 
+@pytest.mark.parametrize(("make", "seed"), [(encoder_decoder, 2), (decoder, 1)])
+def test_an_answer_that_its_limit_cuts_off_is_not_ended(make, seed):
+    torch.manual_seed(seed)  # with which three tokens differ
+    model, tokenizer = make()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight)
+    task, text = get_task("text").configured(symbols=RULES), ROWS[0]["problem"]
+
+    def answer(limit: int):
+        host = Host("host", model, tokenizer, Search(max_new_tokens=limit))
+        ((reply,),) = (replies.values() for replies in host.answer(task, {7: text}))
+        return reply.answers[0]
+
+    inputs = tokenizer(text, return_tensors="pt")["input_ids"]
+    *before, end = model.generate(inputs, max_new_tokens=3, do_sample=False)[0, -3:].tolist()
+    assert end not in before
+    model.generation_config.eos_token_id = end
+    assert [answer(limit).ended for limit in (1, 2, 3, 4)] == [False, False, True, True]
+    assert answer(3) == answer(4) == answer(2)
+
+
 @pytest.mark.parametrize("make", [encoder_decoder, decoder])
 def test_words_that_a_host_does_not_know_are_told(make, tmp_path, caplog):
     task = get_task("text").configured(symbols=RULES)

@@ -207,8 +207,8 @@ def test_parts_have_the_relations_of_the_whole(seed, queries, keys, as_places):
          for ones, row in zip(last.tolist(), one_held[:, places].tolist(), strict=True)]
         for one_held in held
     ]  # fmt: skip
-    for relations in (indices, SlotRelations(indices.queries, indices.keys)):
-        for made in (relations, relations.for_layers()):
+    for whole in (indices, SlotRelations(indices.queries, indices.keys)):
+        for made in (whole, whole.for_layers()):
             part = made.part(wanted, places)
             assert [matrix.tolist() for matrix in part.matrices] == expected
             slots = [(query @ part.keys.mT)[:, None].tolist() for query in part.queries]

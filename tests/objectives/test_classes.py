@@ -2,6 +2,7 @@ import re
 
 import pytest
 import torch
+from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
@@ -16,9 +17,10 @@ from transformers import (
 
 from hf_alpha import FolnetConfig
 from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import check_tokenizer, make_tokenizer
-from hf_alpha.recipe import RecipeError
+from hf_alpha.recipe import Data, RecipeError
 from hf_alpha.train import train
 
 COLUMNS = {"source": "story", "pair": "query", "target": "kind", "validation": 0.2}
@@ -44,6 +46,20 @@ def test_a_pair_is_classified_and_evaluated_by_groups(data, tmp_path):
     assert found["samples"]["all"] == 20 == sum(found["samples"].values()) / 2
     right = [one["prediction"] == one["target"] for one in records]
     assert found["metrics"]["all"]["accuracy"] == sum(right) / 20
+
+
+@pytest.mark.parametrize(
+    "targets, classes",
+    [
+        ([10, 2, 9, 2], ["2", "9", "10"]),
+        (["10", "-1", "b", "a1", "2"], ["-1", "a1", "b", "2", "10"]),
+    ],
+)
+def test_classes_are_numbered_as_they_are_counted(targets, classes):
+    parts = [Dataset.from_dict({"kind": some}) for some in (targets[:2], targets[2:])]
+    settings = Classes().config_settings(parts, Data(train="rows.jsonl", target="kind"))
+    assert settings["id2label"] == dict(enumerate(classes))
+    assert settings["label2id"] == {name: place for place, name in enumerate(classes)}
 
 
 def test_numbers_are_predicted_and_correlated(tmp_path):

@@ -78,6 +78,35 @@ def test_the_right_scores_give_the_right_answers(told, length, stride):
     assert aim.score(found, None)["exact"] == aim.score(found, None)["f1"] == 1.0
 
 
+@given(st.integers(0, 1 << 32), st.integers(1, 4), st.sampled_from([-1.0, 0.0, 0.5]))
+def test_the_answer_is_the_best_span_of_all_windows_against_loops(seed, longest, threshold):
+    rng, width = np.random.default_rng(seed), 8
+    rows = [{**question(i, 9, 0), "context": "abcdefghij"} for i in range(2)]
+    windows = []
+    for number in (0, 0, 1, 0):
+        start, tokens = int(rng.integers(4)), int(rng.integers(1, 6))
+        offsets = [[-1, -1], *([start + i, start + i + 1] for i in range(tokens)), [-1, -1]]
+        windows.append({"row": number, "offsets": offsets})
+    scores = rng.normal(size=(2, len(windows), width))
+    scores[1] += np.arange(width)  # long spans are good
+    aim = Spans(best=width, max_answer_length=longest, null_threshold=threshold)
+    found = aim.records(Predictions(tuple(scores), None, rows, windows), None, None)
+    for number, record in enumerate(found):
+        nothing, spans = [], {}
+        for window, start, end in zip(windows, *scores, strict=True):
+            if window["row"] == number:
+                nothing.append(start[0] + end[0])
+                places = [i for i, (first, _) in enumerate(window["offsets"]) if first >= 0]
+                spans |= {
+                    start[i] + end[j]: (window["offsets"][i][0], window["offsets"][j][1])
+                    for i in places for j in places if i <= j <= i + longest - 1
+                }  # fmt: skip
+        null = min(nothing) - max(spans)
+        assert record["null_score"] == pytest.approx(null)
+        answer = "abcdefghij"[slice(*spans[max(spans)])]
+        assert record["prediction"] == ("" if null > threshold else answer)
+
+
 SOME = ["the", "a", "an", "The", "cat", "sat.", "on;", "mat's", "é", "!", "42"]
 ANSWERS = st.lists(st.sampled_from(SOME)).map(" ".join)
 
