@@ -4,6 +4,7 @@ A batch has texts of any requests: its rows are drawn, ended and sent one by one
 """
 
 import asyncio
+import sys
 import threading
 import time
 from collections import deque
@@ -21,21 +22,24 @@ from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
+from hf_alpha.serve.logprobs import BESIDE, Logprobs
 from hf_alpha.serve.requests import Chat, Refusal, Request
 
-BESIDE = 8
-"""Tokens of a text that its answer is decoded with: what stands between two belongs to neither."""
 STOPPING = "the server is stopping: ask again later"
 
 
 @dataclass(frozen=True)
 class Part:
-    """More of an answer; `finish` says why it ends, if it does, and `tokens` how many it has."""
+    """More of an answer; `finish` says why it ends, if it does, and `tokens` how many it has.
+
+    `logprobs` has what is asked of these, see `Logprobs.take`.
+    """
 
     index: int
     text: str
     finish: str | None
     tokens: int
+    logprobs: list[dict[str, Any]] | None
 
 
 class Ask:
@@ -78,6 +82,7 @@ class AnswerRow:
     limit: int
     draw: Callable[[torch.Tensor], int] | None
     ids: list[int] = field(default_factory=list)
+    logprobs: Logprobs | None = None
     sent: str = ""
     done: bool = False
 
@@ -176,6 +181,8 @@ class Engine:
         """Leave to the greedy search the token that is drawn, in rows (R, V) that are."""
         scores = scores.clone()
         for place, row in enumerate(self._batch):
+            if row.logprobs is not None:
+                row.logprobs.rate(scores[place])
             if row.draw is not None and not row.done:
                 token = row.draw(scores[place])
                 scores[place] = float("-inf")
@@ -195,6 +202,8 @@ class Engine:
         finish, request = "stop" if token in self._end else None, row.ask.request
         if finish is None:
             row.ids.append(token)
+            if row.logprobs is not None:
+                row.logprobs.add(token)
             finish = "length" if len(row.ids) == row.limit else None
         if finish is None and not (request.stream or request.stop):
             return
@@ -208,7 +217,10 @@ class Engine:
             told = "the names of this answer depend on more than a word: ask without stream"
             row.ask.give(Refusal(500, told))
         elif row.done or (request.stream and len(sure) > len(row.sent)):
-            row.ask.give(Part(row.index, sure[len(row.sent) :], finish, len(row.ids)))
+            end = len(sure) if found or not row.done else sys.maxsize
+            rated = row.logprobs and row.logprobs.take(end, row.done)
+            new = sure[len(row.sent) :]
+            row.ask.give(Part(row.index, new, finish, len(row.ids), rated))
             row.sent = sure
 
     def _text(self, row: AnswerRow) -> str:
@@ -246,7 +258,10 @@ class Engine:
             return
         ask.give(None)
         for index in range(request.n):
-            self._rows.append(AnswerRow(ask, index, encoding, limit, self._sampler(request, index)))
+            row = AnswerRow(ask, index, encoding, limit, self._sampler(request, index))
+            if request.rated is not None:
+                row.logprobs = Logprobs(self.tokenizer, encoding, self._is_decoder, request.rated)
+            self._rows.append(row)
 
     def _encoding(self, request: Any) -> Any:
         """Return a text or a chat as the model reads it, with its names."""

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException as Refusal
 
 NEUTRAL: dict[str, Any] = {
     **dict.fromkeys(("frequency_penalty", "presence_penalty", "top_logprobs"), 0),
-    **{"logprobs": False, "echo": False, "best_of": 1, "suffix": "", "logit_bias": {}},
+    **{"echo": False, "best_of": 1, "suffix": "", "logit_bias": {}},
     **{"parallel_tool_calls": True, "response_format": {"type": "text"}, "service_tier": "auto"},
 }
 """Fields that are taken where they ask for what is done anyway."""
@@ -30,6 +30,11 @@ class Request(BaseModel, extra="allow"):
     stream_options: dict[Literal["include_usage"], bool] = {}
     names: list[str] | dict[str, list[str]] | None = None
 
+    @property
+    def rated(self) -> int | None:
+        """How many likely tokens are told beside each one; None where nothing is."""
+        return None
+
     @model_validator(mode="before")
     @classmethod
     def _only_what_can_be_done(cls, given: Any) -> Any:
@@ -48,6 +53,11 @@ class Completion(Request):
     """A text, which gets answers."""
 
     prompt: str
+    logprobs: int | None = Field(None, ge=0, le=5, strict=True)
+
+    @property
+    def rated(self) -> int | None:
+        return self.logprobs
 
 
 class Chat(Request):
@@ -57,11 +67,19 @@ class Chat(Request):
     tools: list[dict[str, Any]] = []
     tool_choice: Literal["auto", "none"] = "auto"
     max_completion_tokens: int | None = Field(None, ge=1)
+    logprobs: bool = False
+    top_logprobs: int = Field(0, ge=0, le=20)
+
+    @property
+    def rated(self) -> int | None:
+        return self.top_logprobs if self.logprobs else None
 
     @model_validator(mode="after")
     def _as_templates_read_it(self) -> "Chat":
         self.max_tokens = self.max_completion_tokens or self.max_tokens
         self.tools = self.tools if self.tool_choice == "auto" else []
+        if self.top_logprobs and not self.logprobs:
+            raise ValueError("top_logprobs: give logprobs = true with it")
         for message in self.messages:
             try:
                 if not isinstance(message.get("content") or "", str):

@@ -8,10 +8,11 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,14 +24,22 @@ from starlette.routing import Route
 from transformers.cli.serving.utils import get_response_template
 
 from hf_alpha.serve.engine import Ask, Engine, Part
+from hf_alpha.serve.logprobs import as_listed
 from hf_alpha.serve.messages import MessageReader, add
 from hf_alpha.serve.requests import Chat, Completion, Refusal, Request, read_request
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request."""
 LOOPBACK = ["127.0.0.1", "localhost"]
-Piece = tuple[int, dict[str, Any], str | None]
-"""What is new in an answer: its index, the fields that grow, and why it ends, if it does."""
+
+
+class Piece(NamedTuple):
+    """What is new in an answer: fields that grow, why it ends, if it does, and rated tokens."""
+
+    index: int
+    fields: dict[str, Any]
+    finish: str | None = None
+    rated: Sequence[Any] = ()
 
 
 class Completions:
@@ -48,23 +57,31 @@ class Completions:
         readers, left = [], request.n
         for index in range(left if self._is_chat else 0):
             readers.append(MessageReader(self._template, self._ask.prefix, request.tools))
-            yield index, {"role": "assistant", "content": ""}, None
+            yield Piece(index, {"role": "assistant", "content": ""})
         while left:
             part: Part = await self._ask.next()
-            finish, pieces = part.finish, iter([{"text": part.text}])
+            finish, rated, pieces = part.finish, part.logprobs or [], iter([{"text": part.text}])
             if self._is_chat:
                 pieces = readers[part.index].feed(part.text, finish)
             for piece in pieces:
-                yield part.index, piece, None
+                yield Piece(part.index, piece, None, rated)
+                rated = []
             if finish is not None:
                 left, self._written = left - 1, self._written + part.tokens
                 if finish == "stop" and self._is_chat and readers[part.index].calls:
                     finish = "tool_calls"
-                yield part.index, {} if self._is_chat else {"text": ""}, finish
+            if finish is not None or rated:
+                yield Piece(part.index, {} if self._is_chat else {"text": ""}, finish, rated)
 
-    def _choice(self, key: str, index: int, fields: dict[str, Any], finish: Any) -> dict[str, Any]:
-        content = {key: fields} if self._is_chat else fields
-        return {"index": index, **content, "logprobs": None, "finish_reason": finish}
+    def _choice(self, key: str, piece: Piece, start: int = 0) -> dict[str, Any]:
+        """Return a piece, or all of an answer; `start` is its place in the answer."""
+        content, logprobs = {key: piece.fields} if self._is_chat else piece.fields, None
+        if piece.rated:
+            logprobs = {"content": [*piece.rated], "refusal": None}
+            logprobs = logprobs if self._is_chat else as_listed(piece.rated, start)
+        return {
+            "index": piece.index, **content, "logprobs": logprobs, "finish_reason": piece.finish
+        }  # fmt: skip
 
     def _usage(self) -> dict[str, int]:
         read, written = self._ask.tokens, self._written
@@ -72,19 +89,24 @@ class Completions:
 
     async def whole(self) -> dict[str, Any]:
         """Return all answers at once."""
-        answers: list[dict[str, Any]] = [{} for _ in range(self._ask.request.n)]
-        ends: dict[int, str | None] = {}
-        async for index, piece, ends[index] in self._pieces():
-            add(answers[index], piece)
-        choices = [self._choice("message", i, one, ends[i]) for i, one in enumerate(answers)]
+        answers: dict[int, Piece] = {}
+        async for new in self._pieces():
+            before = answers.get(new.index, Piece(new.index, {}))
+            add(before.fields, new.fields)
+            rated = [*before.rated, *new.rated]
+            answers[new.index] = Piece(new.index, before.fields, new.finish, rated)
+        choices = [self._choice("message", answers[index]) for index in sorted(answers)]
         return {**self._head, "choices": choices, "usage": self._usage()}
 
     async def stream(self) -> AsyncIterator[str]:
         """Yield the events of a stream; an error is one, since the stream has begun."""
         head = {**self._head, "object": f"{self._head['object']}{'.chunk' * self._is_chat}"}
         try:
-            async for index, piece, finish in self._pieces():
-                yield _event({**head, "choices": [self._choice("delta", index, piece, finish)]})
+            places = Counter[int]()
+            async for new in self._pieces():
+                choice = self._choice("delta", new, places[new.index])
+                places[new.index] += sum(len(one["token"]) for one in new.rated)
+                yield _event({**head, "choices": [choice]})
             if self._ask.request.stream_options.get("include_usage"):
                 yield _event({**head, "choices": [], "usage": self._usage()})
             yield "data: [DONE]\n\n"
