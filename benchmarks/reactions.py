@@ -37,7 +37,7 @@ from transformers import AutoTokenizer, MarianMTModel
 import hf_alpha
 import measure
 from annalog import annalog, tokens
-from hf_alpha.modeling.name_rules import ring_numbers
+from hf_alpha.modeling.ready_rules import ring_numbers
 from real_models import DEVICE, DRAWS, Pair, finish, minutes_of, options, results_of, tune
 
 DIGITS = "123456789"

@@ -1,21 +1,17 @@
-r"""Ready-made rules for names: what people of a field call a name, and what binds it.
+r"""What a rule for names may say: where they stand, what binds them, how they are spelled again.
 
 A rule is a function from a text to its names, each as (start, stop) or (start, stop, binding). All
 names of one binding are one name, whatever it is called; `\x. x` and `\y. y` are the same text to
-a model if the rule says so. `READY_RULES` lists them, and `symbols: {ring: {rule: smiles}}` takes
-one. A function of the user's own (`function: package.module:name`) can be a `ReadyRule` too.
+a model if the rule says so. Some are ready-made (`ready_rules`); a function of the user's own
+(`function: package.module:name`) can be a `ReadyRule` too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from itertools import count
 from typing import Any
-
-import regex  # type: ignore[import-untyped]
-
-from .names_in_code import identifiers, json_names, numbers, sql_names, sql_words
-from .names_in_python import python_names, unbound_names
 
 Found = Iterable[Sequence[Any]]  # (start, stop) or (start, stop, binding) of each name
 Spell = Callable[[Sequence[str], Sequence[str], Mapping[str, str]], Sequence[str]]
@@ -62,6 +58,27 @@ class ReadyRule:
             return self
         unbound = self.unbound and partial(self.unbound, language=language)
         return replace(self, find=partial(self.find, language=language), unbound=unbound)
+
+
+def ready_rules() -> Mapping[str, ReadyRule]:
+    """Return the rules that are ready-made: what a rule may be called -> how its names are found.
+
+    A tokenizer that uses none is saved without them: see `TextTokenizer.code_module`.
+
+    Raises:
+        ImportError: this is the code of such a tokenizer.
+    """
+    module = f"{__package__}.ready_rules"
+    try:
+        rules: Mapping[str, ReadyRule] = import_module(module).READY_RULES
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ImportError(
+            "ready-made rules for names are not part of this tokenizer's own code, which was saved "
+            "with a tokenizer that uses none: install hf_alpha, and load it by that"
+        ) from None
+    return rules
 
 
 def reads_answers(reader: Any) -> bool:
@@ -129,137 +146,3 @@ def _ranks(keys: Sequence[Any]) -> list[int]:
     """Return keys as numbers, by first occurrence."""
     ranks = {key: rank for rank, key in enumerate(dict.fromkeys(keys))}
     return [ranks[key] for key in keys]
-
-
-# -- molecules ------------------------------------------------------------------------------------
-
-_TOKEN = regex.compile(
-    r"(?P<atom>\[[^][\s]+\]|Br|Cl|[BCNOPSFIbcnops*])|(?P<ring>[0-9]|%[0-9]{2}|%\([0-9]+\))"
-    r"|(?P<sign>[-=#$:/\\~().>])"
-)
-"""Of SMILES (Daylight, OpenSMILES), and of reactions in SMILES."""
-_ATOM = regex.compile(r"[A-Za-z*\]]")
-_MAP = regex.compile(r"(?<=:)[0-9]+(?=\])")
-Tokens = list[tuple[str, int, int, str]]  # kind, start, stop and text
-
-
-def _molecules(text: str) -> Iterator[Tokens]:
-    """Yield the tokens of each word that is SMILES, or of the text if each word is one token."""
-    words = [_tokens(match) for match in regex.finditer(r"\S+", text)]
-    if len(words) > 1 and all(len(word) == 1 or _is_arrow(word) for word in words):
-        yield [token for word in words for token in word]
-        return
-    yield from filter(None, words)
-
-
-def _is_arrow(tokens: Tokens) -> bool:
-    return bool(tokens) and all(token == ">" for *_, token in tokens)
-
-
-def _tokens(word: Any) -> Tokens:
-    """Split a word; into nothing if it is not SMILES."""
-    tokens: Tokens = []
-    place = word.start()
-    while place < word.end():
-        match = _TOKEN.match(word.string, place, word.end())
-        if match is None:
-            return []
-        tokens.append((match.lastgroup, *match.span(), match.group()))
-        place = match.end()
-    return tokens
-
-
-def ring_numbers(text: str) -> list[tuple[int, int, int]]:
-    """Find the numbers of rings in SMILES, each ring a binding: 0 for the first that opens.
-
-    A number stands for one ring from where it opens to where it closes, and may then stand for
-    another. One that is not closed is no name, nor are digits of isotopes, charges and atom maps.
-    Words that are not SMILES have no names.
-    """
-    rings: list[tuple[tuple[int, int], tuple[int, int]]] = []
-    for tokens in _molecules(text):
-        rings += _rings(tokens)
-    return [(*place, ring) for ring, places in enumerate(sorted(rings)) for place in places]
-
-
-def _rings(tokens: Tokens) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return where each ring of a molecule opens and closes; none if brackets do not match."""
-    rings = []
-    opened: dict[int, tuple[int | None, tuple[int, int]]] = {}  # number -> atom and place
-    atom: int | None = None  # the one that a ring number now belongs to, by its place
-    branches: list[int | None] = []
-    for kind, start, stop, token in tokens:
-        if kind == "atom":
-            atom = start
-        elif kind == "ring":
-            if atom is None:
-                return []
-            number = int(token.strip("%()"))
-            other, place = opened.pop(number, (None, (0, 0)))
-            if other is None:
-                opened[number] = atom, (start, stop)
-            elif other != atom:
-                rings.append((place, (start, stop)))
-        elif token == "(":
-            branches.append(atom)
-        elif token == ")":
-            if not branches:
-                return []
-            atom = branches.pop()
-        elif token in (".", ">"):
-            atom = None
-            if token == ">":
-                opened.clear()
-    return [] if branches else rings
-
-
-def lowest_free(
-    between: Sequence[str], symbols: Sequence[str], names: Mapping[str, str]
-) -> list[str]:
-    """Spell rings by the lowest number that is free, as RDKit does: 1 to 9, then %10.
-
-    A number that an atom closes is free again from the next atom on.
-    """
-    opened: dict[str, int] = {}
-    closed: set[int] = set()  # by the atom in hand
-    spellings = []
-    for before, symbol in zip(between, symbols, strict=False):
-        if _ATOM.search(before):
-            closed.clear()
-        if symbol in opened:
-            number = opened.pop(symbol)
-            closed.add(number)
-        else:
-            taken = closed.union(opened.values())
-            number = opened[symbol] = next(n for n in count(1) if n not in taken)
-        spellings.append(_ring_number(number))
-    return spellings
-
-
-def _ring_number(number: int) -> str:
-    return f"{number}" if number < 10 else f"%{number}" if number < 100 else f"%({number})"
-
-
-def atom_maps(text: str) -> list[tuple[int, int]]:
-    """Find the numbers of atom maps in SMILES, `[CH3:1]`: equal numbers are one name."""
-    return [
-        (start + match.start(), start + match.end())
-        for tokens in _molecules(text)
-        for kind, start, _, token in tokens
-        if kind == "atom"
-        for match in _MAP.finditer(token)
-    ]
-
-
-_DIGITS = tuple("123456789")
-READY_RULES: dict[str, ReadyRule] = {
-    "python": ReadyRule(python_names, unbound=unbound_names),
-    "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
-    "json": ReadyRule(json_names, answers=False),
-    "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
-    "number": ReadyRule(numbers),
-    "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
-    "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
-    "tools": ReadyRule(lambda text: (), answers=False),  # a chat's schemas say them: `chats`
-}
-"""What a rule may be called -> how its names are found."""

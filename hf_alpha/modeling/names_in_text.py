@@ -1,7 +1,7 @@
 r"""Names in plain text: where they stand, by a rule for each class of symbols.
 
 A rule finds names by a regular expression, by a list, by a column of the data that lists them, by a
-function of the user's, or as people of a field do (`name_rules`). They are whole words unless it
+function of the user's, or as people of a field do (`ready_rules`). They are whole words unless it
 says otherwise: `x` is no part of `max`.
 
 Names that are spelled alike are one name, unless a rule says which binding each belongs to: of
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from .choices import TIME_LIMIT, too_slow
-from .name_rules import READY_RULES, ReadyRule, reads_answers, uncaptured
+from .name_rules import ReadyRule, reads_answers, ready_rules, uncaptured
 from .text_pieces import Memory
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
@@ -142,7 +142,7 @@ class NameRule:
         function: `package.module:function`, from a text to the [start, stop] of its names, or
             [start, stop, binding]; see `ReadyRule` for what else it may say. In Python also the
             function itself.
-        rule: one of `READY_RULES`.
+        rule: one of `ready_rules`.
         reserved: words that are no names of the class, whatever the pattern or function says.
         count: symbols that the vocabulary has for the class; None for as many as one text
             of the data has names, and 10 at least.
@@ -204,12 +204,12 @@ class NameRule:
             raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
         if type(self.words) is not bool:
             raise ValueError(f"{place}: 'words' is {self.words!r}: give true or false")
-        if self.rule is not None and self.rule not in READY_RULES:
-            known = ", ".join(READY_RULES)
+        if self.rule is not None and self.rule not in ready_rules():
+            known = ", ".join(ready_rules())
             raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
         if self.language is not None and getattr(self.ready, "languages", None) is None:
             taking = ", ".join(
-                f"{key} ({r.languages})" for key, r in READY_RULES.items() if r.languages
+                f"{key} ({r.languages})" for key, r in ready_rules().items() if r.languages
             )
             raise ValueError(
                 f"{place}: 'language' is for the ready-made rules {taking}: leave it out"
@@ -239,7 +239,7 @@ class NameRule:
     @property
     def ready(self) -> ReadyRule | None:
         """The ready-made rule; None without one."""
-        return None if self.rule is None else READY_RULES[self.rule].of(self.language)
+        return None if self.rule is None else ready_rules()[self.rule].of(self.language)
 
     @property
     def has_words_alone(self) -> bool:

@@ -48,9 +48,10 @@ def _replace_links(saved: object, folder: Path) -> None:
                 os.replace(shutil.copyfile(source, Path(own) / place.name), place)
 
 
-def code_files(saved: object) -> Iterator[Path]:
-    """Returns the files that `save_pretrained` copies: the class's module and what it imports."""
+def code_files(saved: Any) -> Iterator[Path]:
+    """Returns the files that are saved: an object's `code_module` or its class's, and imports."""
     module = type(saved).__module__
     if module != "__main__":  # which is not saved
-        file = str(sys.modules[module].__file__)
+        file = Path(str(sys.modules[module].__file__))
+        file = file.with_stem(getattr(saved, "code_module", file.stem))
         yield from map(Path, (file, *get_relative_import_files(file)))

@@ -19,10 +19,12 @@ BERT's behind the name too.)
 """
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
@@ -45,6 +47,7 @@ from .names_in_text import (
     check_marked,
     keys_in,
 )
+from .saving import code_files
 from .text_pieces import (
     BETWEEN,
     JOIN,
@@ -77,6 +80,8 @@ from .tokenizer_beneath import (
     writes_spaces,
 )
 
+RULED = ("tokenization_text", "tokenization_canonical")
+"""Modules beside which is one that has the ready-made rules too."""
 FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
 
@@ -191,6 +196,30 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     def convert_to_native_format(cls, trust_remote_code: bool = False, **kwargs: Any) -> Any:
         """Leave `tokenizer.json` to the constructor: all of the tokenizer beneath is in there."""
         return kwargs
+
+    @property
+    def code_module(self) -> str:
+        """The module that is saved with it: one with the ready-made rules only if it uses one."""
+        module = type(self).__module__.rpartition(".")[2]
+        is_ruled = any(rule.rule for rule in self.finder.rules.values()) and module in RULED
+        return f"{module}_ruled" if is_ruled else module
+
+    def _save_pretrained(
+        self, save_directory: Any, file_names: tuple[str, ...], *args: Any, **kwargs: Any
+    ) -> tuple[str, ...]:
+        if self._auto_class is not None:  # Transformers has written the code of the class's module
+            self._save_code(Path(file_names[0]))
+        return super()._save_pretrained(save_directory, file_names, *args, **kwargs)
+
+    def _save_code(self, configuration: Path) -> None:
+        """Write the code of `code_module`, and name that in the configuration beside it."""
+        name, module = type(self).__name__, type(self).__module__.rpartition(".")[2]
+        if self.code_module != module:
+            for source in code_files(self):
+                shutil.copyfile(source, configuration.with_name(source.name))
+            text = configuration.read_text(encoding="utf-8")
+            text = text.replace(f'"{module}.{name}"', f'"{self.code_module}.{name}"')
+            configuration.write_text(text, encoding="utf-8")
 
     def settings(self) -> list[Any]:
         beneath = json.loads(self._tokenizer.to_str())

@@ -5,6 +5,8 @@ running it, molecules against RDKit.
 """
 
 import ast
+import json
+import os
 import pickle
 import random
 import re
@@ -15,6 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import own_process
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,10 +25,12 @@ from lambda_terms import TERMS, indices, lambda_names, spelled
 from small_tokenizers import byte_level, smiles
 from transformers import AutoTokenizer
 
-from hf_alpha import MarkedText, TextTokenizer
+from hf_alpha import CanonicalTokenizer, MarkedText, TextTokenizer
+from hf_alpha.code_links import code_files
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.name_rules import READY_RULES, ReadyRule
+from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder, NameRule
+from hf_alpha.modeling.ready_rules import READY_RULES
 
 DATA = Path(__file__).parents[1] / "data_files"
 
@@ -306,3 +311,54 @@ def test_a_rule_travels_with_the_tokenizer(tmp_path) -> None:
     assert "<join>" not in loaded.get_vocab()
     with pytest.raises(ValueError, match="no ready-made rule 'smile': there are"):
         NameRule.of("ring", {"rule": "smile"})
+
+
+# Without the package: encodes a text with each tokenizer, and asks the last one for a rule.
+ALONE = """
+import json, sys
+sys.modules["hf_alpha"] = None  # importing it is an error
+from transformers import AutoTokenizer
+for folder, text in json.loads(sys.argv[1]):
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    batch = tokenizer([text], return_tensors="pt")
+    tokenizer.save_pretrained(folder + "-again")
+    print(json.dumps([batch["input_ids"].tolist(), tokenizer.batch_decode(batch["input_ids"],
+                                                                          names=batch.names)]))
+try:
+    tokenizer.use_rules({"name": {"rule": "python"}})
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow  # Transformers is imported anew
+def test_ready_made_rules_travel_only_with_what_uses_one(tmp_path) -> None:
+    """What is saved is saved again by its own code, and either has the files that it needs."""
+    python, pattern = {"name": {"rule": "python", "count": 9}}, {"name": "[a-z]"}
+    texts = ["let = 1", "C2CC2", "let = 1", "a = 1", "a = 1"]
+    tokenizers = [
+        TextTokenizer.from_tokenizer(byte_level(), python),
+        SMILES,
+        CanonicalTokenizer.from_tokenizer(byte_level(), python, words=["b", "c"]),
+        CanonicalTokenizer.from_tokenizer(byte_level(), pattern, words=["b", "c"]),
+        TextTokenizer.from_tokenizer(byte_level(), pattern),
+    ]
+    folders = [str(tmp_path / f"{number}") for number in range(len(tokenizers))]
+    for tokenizer, folder in zip(tokenizers, folders, strict=True):
+        tokenizer.save_pretrained(folder)
+    told = json.dumps([*zip(folders, texts, strict=True)])
+    cache = {"HF_MODULES_CACHE": str(tmp_path / "modules")}
+    done = own_process.run("-I", "-c", ALONE, told, env={**os.environ, **cache})
+    assert done.returncode == 0, done.stderr
+    *lines, error = done.stdout.splitlines()
+    for tokenizer, text, line in zip(tokenizers, texts, lines, strict=True):
+        batch = tokenizer([text])
+        decoded = tokenizer.batch_decode(batch["input_ids"], names=batch.names)
+        assert json.loads(line) == [batch["input_ids"], decoded]
+    assert "install hf_alpha" in error
+    readers = {"ready_rules.py", "names_in_code.py", "names_in_python.py"}
+    for number, folder in enumerate(folders):
+        code = {path.name for path in Path(folder).glob("*.py")}
+        assert code & readers == (readers if number < 3 else set())
+        assert code == {path.name for path in Path(f"{folder}-again").glob("*.py")}
+        assert code_files(Path(folder)) == code_files(Path(f"{folder}-again")) == code

@@ -12,8 +12,8 @@ from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
 from hf_alpha import TextTokenizer
-from hf_alpha.modeling.name_rules import READY_RULES
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.ready_rules import READY_RULES
 from hf_alpha.plain_yaml import parse_yaml
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
