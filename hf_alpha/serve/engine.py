@@ -1,30 +1,35 @@
 """One model and one thread that does all with it: it answers those that wait, in batches.
 
-A batch has texts of any requests: its rows are drawn, ended and sent one by one.
+A batch has texts of any requests: its rows are drawn, ended and sent one by one. What they are
+answers to was read before, in other processes.
 """
 
 import asyncio
+import copy
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jinja2 import TemplateError
 from transformers import TemperatureLogitsWarper, TopPLogitsWarper
-from transformers.utils import logging
 
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.logprobs import BESIDE, Logprobs
-from hf_alpha.serve.requests import Chat, Refusal, Request
+from hf_alpha.serve.reading import Read, ReadingProcess, log_fault
+from hf_alpha.serve.requests import Refusal, Request
 
+COLDEST = 1e-6
+"""Least temperature: scores are divided by it, and greedy long before."""
+READERS = 2
+"""Processes that read texts: a slow one leaves the other."""
 STOPPING = "the server is stopping: ask again later"
 
 
@@ -47,12 +52,21 @@ class Ask:
 
     Attributes:
         gone: nobody waits for more.
+        read: what the model goes on from.
+        limit: tokens of an answer.
+        grown: symbols were added for its names.
     """
 
     def __init__(self, request: Request, seconds: float):
-        self.request, self.deadline = request, time.monotonic() + seconds
+        self.request, self._seconds = request, seconds
+        self._deadline = time.monotonic() + seconds
         self._loop, self._items = asyncio.get_running_loop(), asyncio.Queue[Any]()
-        self.gone, self.tokens, self.prefix = False, 0, ""
+        self.gone, self.read, self.limit, self.grown = False, Read(), 0, False
+
+    @property
+    def tokens(self) -> int:
+        """How many its text has."""
+        return len(self.read.encoding["input_ids"])
 
     def give(self, item: Part | Refusal | None) -> None:
         """Send something, from any thread; a refusal is the last."""
@@ -60,13 +74,25 @@ class Ask:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._items.put_nowait, item)
 
+    def is_over(self) -> bool:
+        """Whether nothing more is to be done for it."""
+        self.gone = self.gone or time.monotonic() > self._deadline
+        return self.gone
+
     async def next(self) -> Any:
-        """Wait for what comes next.
+        """Wait for what comes next, as long as there is time.
 
         Raises:
             Refusal: there is no more.
         """
-        item = await self._items.get()
+        try:
+            async with asyncio.timeout(max(self._deadline - time.monotonic(), 0)):
+                item = await self._items.get()
+        except TimeoutError:
+            self.gone = True
+            told = f"this took more than {self._seconds:g} seconds, with the time it waited"
+            told += ": ask for less, or serve with a longer --timeout"
+            raise Refusal(504, told) from None
         if isinstance(item, Refusal):
             raise item
         return item
@@ -78,13 +104,16 @@ class AnswerRow:
 
     ask: Ask
     index: int
-    encoding: Any
-    limit: int
     draw: Callable[[torch.Tensor], int] | None
     ids: list[int] = field(default_factory=list)
     logprobs: Logprobs | None = None
     sent: str = ""
     done: bool = False
+
+    @property
+    def encoding(self) -> Any:
+        """What it is an answer to."""
+        return self.ask.read.encoding
 
 
 class Engine:
@@ -99,11 +128,25 @@ class Engine:
         self._is_decoder = not model.config.is_encoder_decoder
         self._end, _ = generation.end_and_pad(model, tokenizer, {})
         self._usual = min(generation.configured_limit(model), limits.max_tokens)
-        self._waiting, self._rows = deque[Ask](), deque[AnswerRow]()
-        self._batch: list[AnswerRow] = []
+        self._unread, self._waiting = deque[Ask](), deque[Ask]()
+        self._rows, self._batch = deque[AnswerRow](), list[AnswerRow]()
+        self._added: list[dict[str, int]] = []  # symbols, for names
         self._changed, self.closing = threading.Condition(), False
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
-        self.start, self.join = self._thread.start, self._thread.join
+        first = copy.deepcopy(tokenizer)
+        self._readers = [ReadingProcess(first, limits.max_input) for _ in range(READERS)]
+        self._threads = [threading.Thread(target=self._run, name="engine", daemon=True)]
+        for reader in self._readers:
+            self._threads.append(threading.Thread(target=self._read, args=(reader,), daemon=True))
+
+    def start(self) -> None:
+        """Start what reads and what answers."""
+        for starting in (*self._readers, *self._threads):
+            starting.start()
+
+    def join(self) -> None:
+        """Wait for the end, behind `closing`."""
+        for thread in self._threads:
+            thread.join()
 
     def ask(self, ask: Ask) -> None:
         """Take a request.
@@ -114,51 +157,77 @@ class Engine:
         if self.closing:
             raise Refusal(503, STOPPING)
         with self._changed:
-            if len(self._waiting) >= self.limits.waiting:
+            waiting = sum(not one.gone for one in (*self._unread, *self._waiting))
+            if waiting >= self.limits.waiting:
                 told = f"{self.limits.waiting} requests wait already: ask again later"
                 raise Refusal(429, told)
-            self._waiting.append(ask)
-            self._changed.notify()
+            self._unread.append(ask)
+            self._changed.notify_all()
 
     def _run(self) -> None:
         with generation.evaluation_mode(self.model):
             while self._next_batch():
-                try:
+                with self._failing_alone(*(row.ask for row in self._batch)):
                     self._answer()
-                except Exception as error:  # a batch must not end the server
-                    logging.get_logger(__name__).error("a batch failed", exc_info=True)
-                    for row in self._batch:
-                        told = f"the model failed: {type(error).__name__}: {error}"
-                        row.ask.give(Refusal(500, told))
+
+    @contextmanager
+    def _failing_alone(self, *asks: Ask) -> Iterator[None]:
+        """Tell these requests where the model fails: the others and the server go on."""
+        try:
+            yield
+        except Exception as error:
+            log_fault("the model failed", error)
+            for ask in asks:
+                ask.give(Refusal(500, f"the model failed: {type(error).__name__}: {error}"))
 
     def _next_batch(self) -> bool:
-        """Read requests until there are rows for a batch; False where the server is to end."""
+        """Take in requests until there are rows for a batch; False where the server is to end."""
         with self._changed:
             while not (self._waiting or self._rows or self.closing):
                 self._changed.wait(0.2)  # a signal's handler, which closes, can take no lock
         while self._waiting and (self.closing or len(self._rows) < self.limits.batch):
             ask = self._waiting.popleft()
             if not self._is_over(ask):
-                self._read(ask)
+                with self._failing_alone(ask):
+                    self._take_in(ask)
         self._batch = []
         while self._rows and len(self._batch) < self.limits.batch and self._fits(self._rows[0]):
             self._batch.append(self._rows.popleft())
         return bool(self._batch or not self.closing)
 
     def _is_over(self, ask: Ask) -> bool:
-        """Whether nothing more is to be done for a request; it is told why."""
+        """Whether nothing more is to be done for a request; it is told where the server stops."""
         if self.closing and not ask.gone:
             ask.give(Refusal(503, STOPPING))
-        elif time.monotonic() > ask.deadline and not ask.gone:
-            told = f"this took more than {self.limits.timeout:g} seconds, with the time it waited"
-            ask.give(Refusal(504, f"{told}: ask for less, or serve with a longer --timeout"))
-        return ask.gone
+        return ask.is_over()
+
+    def _take_in(self, ask: Ask) -> None:
+        """Put a row for each answer in the queue, or add symbols for its names first."""
+        if ask.read.needed is None:
+            ask.give(None)
+            for index in range(ask.request.n):
+                self._rows.append(self._row(ask, index))
+            return
+        before = self.tokenizer.symbol_classes
+        generation.extend_vocabulary(self.model, self.tokenizer, ask.read.needed)
+        now = self.tokenizer.symbol_classes
+        ask.grown = True
+        with self._changed:
+            self._added.append({name: now[name] - before[name] for name in now})
+            self._unread.appendleft(ask)
+            self._changed.notify_all()
+
+    def _row(self, ask: Ask, index: int) -> AnswerRow:
+        row, rated = AnswerRow(ask, index, self._sampler(ask.request, index)), ask.request.rated
+        if rated is not None:
+            row.logprobs = Logprobs(self.tokenizer, row.encoding, self._is_decoder, rated)
+        return row
 
     def _fits(self, row: AnswerRow) -> bool:
         """Whether a batch has room for one more row; all of them get the length of the longest."""
         rows = [*self._batch, row]
         longest = max(len(one.encoding["input_ids"]) for one in rows)
-        width = longest + max(one.limit for one in rows)
+        width = longest + max(one.ask.limit for one in rows)
         room = generation.answer_room(self.model.config, 0, None) if self._is_decoder else None
         return len(rows) == 1 or width <= min(generation.BATCH_TOKENS // len(rows), room or width)
 
@@ -169,7 +238,7 @@ class Engine:
         rows = [row.encoding for row in self._batch]
         inputs = self.tokenizer.pad(rows, padding_side=side, return_tensors="pt")
         settings = {
-            "max_new_tokens": max(row.limit for row in self._batch),
+            "max_new_tokens": max(row.ask.limit for row in self._batch),
             "logits_processor": [self._draw],
             "stopping_criteria": [self._take],
             **{"do_sample": False, "num_beams": 1, "num_return_sequences": 1},
@@ -180,10 +249,17 @@ class Engine:
     def _draw(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Leave to the greedy search the token that is drawn, in rows (R, V) that are."""
         scores = scores.clone()
+        finite = scores.amax(-1).isfinite().tolist()
         for place, row in enumerate(self._batch):
-            if row.logprobs is not None:
-                row.logprobs.rate(scores[place])
-            if row.draw is not None and not row.done:
+            if row.done or (finite[place] and row.draw is None and row.logprobs is None):
+                continue
+            with self._failing_alone(row.ask):
+                if not finite[place]:
+                    raise ArithmeticError("it gives scores that are no numbers")
+                if row.logprobs is not None:
+                    row.logprobs.rate(scores[place])
+                if row.draw is None:
+                    continue
                 token = row.draw(scores[place])
                 scores[place] = float("-inf")
                 scores[place, token] = 0
@@ -194,7 +270,8 @@ class Engine:
         for row, token in zip(self._batch, input_ids[:, -1].tolist(), strict=True):
             row.done = row.done or self._is_over(row.ask)
             if not row.done:
-                self._add(row, token)
+                with self._failing_alone(row.ask):
+                    self._add(row, token)
         return torch.tensor([row.done for row in self._batch], device=input_ids.device)
 
     def _add(self, row: AnswerRow, token: int) -> None:
@@ -204,7 +281,7 @@ class Engine:
             row.ids.append(token)
             if row.logprobs is not None:
                 row.logprobs.add(token)
-            finish = "length" if len(row.ids) == row.limit else None
+            finish = "length" if len(row.ids) == row.ask.limit else None
         if finish is None and not (request.stream or request.stop):
             return
         text = self._text(row)
@@ -242,89 +319,52 @@ class Engine:
 
     # -- reading
 
-    def _read(self, ask: Ask) -> None:
-        """Encode what a request has, and put a row for each answer in the queue."""
-        request = ask.request
+    def _read(self, reader: ReadingProcess) -> None:
+        """Have a process read what has not been read, until the server is to end."""
+        while True:
+            with self._changed:
+                while not (self._unread or self.closing):
+                    self._changed.wait(0.2)
+                if not self._unread:
+                    break
+                ask = self._unread.popleft()
+                added = [*self._added]
+            if not self._is_over(ask):
+                self._read_one(reader, ask, added)
+        reader.stop()
+
+    def _read_one(self, reader: ReadingProcess, ask: Ask, added: list[dict[str, int]]) -> None:
         try:
-            encoding = self._encoding(request)
-            ids = encoding["input_ids"]
-            limit, ask.tokens = self._limit(request, len(ids)), len(ids)
-            if isinstance(request, Chat):
-                ask.prefix = self.tokenizer.decode(ids, False, names=encoding.names)
-        except Exception as error:
-            fault = not isinstance(error, (ValueError, TypeError, TemplateError))
-            logging.get_logger(__name__).info("a request was not read", exc_info=fault)
-            ask.give(Refusal(500 if fault else 400, f"{error}".removeprefix("row 0: ")))
+            read = reader.read(ask.request, added, not ask.grown, lambda: self._is_over(ask))
+            if read is None:
+                return
+            if read.needed is not None and self.model.config.encoding.no_extension:
+                raise ValueError(too_many_names(self.model, self.tokenizer))
+            ask.read = read
+            ask.limit = 0 if read.encoding is None else self._limit(ask)
+        except (Refusal, ValueError) as error:
+            ask.give(error if isinstance(error, Refusal) else Refusal(400, str(error)))
             return
-        ask.give(None)
-        for index in range(request.n):
-            row = AnswerRow(ask, index, encoding, limit, self._sampler(request, index))
-            if request.rated is not None:
-                row.logprobs = Logprobs(self.tokenizer, encoding, self._is_decoder, request.rated)
-            self._rows.append(row)
+        with self._changed:
+            self._waiting.append(ask)
+            self._changed.notify_all()
 
-    def _encoding(self, request: Any) -> Any:
-        """Return a text or a chat as the model reads it, with its names."""
-        if not isinstance(request, Chat):
-            text = request.prompt
-            self._check_words(text)
-            if request.names is not None:
-                (text,) = self.tokenizer.mark([text], request.names)
-            return self._encoded(text)
-        if getattr(self.tokenizer, "chat_template", None) is None:
-            raise ValueError("this model has no chat template: send a text to /v1/completions")
-        goes_on, tools = request.messages[-1].get("role") == "assistant", request.tools or None
-
-        def write(tools: Any, names: Any) -> str:
-            return self.tokenizer.apply_chat_template(
-                request.messages, tools, tokenize=False, names=names,
-                add_generation_prompt=not goes_on, continue_final_message=goes_on,
-            )  # fmt: skip
-
-        text = write(tools, {})
-        if tools and text == write(None, {}):
-            raise ValueError("the chat template of this model shows no tools: leave them out")
-        self._check_words(text)
-        return self._encoded(write(tools, request.names), add_special_tokens=False)
-
-    def _encoded(self, text: str, **options: Any) -> Any:
-        """Encode a text; symbols are added for its names, where that needs no training."""
-        try:
-            return self.tokenizer(text, **options)
-        except ValueError:
-            needed = generation.needed_symbols(self.tokenizer, text)
-            if needed is None:
-                raise
-            if self.model.config.encoding.no_extension:
-                raise ValueError(too_many_names(self.model, self.tokenizer)) from None
-            generation.extend_vocabulary(self.model, self.tokenizer, needed)
-            return self.tokenizer(text, **options)
-
-    def _check_words(self, text: str) -> None:
-        """Refuse what is too long before names are looked for, and symbols added for them."""
-        self._check_size(len(text.split()), "words")
-
-    def _check_size(self, number: int, what: str) -> None:
-        if number > (most := self.limits.max_input):
-            told = f"the text has {number:,} {what}, and this server takes {most:,} tokens"
-            raise ValueError(f"{told}: shorten it, or serve with more --max-input")
-
-    def _limit(self, request: Request, length: int) -> int:
-        """Return how many tokens an answer to a text of so many has at most."""
-        self._check_size(length, "tokens")
-        room = generation.answer_room(self.model.config, length, self.limits.max_tokens, "the text")
+    def _limit(self, ask: Ask) -> int:
+        """Return how many tokens an answer has at most."""
+        config, wanted = self.model.config, ask.request.max_tokens
+        room = generation.answer_room(config, ask.tokens, self.limits.max_tokens, "the text")
         assert room is not None
-        if (request.max_tokens or 0) > room:
-            told = f"max_tokens = {request.max_tokens:,}, and this text gets {room:,} at most"
+        if (wanted or 0) > room:
+            told = f"max_tokens = {wanted:,}, and this text gets {room:,} at most"
             raise ValueError(f"{told}: by the model's positions, or by --max-tokens of the server")
-        return request.max_tokens or min(room, self._usual)
+        return wanted or min(room, self._usual)
 
     def _sampler(self, request: Request, index: int) -> Callable[[torch.Tensor], int] | None:
         """Return what draws an answer; None for a greedy one, where no request says otherwise."""
         temperature, share = request.temperature, request.top_p
         if temperature == 0 or (temperature is None and share is None):
             return None
-        warm = TemperatureLogitsWarper(1.0 if temperature is None else float(temperature))
+        warm = TemperatureLogitsWarper(1.0 if temperature is None else max(temperature, COLDEST))
         cut, numbers = TopPLogitsWarper(share or 1.0), torch.Generator()
         numbers.seed() if request.seed is None else numbers.manual_seed(request.seed + index)
 

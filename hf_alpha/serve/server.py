@@ -56,7 +56,7 @@ class Completions:
         request: Any = self._ask.request
         readers, left = [], request.n
         for index in range(left if self._is_chat else 0):
-            readers.append(MessageReader(self._template, self._ask.prefix, request.tools))
+            readers.append(MessageReader(self._template, self._ask.read.prefix, request.tools))
             yield Piece(index, {"role": "assistant", "content": ""})
         while left:
             part: Part = await self._ask.next()
@@ -134,10 +134,10 @@ class Api:
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            self.engine.start()
+            await asyncio.to_thread(self.engine.start)
             yield
             self.engine.closing = True
-            self.engine.join()
+            await asyncio.to_thread(self.engine.join)
 
         # A page from elsewhere may not reach this by a name that it has pointed here.
         layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPConnection
 
 import openai
@@ -14,6 +15,7 @@ import own_process
 import pytest
 import torch
 from serving import (
+    CHAT,
     TEXTS,
     TOOLS,
     caller,
@@ -33,6 +35,7 @@ from hf_alpha import CanonicalModel
 from hf_alpha.generation import generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.resources import released_models
+from hf_alpha.serve import reading
 from hf_alpha.serve.requests import Chat, read_request
 from hf_alpha.serve.server import MAX_BODY
 
@@ -361,6 +364,61 @@ def test_a_model_that_fails_ends_a_batch_and_not_the_server(client, monkeypatch)
         complete(client, "a")
     monkeypatch.undo()
     assert complete(client, "a").choices
+
+
+def all_at_once(*asks):
+    """What each gives, or its error."""
+
+    def outcome(ask):
+        try:
+            return ask()
+        except openai.APIError as error:
+            return error
+
+    with ThreadPoolExecutor(len(asks)) as pool:
+        return list(pool.map(outcome, asks))
+
+
+def test_a_row_without_scores_ends_alone():
+    """Its neighbours in the batch are answered: greedy and drawn ones."""
+    model, tokenizer = scripted(byte_level(), [*">Ġby.", "</s>"])
+    with torch.no_grad():
+        model.model.embed_tokens.weight[tokenizer.convert_tokens_to_ids("q")] = float("nan")
+    coldest = {"temperature": 1e-320, "top_p": 1e-320}
+    with served(model, tokenizer) as client:
+        asks = [{"prompt": "q"}, {"prompt": "q", **coldest}, {}, {"temperature": 1}, coldest] * 3
+        replies = all_at_once(
+            *(partial(complete, client, **{"prompt": "my_name>", **ask}) for ask in asks)
+        )
+    for ask, reply in zip(asks, replies, strict=True):
+        if "prompt" in ask:
+            assert reply.status_code == 500 and "scores that are no numbers" in reply.message
+        elif ask.get("temperature") != 1:
+            assert reply.choices[0].text == " by."
+        else:
+            assert reply.choices
+
+
+SLOW = "{% if 'slow' in messages[0].content %}" + (
+    "{% for i in range(9999) %}" * 4 + "{% endfor %}" * 4 + "{% endif %}"
+)
+
+
+def test_what_is_long_to_read_holds_nobody(monkeypatch):
+    """More of them than there are processes that read."""
+    model, tokenizer = converted()
+    tokenizer.chat_template = SLOW + CHAT
+    slow = {"model": "small", "messages": [{"role": "user", "content": "slow"}]}
+    with served(model, tokenizer, timeout=3) as client:
+        create = client.chat.completions.create
+        parts = complete(client, "a", stream=True, max_tokens=40)
+        next(parts)  # it is being answered
+        late = all_at_once(*[partial(create, **slow)] * 3, lambda: len([*parts]))
+        assert [error.status_code for error in late[:3]] == [504] * 3 and late[3] > 30
+        monkeypatch.setattr(reading, "SECONDS", 0.5)
+        *late, reply = all_at_once(*[partial(create, **slow)] * 3, lambda: complete(client, "a"))
+        assert {error.message for error in late if "0.5 seconds: send" in error.message}
+        assert reply.choices and complete(client, "a").choices
 
 
 # -- the command, and other servers ---------------------------------------------------------------

@@ -1,0 +1,232 @@
+"""Texts and chats are read in processes of their own.
+
+To find names may take long, and Python does one thing at a time: so no text holds those that are
+answered, and where its time is up the process that reads it is ended.
+"""
+
+import json
+import signal
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers.utils import logging
+
+from hf_alpha import generation
+from hf_alpha.serve.requests import Chat, Refusal, Request
+
+TOKEN_BYTES = 32
+"""Bytes of a text for each token that it may have: most have 3 to 6, and long names are one."""
+SECONDS = 10.0
+"""For a text, if its request has so many left."""
+START = 120.0
+"""Seconds in which a process has to be ready: a busy machine imports a long time."""
+
+
+def most_bytes(max_input: int) -> int:
+    """Return how many bytes a text of at most so many tokens may have."""
+    return TOKEN_BYTES * max_input
+
+
+@dataclass(frozen=True)
+class Read:
+    """A text as the model reads it, with its names.
+
+    Attributes:
+        prefix: of an answer in a chat: the text, as the model writes.
+        needed: class -> symbols for its names, where the tokenizer has too few; then there is
+            nothing else.
+    """
+
+    encoding: Any = None
+    prefix: str = ""
+    needed: Mapping[str, int] | None = None
+
+
+class TextReader:
+    """Reads texts and chats.
+
+    Args:
+        max_input: tokens of a text.
+    """
+
+    def __init__(self, tokenizer: Any, max_input: int):
+        self.tokenizer, self._max_input = tokenizer, max_input
+
+    def read(self, request: Request, may_grow: bool) -> Read:
+        """Return a text or a chat as the model reads it.
+
+        Args:
+            may_grow: symbols can be added for its names.
+
+        Raises:
+            ValueError: it is too long, or cannot be read.
+        """
+        text, options = self._text(request)
+        try:
+            encoding = self.tokenizer(text, **options)
+        except ValueError:
+            needed = generation.needed_symbols(self.tokenizer, text) if may_grow else None
+            if needed is None:
+                raise
+            return Read(needed=needed)
+        ids = encoding["input_ids"]
+        self._check_size(len(ids), "tokens")
+        if not ids:
+            raise ValueError("the text is empty: the model reads nothing that it could go on from")
+        is_chat = isinstance(request, Chat)
+        return Read(encoding, self.tokenizer.decode(ids, False, names=encoding.names) * is_chat)
+
+    def _text(self, request: Any) -> tuple[str, dict[str, Any]]:
+        """Return a text or a chat with its names, and how it is to be encoded."""
+        if not isinstance(request, Chat):
+            text = request.prompt
+            self._check_words(text)
+            if request.names is not None:
+                (text,) = self.tokenizer.mark([text], request.names)
+            return text, {}
+        if getattr(self.tokenizer, "chat_template", None) is None:
+            raise ValueError("this model has no chat template: send a text to /v1/completions")
+        # As little as a template can write of it: names are looked for in what has a size.
+        said = json.dumps(
+            [request.messages, request.tools], ensure_ascii=False, separators=(",", ":")
+        )
+        self._check_words(said)
+        goes_on, tools = request.messages[-1].get("role") == "assistant", request.tools or None
+
+        def write(tools: Any, names: Any) -> str:
+            return self.tokenizer.apply_chat_template(
+                request.messages, tools, tokenize=False, names=names,
+                add_generation_prompt=not goes_on, continue_final_message=goes_on,
+            )  # fmt: skip
+
+        text = write(tools, {})
+        if tools and text == write(None, {}):
+            raise ValueError("the chat template of this model shows no tools: leave them out")
+        self._check_words(text)
+        return write(tools, request.names), {"add_special_tokens": False}
+
+    def _check_words(self, text: str) -> None:
+        """Refuse what is too long before names are looked for, and symbols added for them."""
+        if (size := len(text.encode())) > (most := most_bytes(self._max_input)):
+            told = f"the text has {size:,} bytes, and this server takes {most:,}"
+            raise ValueError(f"{told}: shorten it, or serve with more --max-input")
+        self._check_size(len(text.split()), "words")
+
+    def _check_size(self, number: int, what: str) -> None:
+        if number > (most := self._max_input):
+            told = f"the text has {number:,} {what}, and this server takes {most:,} tokens"
+            raise ValueError(f"{told}: shorten it, or serve with more --max-input")
+
+
+def log_fault(what: str, error: BaseException) -> None:
+    """Log where an error came from, without its message, which may tell what was asked."""
+    places = "".join(traceback.format_tb(error.__traceback__))
+    logging.get_logger(__name__).error("%s: %s\n%s", what, type(error).__name__, places)
+
+
+def _work(pipe: Connection, tokenizer: Any, max_input: int) -> None:
+    """Read what comes through a pipe, as long as somebody is at its other end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server to handle
+    reader = TextReader(tokenizer, max_input)
+    pipe.send(None)
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            seconds, added, *asked = pipe.recv()
+            signal.setitimer(signal.ITIMER_REAL, seconds)  # ends the process, also without a server
+            for counts in added:
+                tokenizer.extend_symbols(counts)
+            reply = _reply(reader, *asked)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            pipe.send(reply)
+
+
+def _reply(reader: TextReader, request: Request, may_grow: bool) -> Read | tuple[int, str]:
+    """Return what was read, or the status and message of a refusal."""
+    try:
+        return reader.read(request, may_grow)
+    except (ValueError, TypeError, TemplateError, RecursionError) as error:
+        return 400, f"{error}".removeprefix("row 0: ")
+    except Exception as error:
+        log_fault("a request was not read", error)
+        return 500, f"this could not be read: {type(error).__name__}: {error}"
+
+
+class ReadingProcess:
+    """A process that reads texts, one after the other; there is always one.
+
+    Args:
+        tokenizer: as it was before any symbols were added; nobody changes it.
+    """
+
+    def __init__(self, tokenizer: Any, max_input: int):
+        self._arguments, self._process = (tokenizer, max_input), None
+
+    def start(self) -> None:
+        """Start the process, and wait until it is ready."""
+        context = get_context("forkserver")
+        context.set_forkserver_preload([__name__])  # imported once, not in every process
+        self._pipe, theirs = context.Pipe()
+        self._added = 0
+        self._process = context.Process(
+            target=_work, args=(theirs, *self._arguments), daemon=True, name="reading"
+        )
+        self._process.start()
+        theirs.close()
+        if not self._pipe.poll(START):
+            raise RuntimeError(f"a process that reads texts was not ready within {START:g} s")
+        self._pipe.recv()
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+
+    def read(
+        self,
+        request: Request,
+        added: Sequence[Mapping[str, int]],
+        may_grow: bool,
+        is_over: Callable[[], bool],
+    ) -> Read | None:
+        """Read a text or a chat.
+
+        Args:
+            added: symbols that were added so far, in their order, as `extend_symbols` takes them.
+            may_grow: more can be.
+            is_over: says whether nobody waits for it any more.
+
+        Returns:
+            What was read; None where nobody waits for it.
+
+        Raises:
+            Refusal: it cannot be read, or that takes too long.
+        """
+        new, end = [*added[self._added :]], time.monotonic() + SECONDS
+        try:
+            self._pipe.send((SECONDS + 1, new, request, may_grow))
+            self._added += len(new)
+            while not self._pipe.poll(0.1):
+                if is_over() or time.monotonic() > end:
+                    raise TimeoutError
+            reply = self._pipe.recv()
+        except (OSError, EOFError) as error:
+            self.stop()
+            self.start()
+            if is_over():
+                return None
+            if isinstance(error, TimeoutError):
+                told = f"to read this text took more than {SECONDS:g} seconds: send a shorter one"
+                raise Refusal(400, told) from None
+            raise Refusal(500, "the process that read this text ended") from None
+        if isinstance(reply, tuple):
+            raise Refusal(*reply)
+        return reply
