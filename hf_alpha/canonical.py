@@ -115,9 +115,11 @@ def convert_to_canonical(
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
     words = ", ".join([*tokenizer.canonical.words[:3], "..."])
+    gap = tokenizer.tools_gap()
     say(
         f"{out}: the {model.config.model_type!r} model as it was, {model.num_parameters():,} "
         f"parameters; its tokenizer writes names as {words} and answers in the names of their text"
         f"\nnext: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
+        + (f"\n{gap}" if gap else "")
     )
     return tokenizer

@@ -458,6 +458,13 @@ def test_a_folder_is_trained_measured_asked_and_shown(folder, tmp_path, monkeypa
     assert "names         written as" in hf_alpha("info", "run").out
 
 
+def test_a_template_that_writes_no_tools_is_named_where_their_names_are_sought(folders, tmp_path):
+    said = []
+    rules = {"name": NAMES, "tool": {"rule": "tools"}}
+    convert_to_canonical(folders["llama"].parent / "host", tmp_path / "out", rules, said.append)
+    assert "\nits chat template writes no tools, whose names are to be found" in said[0]
+
+
 def test_trained_words_are_drawn_by_the_text_without_its_names(folders, tmp_path):
     """Other words for other texts, the same for renamed ones; saved and loaded, they are so too."""
     host, place = folders["llama"].parent / "host", tmp_path / "out"

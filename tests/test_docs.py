@@ -151,19 +151,30 @@ def test_chemistry(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow  # trains a decoder
-def test_chats(tmp_path, monkeypatch, capsys):
-    """From a host to a server, with a small Llama in the place of the Hub's."""
+@pytest.mark.parametrize("host", ["qwen2_5", "smollm2"])
+def test_chats(host, tmp_path, monkeypatch, capsys):
+    """From a host to a server, with a small Llama in the place of the Hub's.
+
+    One has Qwen's template, the other one that writes no tools, in whose place the page puts one.
+    """
     sys.path.append(str(ROOT / "benchmarks"))
+    from modeling.test_chats import TEMPLATES
     from serve.test_server import served
 
     import chats
 
-    page = (DOCS / "chats.md").read_text(encoding="utf-8").split("\n## Is it better?")[0]
+    page, rest = (DOCS / "chats.md").read_text(encoding="utf-8").split("\n## Is it better?")
+    of_template = rest.split("\n## A host whose template writes no tools\n")[1].split("\n## ")[0]
+    ((template,), (set_template,)) = (blocks_of(of_template, kind) for kind in ("jinja", "python"))
+    if host == "qwen2_5":
+        folder = Path(find_spec("trl").origin).parent / "chat_templates"
+        template = (folder / f"{host}.jinja").read_text()
     tools, tune, ask = blocks_of(page, "python")
     convert, train = (block.splitlines() for block in blocks_of(page, "bash"))
     assert len(convert) + len(train) <= 12
-    template = Path(find_spec("trl").origin).parent / "chat_templates" / "qwen2_5.jinja"
-    tokenizer = chats.host_tokenizer(template.read_text())
+    tokenizer = chats.host_tokenizer(template)
+    if host == "smollm2":
+        tokenizer.chat_template = TEMPLATES[host]
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
     sizes = {**chats.SIZES, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
     torch.manual_seed(0)
@@ -171,9 +182,13 @@ def test_chats(tmp_path, monkeypatch, capsys):
         saved.save_pretrained(tmp_path / "Qwen" / "Qwen2.5-0.5B-Instruct")
     monkeypatch.chdir(tmp_path)
     program, *arguments = shlex.split(convert[1])
-    assert program == "hf-alpha" and hf_alpha(*arguments).code == 0
+    assert program == "hf-alpha" and (converted := hf_alpha(*arguments)).code == 0
+    assert ("its chat template writes no tools" in converted.out) == (host == "smollm2")
     assert train == ["python tune.py", "hf-alpha serve calls"] and "learning_rate=1e-4" in tune
     (tmp_path / "tools.py").write_text(tools)
+    if host == "smollm2":
+        (tmp_path / "tools.jinja").write_text(template)
+        exec(set_template, {})
     monkeypatch.syspath_prepend(tmp_path)
     for old, new in {"1e-4": "5e-3", "report_to": "use_cpu=True, report_to"}.items():
         tune = tune.replace(old, new)

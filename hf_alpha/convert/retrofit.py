@@ -159,6 +159,8 @@ def get_symbol_model(
         [{'<variable_0>': 'x7', '<variable_1>': 'y'}]
     """
     retrofit, symbol_tokenizer = _symbol_model(model, tokenizer, config or SymbolConfig())
+    if gap := _tools_gap(symbol_tokenizer):
+        logger.warning("%s", gap)
     if gap := _without_rule(symbol_tokenizer):
         logger.warning(
             "%s: give SymbolConfig a rule, such as symbols={'%s': {'pattern': '[a-z][0-9]*', "
@@ -251,6 +253,10 @@ def _without_rule(tokenizer: Any) -> str:
     rules = tokenizer.finder.rules.items()
     tokens = ", ".join(f"<{name}_0>, <{name}_1>, ..." for name, rule in rules if not rule.is_sought)
     return f"only {tokens} are names until a rule says which words are" if tokens else ""
+
+
+def _tools_gap(tokenizer: Any) -> str:
+    return tokenizer.tools_gap() if isinstance(tokenizer, TextTokenizer) else ""
 
 
 # -- what can be converted ------------------------------------------------------------------------
@@ -572,4 +578,4 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
         f"next: fine-tune it on texts with names: {trainers}, or hf-alpha train my-task.yaml "
         f"checkpoint={out}" + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *filter(None, [_tools_gap(tokenizer)])])

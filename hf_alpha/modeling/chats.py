@@ -1,13 +1,16 @@
 """Names in chats: in what was said, and in nothing that a template writes around it.
 
 Names are looked for in the contents of messages and in the schemas and arguments of tools. On their
-way through the template they stand between two characters of the private use area, which are then
-taken out: so no template has to be known.
+way through the template they stand between characters of the private use areas, which are then
+taken out: so no template has to be known. One that sorts names sorts them by what stands before
+them, in the order in which they are first said.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from transformers.utils import get_json_schema
@@ -31,9 +34,10 @@ ANSWERS = "assistant"
 CONTENTS = ("content", "reasoning_content", "thinking", "reasoning")
 SCHEMA_WORDS = ("type", "format", "pattern", "$ref", "$schema")
 """Keys of a tool's schema whose values are words of JSON Schema."""
-START, STOP = 0x100000, "\U0010fffd"
-"""Of names on their way: a character from `START` on, one for each name, and `STOP`."""
-_MARKED = re.compile(f"([{chr(START)}-\U0010fffc])([^{chr(START)}-{STOP}]*){STOP}")
+PRIVATE = (range(0x100000, 0x10FFFE), range(0xF0000, 0xFFFFE))
+"""Code points that mean nothing, of which marks are made."""
+_DIGITS, _WIDTH = 256, 4
+_WORDS = re.compile(r"\w+|\W")
 
 Chat = Sequence[Mapping[str, Any]]
 Find = Callable[[str, Known, bool], Sequence[Span]]
@@ -81,7 +85,7 @@ class WritesChats:
 
         Raises:
             ValueError: an argument is wrong, a name that is given stands in no message, or the
-                template changes names.
+                template changes names, or leaves out tools or calls of tools.
         """
         if sanitize_control_tokens:
             raise ValueError(
@@ -112,6 +116,21 @@ class WritesChats:
         given |= tokenizer_kwargs or {}
         options["tokenizer_kwargs"] = given
         return super().apply_chat_template(conversation, tools, **options)  # type: ignore[misc]
+
+    def tools_gap(self) -> str:
+        """Say what is wrong if rules find names of tools, which chats do not have; else ""."""
+        if all(rule.rule != "tools" for rule in self.finder.rules.values()):
+            return ""
+        chat, tool = [{"role": "user", "content": "hello"}], {"name": "a_tool", "parameters": {}}
+        tools = [{"type": "function", "function": tool}]
+        of_host = super().apply_chat_template  # type: ignore[misc]
+        why = "it has no chat template"
+        if getattr(self, "chat_template", None):
+            why = "its chat template writes no tools"
+            written = _writes(partial(of_host, tokenize=False), chat, tools)
+            if written is None or "a_tool" in written:
+                return ""
+        return f"{why}, whose names are to be found: set tokenizer.chat_template (docs/chats.md)"
 
     def _mark_chat(self, render: Any, chat: Any, tools: Any, names: Any) -> MarkedText:
         """Return the text of a chat with its names, also those that are given for it."""
@@ -186,24 +205,24 @@ def mark_chat(
         given: name -> class, known from the start.
 
     Raises:
-        ValueError: the template changes names, or writes another text where there are some.
+        ValueError: the template changes names, writes another text where there are some, or leaves
+            out tools or calls of tools.
     """
     text, known = render(chat, tools), {name: (name, kind) for name, kind in given.items()}
-    names, numbers = set[str](), dict[tuple[str, str], int]()
+    _check_told(render, chat, tools, text)
+    marks = _Marks(text)
 
     def write(content: str, answers: bool = False) -> str:
         spans = find(content, known, answers)
         keys = iter(keys_in(content, spans, known if answers else None))
-        written = ""
+        written = []
         for before, span in parts(content, spans):
-            written += before
+            written.append(before)
             if span is not None:
                 name, key = content[span.start : span.stop], next(keys)
-                names.add(name)
                 known.setdefault(key, (name, span.symbol_class))
-                number = numbers.setdefault((key, span.symbol_class), len(numbers))
-                written += f"{chr(START + number)}{name}{STOP}"
-        return written
+                written.append(marks.around(name, key, span.symbol_class))
+        return "".join(written)
 
     tools = tools and [_schema(tool, write) for tool in tools]
     chat = [
@@ -212,27 +231,95 @@ def mark_chat(
         else message
         for message in chat
     ]
-    spans, end, plain = [], 0, ""
-    marked = render(chat, tools) if names else text
-    for match in _MARKED.finditer(marked):
-        plain += marked[end : match.start()]
-        spans.append(_span(len(plain), match, [*numbers]))
-        plain, end = plain + match[2], match.end()
-    if plain + marked[end:] != text or not names.issuperset(text[i:j] for i, j, *_ in spans):
+    if not marks.numbers:
+        return MarkedText(text, [])
+    plain, spans = marks.read(render(chat, tools))
+    if spans is None or not (plain == text or _words_of(plain) == _words_of(text)):
+        names = dict.fromkeys(name for name, *_ in marks.numbers)
         raise ValueError(
             "the chat template changes names that it is given, or what it writes depends on them "
             f"({', '.join(map(repr, sorted(names)[:3]))}): use a template that writes contents as "
             "they are, or leave these out of the names; or mark the names of the text yourself, "
             "tokenizer(MarkedText(text, spans), add_special_tokens=False)"
         )
-    return MarkedText(text, spans)
+    return MarkedText(plain, spans)
 
 
-def _span(start: int, match: Any, names: Sequence[tuple[str, str]]) -> Span:
-    """Return a marked name, one of those with a key and a class, from its start in the text on."""
-    key, kind = names[ord(match[1]) - START]
-    binding = key.removeprefix(f"\0{kind} ") if key.startswith("\0") else ""
-    return Span(start, start + len(match[2]), kind, binding)
+class _Marks:
+    """Marks of names in a text on its way through a template, which has none of their characters.
+
+    Before a name stands a number of it, in `_WIDTH` characters, and one more behind it. They are
+    sorted as the names are first said.
+
+    Attributes:
+        numbers: (name, key, class) -> its number.
+    """
+
+    def __init__(self, text: str):
+        used = set(text)
+        free = (c for c in map(chr, chain.from_iterable(PRIVATE)) if c not in used)
+        self._stop, *digits = [*islice(free, _DIGITS + 1)] or [""]
+        if len(digits) < _DIGITS:
+            raise ValueError("the chat has all characters of the private use areas: leave some out")
+        self._digits = sorted(digits)
+        self._values = {digit: value for value, digit in enumerate(self._digits)}
+        self.numbers: dict[tuple[str, str, str], int] = {}
+
+    def around(self, name: str, key: str, kind: str) -> str:
+        """Return a name between its marks."""
+        number = self.numbers.setdefault((name, key, kind), len(self.numbers))
+        digits = (self._digits[value] for value in number.to_bytes(_WIDTH, "big"))
+        return f"{''.join(digits)}{name}{self._stop}"
+
+    def read(self, marked: str) -> tuple[str, list[Span] | None]:
+        """Take the marks out of a text; its names are None if one is not as it was given."""
+        names, digits = [*self.numbers], "".join(self._digits)
+        pattern = f"([{digits}]{{{_WIDTH}}})([^{digits}{self._stop}]*){self._stop}"
+        plain, spans, end, length = [], list[Span](), 0, 0
+        for match in re.finditer(pattern, marked):
+            number = int.from_bytes(bytes(self._values[digit] for digit in match[1]), "big")
+            name, key, kind = names[number] if number < len(names) else ("", "", "")
+            if name != match[2]:
+                return marked, None
+            plain += [marked[end : match.start()], name]
+            start = length + match.start() - end
+            end, length = match.end(), start + len(name)
+            binding = key.removeprefix(f"\0{kind} ") if key.startswith("\0") else ""
+            spans.append(Span(start, length, kind, binding))
+        return "".join([*plain, marked[end:]]), spans
+
+
+def _words_of(text: str) -> Counter[str]:
+    """The words of a text, which are the same ones where names are sorted otherwise."""
+    return Counter(_WORDS.findall(text))
+
+
+def _check_told(render: Any, chat: Chat, tools: list[Any] | None, text: str) -> None:
+    """Refuse a template that leaves out tools or calls: without them, the text is another chat's.
+
+    (An error, no warning: a model would be trained on empty answers, or asked for calls of tools
+    that it cannot see. Who wants that text leaves them out.)
+    """
+    calls = [call for message in chat for call in message.get("tool_calls") or ()]
+    bare = [{k: v for k, v in message.items() if k != "tool_calls"} for message in chat]
+    given = (("tools", tools, (chat, None)), ("tool_calls", calls, (bare, tools)))
+    for what, listed, rest in given:
+        names = [part.get("function", part).get("name") or "" for part in listed or ()]
+        left_out = [name for name in names if name not in text]
+        if left_out or (names and _writes(render, *rest) == text):
+            raise ValueError(
+                f"the chat template leaves out `{what}` ({(left_out or names)[0]!r}), so that the "
+                "text lacks them: set tokenizer.chat_template to one that writes tools and their "
+                "calls, as Qwen's and Hermes' do (docs/chats.md), or leave them out"
+            )
+
+
+def _writes(render: Any, chat: Chat, tools: list[Any] | None) -> str | None:
+    """What a template writes; None where it stops."""
+    try:
+        return render(chat, tools)
+    except Exception:  # whatever a template raises where it asks for what is not there
+        return None
 
 
 def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:

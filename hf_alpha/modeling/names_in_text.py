@@ -687,11 +687,16 @@ def _with_names(
 ) -> list[Span]:
     """Add all places of given names, which are of the class that is given for them.
 
-    They are looked for one by one: to compile a pattern of them takes far longer than to use it.
-    Those of the classes `inside` are no whole words.
+    Words are looked up, and others looked for one by one: to compile a pattern of them takes far
+    longer than to use it. Those of the classes `inside` are no whole words.
     """
     all_spans = [s for s in spans if s.binding or text[s.start : s.stop] not in classes]
-    for name, kind in classes.items():
+    others = {n: k for n, k in classes.items() if k in inside or not _is_one_word(n)}
+    for match in _WORDS.finditer(text) if len(others) < len(classes) else ():
+        word, place = match[0], match.span()
+        if word in classes and word not in others and not _overlaps(*place, kept):
+            all_spans.append(Span(*place, classes[word]))
+    for name, kind in others.items():
         start = text.find(name)
         while start >= 0:
             stop = start + len(name)

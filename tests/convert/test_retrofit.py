@@ -84,6 +84,9 @@ def test_a_model_that_finds_no_names_says_so(caplog):
     converted()
     converted(make=word_level, symbol_tokens="x y z", symbols={})
     assert not caplog.text
+    # chats of a host without a template have no tools
+    converted(symbols={"tool": {"rule": "tools", "count": 2}})
+    assert "no chat template, whose names are to be found: set tokenizer.chat_" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])

@@ -55,6 +55,7 @@ def with_marks(host):
     host = copy.deepcopy(host)
     host.add_tokens(["<|im_start|>", "<|im_end|>", "<|eot_id|>"], special_tokens=True)
     host.pad_token = "<|eot_id|>"
+    host.bos_token = host.bos_token or "</s>"  # Llama 3's template asks for it
     return host
 
 
@@ -318,13 +319,15 @@ def test_roles_are_a_setting_that_is_saved(tmp_path):
         "m.content[:1]",
         "'x' if m.content == 'x' else 'y'",
         "m.content | tojson",
+        "m.content | replace('x1', 'y1') ~ 'y1'",
     ],
 )
 def test_a_template_that_changes_names_is_an_error_that_says_what_to_do(content):
     template = "{% for m in messages %}{{ " + content + " }}{% endfor %}"
-    own = TextTokenizer.from_tokenizer(HOSTS["unigram"], {"name": r'"?x1?'})
+    own = TextTokenizer.from_tokenizer(HOSTS["unigram"], {"name": r'"?[xy]1?'})
     (said,) = {'"x1', "x1"} - {"x1" if "json" in content else '"x1'}
     chat = [{"role": "user", "content": said if "==" not in content else "x"}]
+    chat += [{"role": "user", "content": "y1"}] * ("replace" in content)  # known too
     with pytest.raises(ValueError, match=r"template changes names .*'.*x.*use a template that"):
         own.apply_chat_template(chat, chat_template=template)
 
@@ -378,3 +381,77 @@ def test_what_hosts_say_of_answers_is_kept(tmp_path):
         loaded = AutoTokenizer.from_pretrained(tmp_path)
         assert loaded.response_template == {"fields": {}}
         assert loaded.chat_control_tokens == ["<|im_end|>"]
+
+
+CONTENTS = "{% for m in messages %}{{ m.content }}{% endfor %}"
+
+
+@given(st.text("a1 \U000f0000\U00100000\U00100001\U00100100\U0010fffd", max_size=9))
+def test_characters_without_a_meaning_are_no_marks(content):
+    for said in (content, f"{content} x1"):
+        chat = [{"role": "user", "content": said}]
+        text = OVER["byte level"].apply_chat_template(chat, tokenize=False, chat_template=CONTENTS)
+        assert text == said
+        assert marked_names(text) == re.findall(r"\b[a-z][0-9]*\b", said)
+
+
+def test_a_chat_has_any_number_of_names():
+    said = [" ".join(f"x{i}" for i in range(70_000)), "x69999 x0 x65793"]
+    chat = [{"role": "user", "content": f"{part}\n"} for part in said]
+    text = OVER["byte level"].apply_chat_template(chat, tokenize=False, chat_template=CONTENTS)
+    assert text == "".join(f"{part}\n" for part in said)
+    assert marked_names(text) == " ".join(said).split()
+
+
+@pytest.mark.parametrize("kind", OVER)
+def test_templates_that_sort_names_write_them_as_they_are_said(kind):
+    """Gemma 4 sorts parameters and arguments: of others too, the text is the same but for names."""
+    rules = {"tool": {"rule": "tools", "count": 9}}
+    own = type(OVER[kind]).from_tokenizer(HOSTS[kind], rules)
+    options = {"chat_template": (FOLDER / "gemma4.jinja").read_text()}
+
+    def asked(tool, first, second, **more):
+        kinds = {first: {"type": "integer"}, second: {"type": "string"}}
+        parameters = {"type": "object", "properties": kinds, "required": [first]}
+        function = {"name": tool, "description": "book it", "parameters": parameters}
+        call = {"function": {"name": tool, "arguments": {second: "x", first: 1}}}
+        chat = [
+            {"role": "user", "content": f"call {tool} with {second}"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "name": tool, "content": "done"},
+        ]
+        tools = [{"type": "function", "function": function}]
+        return own.apply_chat_template(chat, tools, **options, **more)
+
+    for more in ({}, {"add_generation_prompt": True}):
+        tables = [("f_1", "a_1", "b_1"), ("g_2", "b_1", "a_1"), ("Zz_1", "zz_2", "Aa_3")]
+        batches = [asked(*table, **more) for table in tables]
+        assert len({tuple(batch["input_ids"]) for batch in batches}) == 1
+        texts = [asked(*table, tokenize=False, **more) for table in tables]
+        for text, (tool, first, second) in zip(texts, tables, strict=True):
+            assert text.index(f"{first}:{{") < text.index(f"{second}:{{")
+            assert f"call:{tool}{{{first}:1,{second}:" in text
+            ids = own(text, add_special_tokens=False)["input_ids"]
+            assert ids == batches[0]["input_ids"]
+
+
+@pytest.mark.parametrize("kind", OVER)
+def test_tools_and_calls_that_a_template_leaves_out_are_an_error(kind):
+    rules = {"tool": {"rule": "tools", "count": 9}}
+    for own in (OVER[kind], type(OVER[kind]).from_tokenizer(HOSTS[kind], rules)):
+        chat = [{"role": "user", "content": "call f1"}]
+        left_out = [(CALLS, None, "tool_calls"), (CALLS, [TOOL], "tools"), (chat, [TOOL], "tools")]
+        for messages, tools, what in left_out:
+            written = [{"content": "", **message} for message in messages]
+            with pytest.raises(ValueError, match=rf"leaves out `{what}` \('f1'\)"):
+                own.apply_chat_template(written, tools, chat_template=TEMPLATES["smollm2"])
+        # one of two, as some templates do it
+        template = "{{ messages[0].content }}{% if tools %}{{ tools[0].function.name }}{% endif %}"
+        one = {"tools": [TOOL], "chat_template": template, "tokenize": False}
+        assert own.apply_chat_template(chat, **one) == "call f1f1"
+        two = [TOOL, {"function": {"name": "g7"}}]
+        with pytest.raises(ValueError, match=r"leaves out `tools` \('g7'\)"):
+            own.apply_chat_template(chat, **{**one, "tools": two})
+        # what a template asks for, it writes
+        strict = "{{ messages[0].tool_calls[0].function.name }}"
+        assert own.apply_chat_template(CALLS[1:2], chat_template=strict, tokenize=False) == "f1"

@@ -242,6 +242,11 @@ def test_names_and_tools_of_each_row(tmp_path):
     assert [text.count("<name_0>") for text in texts] == [2, 2]
     with pytest.raises(ValueError, match="names"):
         train(SFTTrainer, SFTConfig, tmp_path, model, MESSAGES, tokenizer)
+    call = {"function": {"name": TOOL["function"]["name"], "arguments": {}}}
+    answer = {"role": "assistant", "content": "", "tool_calls": [call]}
+    rows = [{"messages": [*CHATS[0]["prompt"], answer], "chat_template_kwargs": {"names": []}}]
+    with pytest.raises(ValueError, match="the chat template leaves out `tool_calls`"):
+        train(SFTTrainer, SFTConfig, tmp_path, model, rows, tokenizer)
 
 
 def reference(model):
