@@ -100,17 +100,14 @@ class TextReader:
         self._check_words(said)
         goes_on, tools = request.messages[-1].get("role") == "assistant", request.tools or None
 
-        def write(tools: Any, names: Any) -> str:
+        def write(names: Any) -> str:
             return self.tokenizer.apply_chat_template(
                 request.messages, tools, tokenize=False, names=names,
                 add_generation_prompt=not goes_on, continue_final_message=goes_on,
             )  # fmt: skip
 
-        text = write(tools, {})
-        if tools and text == write(None, {}):
-            raise ValueError("the chat template of this model shows no tools: leave them out")
-        self._check_words(text)
-        return write(tools, request.names), {"add_special_tokens": False}
+        self._check_words(write({}))
+        return write(request.names), {"add_special_tokens": False}
 
     def _check_words(self, text: str) -> None:
         """Refuse what is too long before names are looked for, and symbols added for them."""

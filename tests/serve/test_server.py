@@ -237,7 +237,7 @@ def test_tools_are_called_by_their_names_whatever_they_are(client):
         chat(asked, "x")
     model, tokenizer = caller()
     tokenizer.chat_template = "{# <tool_call> #}{{ messages[0].content }}"
-    with served(model, tokenizer) as asked, pytest.raises(openai.BadRequestError, match="no tools"):
+    with served(model, tokenizer) as asked, pytest.raises(openai.BadRequestError, match="leaves o"):
         chat(asked, "x", tools=TOOLS)
 
 
