@@ -6,7 +6,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from datasets import (
     load_dataset,
     load_dataset_builder,
 )
+from datasets.exceptions import DatasetGenerationError
 from huggingface_hub import metadata_load
 from pandas import read_csv
 
@@ -40,6 +41,8 @@ _ESCAPED = re.compile(r"\\.")
 BLOCK_ROWS = 1000
 DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 """What readers of files raise that are not what their names say."""
+NO_TYPE = (ValueError, TypeError, OverflowError)
+"""What Arrow raises for values of several kinds."""
 _BRACKET = re.compile(r"[][{}]")
 CARDS = ("README.md", ".huggingface.yaml")
 """What says which files a dataset has, if something does."""
@@ -60,7 +63,8 @@ def read_files(
 
     Args:
         columns: those that are read of *.csv and *.tsv files, whose cells are texts; with the key
-            of a recipe that names each, as for `check_columns`.
+            of a recipe that names each, as for `check_columns`. Others of JSON whose cells are of
+            several kinds are left out.
         lines: the column of the lines of plain texts; without it, they are an error.
 
     Raises:
@@ -88,7 +92,7 @@ def read_files(
             return _streamed(splits, columns, encoding)
         # A list, so that every file is looked through.
         if kind == "json" and any([_look_through(file, encoding) for file in files]):
-            return _read_json(splits, encoding)
+            return _read_json(splits, columns, encoding)
         if path.is_dir():
             return read_named(load_dataset, path, str(path), **options)
         builder = "csv" if kind == "tsv" else kind
@@ -97,7 +101,10 @@ def read_files(
         faults = (_fault(file, encoding) for file in files if kind != "parquet")
         if fault := next(filter(None, faults), None):
             raise ValueError(fault) from error
-        raise
+        if kind != "json" or not isinstance(error.__cause__, DatasetGenerationError):
+            raise
+        # A column that is empty for long, which `datasets` then takes to be so in all rows.
+        return _read_json(splits, columns, encoding)
 
 
 def _files_below(path: Path) -> list[Path]:
@@ -240,16 +247,46 @@ def _streamed(
     })  # fmt: skip
 
 
-def _read_json(splits: dict[str, list[Path]], encoding: str | None) -> DatasetDict:
-    """Read JSON by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date."""
+def _read_json(
+    splits: dict[str, list[Path]], columns: Container[str], encoding: str | None
+) -> DatasetDict:
+    """Read JSON by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date.
+
+    Args:
+        columns: those that are used; others are left out where Arrow has no type for their cells.
+    """
     datasets = DatasetDict()
     for split, files in splits.items():
         rows = list(_rows(files, (), encoding))
-        columns = dict.fromkeys(name for row in rows for name in row)
-        datasets[split] = Dataset.from_dict(
-            {name: [row.get(name) for row in rows] for name in columns}
-        )
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = {name: [row.get(name) for row in rows] for name in names}
+        try:
+            datasets[split] = Dataset.from_dict(table)
+        except NO_TYPE:
+            for name in names:
+                try:
+                    Dataset.from_dict({name: table[name]})
+                except NO_TYPE as error:
+                    if name in columns:
+                        raise ValueError(_odd_cell(files, name, encoding) or error) from error
+                    del table[name]
+            datasets[split] = Dataset.from_dict(table)
     return datasets
+
+
+def _odd_cell(files: list[Path], column: str, encoding: str | None) -> str | None:
+    """Say where a column of JSON holds another kind of value than before."""
+    first, known = "", type(None)
+    for path in files:
+        for place, row in _rows_of_json(path, encoding):
+            value = row.get(column)
+            if value is None or type(value) is known:
+                continue
+            if known is not type(None):
+                told = f"{path}, {place}: the column {column!r} holds {value!r:.40}, and {first}"
+                return f"{told}: give values of one kind"
+            first, known = f"{value!r:.40} before ({path.name}, {place})", type(value)
+    return None
 
 
 def _rows(
@@ -259,7 +296,7 @@ def _rows(
     for path in files:
         try:
             if _kind_of(path) == "json":
-                yield from _rows_of_json(path, encoding)
+                yield from (row for _, row in _rows_of_json(path, encoding))
             else:
                 yield from _rows_of_table(path, columns, encoding)
         except DAMAGED as error:
@@ -278,15 +315,17 @@ def _rows_of_table(
             yield from block[list(columns)].to_dict("records")
 
 
-def _rows_of_json(path: Path, encoding: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file that is an array, or has an object in each line."""
+def _rows_of_json(path: Path, encoding: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield place and row of a file that is an array, or has an object in each line."""
     with open_text(path, encoding or "utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
             if line.lstrip().startswith("["):
-                yield from _mappings(parse_json(line + lines.read(), "it", once=True), "it")
+                rows = _mappings(parse_json(line + lines.read(), "it", once=True), "it")
+                yield from ((f"row {place}", row) for place, row in enumerate(rows, start=1))
             elif line.strip():
                 place = f"line {number}"
-                yield from _mappings([parse_json(line, place, once=True)], place)
+                (row,) = _mappings([parse_json(line, place, once=True)], place)
+                yield place, row
 
 
 def _mappings(rows: list[Any], place: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import json
 import pytest
 from row_files import write
 
-from hf_alpha.data.files import _look_through
+from hf_alpha.data.files import _look_through, read_files
 from hf_alpha.data.rows import load
 from hf_alpha.modeling.names_in_text import NameFinder
 
@@ -93,6 +93,23 @@ def test_later_rows_are_checked_too(end, tmp_path):
     if end == "csv":
         with pytest.raises(ValueError, match="no encoding 'klingon': give one such as latin-1"):
             read_pairs(place, encoding="klingon")
+
+
+def test_columns_that_are_empty_for_long_are_read_like_others(tmp_path):
+    """Where Arrow has no type for one that is used, the place is said; others are left out."""
+    long = {"source": "x" + " ." * 100_000, "target": "x"}
+    rows = [{**long, "n": None, "m": None} for _ in range(60)] + [{**ROWS[0], "n": "a", "m": 1}]
+    place = write(tmp_path / "a.jsonl", [*rows, {**ROWS[0], "m": "b"}])
+    found = read_pairs(place)
+    assert len(found) == 62 and found[60]["problem"] == ROWS[0]["source"]
+    read = read_files(place, dict.fromkeys(["source", "target"], ""))["train"]
+    assert read.column_names == ["source", "target", "n"] and read["n"][60] == "a"
+    place = write(tmp_path / "b.jsonl", [*rows, {**ROWS[0], "target": ["x"]}])
+    told = (
+        r"b\.jsonl, line 62: the column 'target' holds \['x'\], and 'x' before \(b.jsonl, line 1\)"
+    )
+    with pytest.raises(ValueError, match=told):
+        read_pairs(place)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
