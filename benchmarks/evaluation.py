@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 
-from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.rows import load
 from hf_alpha.evaluation import evaluate
 from hf_alpha.generation import (
@@ -33,6 +32,7 @@ from hf_alpha.generation import (
     search_settings,
 )
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.logic.drawing.generate import generate_grid
 from hf_alpha.resources import released_model
 from hf_alpha.tasks import get_task
 from measure import add_out, clocked_in_turns, finish, ratios, table, three

@@ -40,10 +40,10 @@ from pathlib import Path
 from typing import Any
 
 import measure
+from hf_alpha.logic.ltl import LTLTask, lasso, spot, spot_worker
+from hf_alpha.logic.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
 from hf_alpha.resources import released_model
 from hf_alpha.tasks import Verdict
-from hf_alpha.tasks.ltl import LTLTask, lasso, spot, spot_worker
-from hf_alpha.tasks.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
 from hf_alpha.tasks.solver_process import SolverProcess
 
 TASK = LTLTask()

@@ -39,10 +39,10 @@ import aiger
 import aiger_sat
 
 import measure
+from hf_alpha.logic.formula_task import _read
+from hf_alpha.logic.propositional import PropositionalTask
+from hf_alpha.logic.propositional.notation import read_assignment, write_assignment
 from hf_alpha.tasks import Verdict
-from hf_alpha.tasks.base import _read
-from hf_alpha.tasks.propositional import PropositionalTask
-from hf_alpha.tasks.propositional.notation import read_assignment, write_assignment
 from peers.python_sat import Formula
 
 TASK = PropositionalTask()

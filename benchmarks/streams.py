@@ -37,7 +37,7 @@ from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli.options import integers
 from hf_alpha.data.collate import AlphaCollator
-from hf_alpha.tasks.propositional import PropositionalTask
+from hf_alpha.logic.propositional import PropositionalTask
 from measure import add_out, finish, in_turns, ratios, three
 from measure import table as write
 

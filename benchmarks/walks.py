@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import measure
-from hf_alpha.data.chunk import Chunk, rows_of
-from hf_alpha.tasks.ltl import LTLTask
+from hf_alpha.logic.drawing.chunk import Chunk, rows_of
+from hf_alpha.logic.ltl import LTLTask
 
 CELLS = ((3, 25), (10, 35), (3, 100), (10, 100))
 """Symbols and tokens."""

@@ -13,9 +13,10 @@ from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from hf_alpha.wings import is_here
 
 AUTO = "transformers.models.auto"
 OURS = "hf_alpha.modeling"
@@ -28,11 +29,6 @@ def _heads(model: str, *kinds: str) -> dict[str, tuple[str, str]]:
     """Return the heads of a model that are called as their Auto classes."""
     module = f"modeling_{model.lower()}"
     return {f"AutoModelFor{kind}": (module, f"{model}For{kind}") for kind in kinds}
-
-
-def _are_here(modules: Iterable[str]) -> bool:
-    """Return whether modules of `hf_alpha.modeling` are there: a kind of model can be left out."""
-    return all(Path(__file__).with_name("modeling").joinpath(f"{m}.py").is_file() for m in modules)
 
 
 _MODELS: dict[str, dict[str, tuple[str, str]]] = {
@@ -67,7 +63,7 @@ _MODELS: dict[str, dict[str, tuple[str, str]]] = {
 MODELS = {
     model_type: classes
     for model_type, classes in _MODELS.items()
-    if _are_here(module for module, _ in classes.values())
+    if all(is_here(f"{OURS}.{module}") for module, _ in classes.values())
 }
 """Model type -> Auto class -> module in `hf_alpha.modeling` and class."""
 _TOKENIZERS = {
@@ -75,7 +71,7 @@ _TOKENIZERS = {
     "GeometricTokenizer": "tokenization_geometric",
     "TextTokenizer": "tokenization_text",
 }
-TOKENIZERS = {name: module for name, module in _TOKENIZERS.items() if _are_here([module])}
+TOKENIZERS = {name: m for name, m in _TOKENIZERS.items() if is_here(f"{OURS}.{m}")}
 """Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
 SYMBOL_MODEL_TYPES = tuple(t for t in ("alpha", "alpha-retrofit", "folnet") if t in MODELS)

@@ -25,8 +25,7 @@ from transformers.utils import (
 
 from hf_alpha.card import NOTES_FILE
 from hf_alpha.code_links import CODE, code_files
-from hf_alpha.data.dataset_folder import SETTINGS, check_whole
-from hf_alpha.data.files import check_card
+from hf_alpha.data.files import SETTINGS, check_card, check_whole
 from hf_alpha.first_look import FIRST_LOOK_FILE
 from hf_alpha.folders import ADAPTER, inside, read_json
 from hf_alpha.loading import load_checkpoint

@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import NoneType, SimpleNamespace, UnionType
@@ -141,23 +141,39 @@ def _keys_of(loc: Iterable[str | int], content: Any) -> tuple[str, ...]:
     return tuple(keys or map(str, list(loc)[:1]))  # a default is in no content
 
 
-def as_written(kind: Any, or_empty: bool = False) -> GetPydanticSchema:
+def as_written(kind: Any) -> GetPydanticSchema:
     """Return the annotation of a value that is checked as another type, and kept as it is written.
 
     Args:
         kind: the type, with a [`Keys`] in it.
-        or_empty: an empty mapping says nothing, and is not checked.
     """
 
     def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        if value != {} or not or_empty:
-            validate(value)
+        validate(value)
         return value
 
     return GetPydanticSchema(
         lambda _, handler: core_schema.no_info_wrap_validator_function(
             check, handler(kind), serialization=core_schema.simple_ser_schema("any")
         )
+    )
+
+
+def checked_by(settings: Callable[[], type[Keys]]) -> GetPydanticSchema:
+    """Return the annotation of a mapping that is checked, and kept as it is written.
+
+    Args:
+        settings: returns what it may say; not called for an empty mapping, which says nothing.
+    """
+
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        if value:
+            settings().read(value)
+        return value
+
+    return GetPydanticSchema(
+        lambda kind, handler: core_schema.no_info_after_validator_function(check, handler(kind)),
+        lambda _, handler: json_schema(settings()),
     )
 
 

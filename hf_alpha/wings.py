@@ -4,21 +4,64 @@ Nothing else in the core names them, but the table of models (`auto`) and the de
 public names (`__init__.pyi`), whose classes are imported when they are used, and commands.
 """
 
+import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from hf_alpha.environment import optional
 
+TASKS = {
+    "copying": "hf_alpha.logic.copying:CopyingTask",
+    "ltl": "hf_alpha.logic.ltl:LTLTask",
+    "propositional": "hf_alpha.logic.propositional:PropositionalTask",
+}
+"""Name of a task -> its class, as an entry point of another package says it."""
 
-def segments() -> Any:
-    """Return what puts a transducer on top of a tokenizer: `hf_alpha.transduction.segments`.
+
+def commuting() -> Any:
+    """Return what sorts operands that may change places: `hf_alpha.logic.commuting`.
 
     Raises:
-        ImportError: it was left out.
+        ImportError: it was left out; this and the others here say so.
     """
-    return _part("hf_alpha.transduction.segments")
+    return part("hf_alpha.logic.commuting")
 
 
-def _part(module: str) -> Any:
+def generation() -> Any:
+    """Return what makes datasets of drawn problems: `hf_alpha.logic.drawing.generate`."""
+    return part("hf_alpha.logic.drawing.generate")
+
+
+def drawn_problems() -> Any:
+    """Return the dataset of problems that are drawn when they are needed, a class."""
+    return part("hf_alpha.logic.drawing.drawn").DrawnProblems
+
+
+def segments() -> Any:
+    """Return what puts a transducer on top of a tokenizer: `hf_alpha.transduction.segments`."""
+    return part("hf_alpha.transduction.segments")
+
+
+def part(module: str) -> Any:
+    """Return a module; of one that was left out, the error says so."""
     with optional():
         return import_module(module)
+
+
+def is_here(module: str) -> bool:
+    """Return whether a module of the package is in this copy of it."""
+    path = Path(__file__).parents[1].joinpath(*module.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def moved(name: str, old: str, new: str) -> Any:
+    """Return what has moved from one module to another, with a warning.
+
+    Raises:
+        AttributeError: the other module has no such name either.
+    """
+    value = getattr(part(new), name)
+    warning = f"{name} is in {new} now: {old} will go after 1.x"
+    warnings.warn(warning, FutureWarning, stacklevel=3)
+    return value

@@ -38,12 +38,7 @@ WINGS = {
         "modeling.tokenization_geometric convert.geometric transduction",
         1,
     ),
-    "logic": Wing(
-        "tasks.ltl tasks.propositional tasks.copying tasks.sat tasks.truth_table tasks.commuting "
-        "tasks.sampling tasks.formulas tasks.answer_masks data.generate data.chunk data.drawn "
-        "data.dataset_folder",
-        90,
-    ),
+    "logic": Wing("logic", 5),
     "serve and demo": Wing("serve demo", 10),
 }
 SAVED = {

@@ -75,8 +75,8 @@ def fresh_compiler():
 @pytest.fixture
 def readings(monkeypatch) -> list[str]:
     """The texts that grammars read from now on, as often as they do; none was read before."""
+    from hf_alpha.logic import formula_task
     from hf_alpha.modeling.grammar import Grammar
-    from hf_alpha.tasks import base
 
     texts: list[str] = []
     read, inner = Grammar.read, []
@@ -90,6 +90,6 @@ def readings(monkeypatch) -> list[str]:
         finally:
             inner.pop()
 
-    base._read.cache_clear()
+    formula_task._read.cache_clear()
     monkeypatch.setattr(Grammar, "read", noted)
     return texts

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_alpha.tasks.propositional import PropositionalTask
+from hf_alpha.logic.propositional import PropositionalTask
 
 
 class DeadlyTargets(PropositionalTask):

@@ -12,7 +12,7 @@ from signal import Signals
 from typing import Any
 
 FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["hf_alpha.data.generate"])
+FORKS.set_forkserver_preload(["hf_alpha.logic.drawing.generate"])
 
 
 def start(
@@ -32,7 +32,7 @@ def start(
 def _run(
     moment: tuple[str, str, int], number: Signals, folder: Path, settings: dict[str, Any]
 ) -> None:
-    from hf_alpha.data.generate import generate
+    from hf_alpha.logic.drawing.generate import generate
 
     event, argument, count = moment
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scripts import FOLDER, load, prints_and_stores
 
 from hf_alpha import CanonicalNames, CanonicalTokenizer
+from hf_alpha.logic.propositional import PropositionalTask
+from hf_alpha.logic.propositional.notation import write_assignment
 from hf_alpha.recipe import read_recipe
-from hf_alpha.tasks.propositional import PropositionalTask
-from hf_alpha.tasks.propositional.notation import write_assignment
 
 SMALL = "--d-model=16 --layers=1 --heads=2 --ffn=16"
 RELATIONAL = (

@@ -23,10 +23,10 @@ from hf_alpha.generation import (
     raise_limit,
 )
 from hf_alpha.loading import auto_class
+from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.solving import solve
-from hf_alpha.tasks.propositional import PropositionalTask
 from hf_alpha.train import config_for
 
 PROBLEMS = ["&a!b", "| request ! grant", "a", "^ab", "=&ab|cd", "&&&a^bc|de!a"]

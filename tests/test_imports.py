@@ -33,7 +33,7 @@ LAYERS = [
     {"tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
     {"canonical", "data"},
-    {"objectives"},
+    {"logic", "objectives"},
     {"convert", "recipe"},
     {"answer"},
     {"evaluation"},
@@ -142,12 +142,13 @@ def test_modeling_stands_alone(path: Path):
 
 def test_tasks_stand_alone():
     """A task imports what all share and its own folder; a solver's worker no file of ours."""
-    folders = {path.parent.name for path in (PACKAGE / "tasks").glob("*/__init__.py")}
-    for path in (PACKAGE / "tasks").rglob("*.py"):
+    places = [PACKAGE / "tasks", PACKAGE / "logic"]
+    folders = {path.parent.name for place in places for path in place.glob("*/__init__.py")}
+    for path in (path for place in places for path in place.rglob("*.py")):
         for line, module in imported_modules(path):
             other = [*module.split("."), "", ""][2]
             own = path.parent.name == other
-            if module.startswith("hf_alpha.tasks") and other in folders:
+            if module.startswith(("hf_alpha.tasks", "hf_alpha.logic")) and other in folders:
                 assert own, f"{path}:{line}: {other} is another task, or one that is named here"
             assert not (path.stem.endswith("_worker") and module.startswith("hf_alpha")), path
 

@@ -15,8 +15,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.code_links import CODE, LINK, code_files
-from hf_alpha.data.generate import generate
 from hf_alpha.loading import load_parts
+from hf_alpha.logic.drawing.generate import generate
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer
 from hf_alpha.push import model_files, pictures
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe

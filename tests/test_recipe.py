@@ -117,9 +117,9 @@ def test_secrets_stand_in_no_recipe(key, value, tmp_path):
 
 
 def test_what_only_looks_like_a_secret_stands_in_recipes(tmp_path):
-    allowed = ["training.hub_model_id=hf_alpha/my-model", "task=hf_alpha.tasks.ltl:LTLTask"]
+    allowed = ["training.hub_model_id=hf_alpha/my-model", "task=hf_alpha.logic.ltl:LTLTask"]
     write_recipe(read_recipe("propositional/debug", allowed), tmp_path / "recipe.yaml")
-    assert read_recipe(tmp_path / "recipe.yaml").task == "hf_alpha.tasks.ltl:LTLTask"
+    assert read_recipe(tmp_path / "recipe.yaml").task == "hf_alpha.logic.ltl:LTLTask"
     assert "hub_token" not in describe_settings()
     with pytest.raises(RecipeError, match=r"all that lies in the output folder.* hf-alpha push"):
         read_recipe("propositional/debug", ["training.push_to_hub=true"])

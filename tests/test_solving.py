@@ -21,13 +21,13 @@ from hf_alpha.answer.base import Answerer, Chain, Refutation, Reply, Solver
 from hf_alpha.answer.models import Model
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.logic.ltl.grammar import LTL
+from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.solving import WINDOW, Solution, ask, solve
 from hf_alpha.tasks import Verdict, get_task
 from hf_alpha.tasks.checking import Answer, check_answer
 from hf_alpha.tasks.decision import Decision
-from hf_alpha.tasks.ltl.grammar import LTL
-from hf_alpha.tasks.propositional import PropositionalTask
 
 ROOT = Path(__file__).resolve().parents[1]
 TASK = PropositionalTask()

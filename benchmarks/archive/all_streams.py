@@ -35,8 +35,8 @@ from transformers.utils import logging
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
-from hf_alpha.data.generate import generate
 from hf_alpha.data.rows import load
+from hf_alpha.logic.drawing.generate import generate
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share
 from measure import add_model, add_out, clocked_in_turns, finish, ratios, table, three

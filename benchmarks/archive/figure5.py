@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_alpha.tasks.base import _read
-from hf_alpha.tasks.ltl import LTLTask, spot_worker
-from hf_alpha.tasks.ltl.trace import read_trace
+from hf_alpha.logic.formula_task import _read
+from hf_alpha.logic.ltl import LTLTask, spot_worker
+from hf_alpha.logic.ltl.trace import read_trace
 from hf_alpha.tasks.solver_process import SolverProcess
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for what benchmarks share

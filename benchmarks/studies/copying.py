@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.rows import load
 from hf_alpha.evaluation.report import Rates, Record
+from hf_alpha.logic.drawing.generate import generate_grid
 from hf_alpha.tasks import get_task
 
 from . import measures

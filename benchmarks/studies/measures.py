@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.answer.base import Random
-from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.rows import load
 from hf_alpha.evaluation import AlphaCovariance, Rates, Report, alpha_covariance
 from hf_alpha.evaluation.compare import draw_problems
 from hf_alpha.evaluation.evaluate import evaluate, run
 from hf_alpha.generation import MAX_NEW_TOKENS, extend_vocabulary
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.logic.drawing.generate import generate_grid
 from hf_alpha.processes import choose_device
 from hf_alpha.tasks import get_task
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from hf_alpha.data.generate import generate
 from hf_alpha.data.rows import load
 from hf_alpha.evaluation.compare import trained_region
+from hf_alpha.logic.drawing.generate import generate
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task

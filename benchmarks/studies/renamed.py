@@ -11,7 +11,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_alpha.data.dataset_folder import SETTINGS
+from hf_alpha.data.files import SETTINGS
 from hf_alpha.data.rows import load_splits
 from hf_alpha.folders import new_folder, read_json, write_text
 from hf_alpha.modeling.grammar import FormulaError

@@ -5,7 +5,7 @@
 for the whole. A SAT solver says which answers are right. `examples/tasks/tseitin.py` draws pairs.
 """
 
-from hf_alpha.tasks.sat import Circuit, GaveUpError, solver
+from hf_alpha.logic.sat import Circuit, GaveUpError, solver
 from hf_alpha.tasks.text.anf import Term, names_in, read_term
 
 OPERATORS = ("&", "|")

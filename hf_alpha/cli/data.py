@@ -102,7 +102,8 @@ def generate_data(
 
     With --grid: the test set of a heatmap.
 
-    `hf_alpha.data.generate.generate`, and `data.generate` of a recipe, have further settings.
+    `data.generate` of a recipe, and `generate` of `hf_alpha.logic.drawing.generate`, have further
+    settings.
     """
     shared = {
         "seed": formulas.seed, "targets": formulas.targets, "hard": formulas.hard,
@@ -122,7 +123,7 @@ def _generate(
     task: str, out: Path, samples: int, formulas: Formulas, shared: dict[str, Any]
 ) -> dict[str, int]:
     """Make training data; returns the rows of each split."""
-    from hf_alpha.data.generate import generate
+    from hf_alpha import wings
     from hf_alpha.tasks import drawn_task
 
     smallest, largest = drawn_task(task).sizes
@@ -130,6 +131,7 @@ def _generate(
     if len(sizes) != sizes[-1] - sizes[0] + 1:
         raise ValueError(f"--sizes {formulas.sizes}: without --grid sizes are one range, e.g. 1-35")
     num_symbols = max(integers(formulas.symbols or "5"))
+    generate = wings.generation().generate
     return generate(task, out, samples, (sizes[0], sizes[-1]), num_symbols, **shared)
 
 
@@ -137,11 +139,12 @@ def _generate_grid(
     task: str, out: Path, formulas: Formulas, test: TestData, shared: dict[str, Any]
 ) -> dict[str, int]:
     """Make the test data of a heatmap; returns the rows of its split."""
-    from hf_alpha.data.generate import generate_grid
+    from hf_alpha import wings
     from hf_alpha.data.rows import training_problems
 
     excluded = [problem for data in test.exclude or () for problem in training_problems(data)]
     symbols, sizes = integers(formulas.symbols or "0-10"), integers(formulas.sizes or "1-50")
+    generate_grid = wings.generation().generate_grid
     return generate_grid(task, out, symbols, sizes, test.per_cell, exclude=excluded, **shared)
 
 

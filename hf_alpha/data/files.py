@@ -29,10 +29,14 @@ from hf_alpha.folders import DEEPEST, inside, parse_json
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.plain_yaml import read_yaml
 
-from .dataset_folder import SETTINGS
 from .formats import open_text
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
+
+SETTINGS = "generation.json"
+"""The record of a generated dataset's settings, in its folder."""
+PARTS = ".parts"
+"""What is made of an unfinished dataset, in its folder."""
 
 # What lies beside the files of a dataset and holds no rows.
 _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTINGS}
@@ -50,6 +54,12 @@ FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
 TEXT_FILES = (".txt", ".md", ".rst")
+
+
+def check_whole(folder: Path) -> None:
+    """Raise a ValueError for a folder in which data is still being made."""
+    unfinished = (folder / PARTS).exists() and not (folder / SETTINGS).exists()
+    refuse(unfinished, f"{folder} holds an unfinished run: start the same generation again")
 
 
 def read_files(

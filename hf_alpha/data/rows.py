@@ -33,7 +33,6 @@ from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
 from hf_alpha.tasks import Task
 
-from .dataset_folder import check_whole
 from .files import (
     CARDS,
     AnyDataset,
@@ -41,6 +40,7 @@ from .files import (
     check_columns,
     check_rows,
     check_text,
+    check_whole,
     column_names,
     read_files,
     read_named,

@@ -8,6 +8,7 @@ from typing import Any
 
 from hf_alpha.given_names import classes_by_row, mark_names, read_names
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.logic.formulas import as_written
 from hf_alpha.modeling.grammar import check_unicode
 from hf_alpha.modeling.names_in_text import parts, without_spelling
 from hf_alpha.plain_text import printable
@@ -16,7 +17,6 @@ from hf_alpha.recipe import recipe_for
 from hf_alpha.resources import released_model
 from hf_alpha.solving import MODEL, Solution, solve
 from hf_alpha.tasks import Problem, Task, get_task
-from hf_alpha.tasks.formulas import as_written
 from hf_alpha.tasks.registry import built_in_tasks
 
 MAX_CHARACTERS = 4_000

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from hf_alpha import wings
 from hf_alpha.answer.base import Random
 from hf_alpha.answer.models import Host, Model
-from hf_alpha.data.generate import generate_grid
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
@@ -57,7 +57,7 @@ def draw_problems(
     with the same `equivalence`, nor to one of `exclude` (see `generate_grid`). `out` keeps the data
     they are taken from.
     """
-    generate_grid(
+    wings.generation().generate_grid(
         task, out, symbols, sizes, samples, seed, exclude=exclude, equivalence=equivalence,
         progress=progress,
     )  # fmt: skip

@@ -8,10 +8,9 @@ import pyarrow.compute as pc
 from datasets import Dataset, IterableDataset, concatenate_datasets
 from transformers import PreTrainedModel
 
+from hf_alpha import wings
 from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
-from hf_alpha.data.drawn import DrawnProblems
-from hf_alpha.data.generate import generate
 from hf_alpha.data.pairs import UserPairs, evaluation_rows
 from hf_alpha.data.rows import load
 from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit, room_for
@@ -22,7 +21,8 @@ from hf_alpha.settings import section
 from .objective import Examples, Objective, Say
 from .rows import check_validation, first
 
-Problems: TypeAlias = Dataset | DrawnProblems
+Problems: TypeAlias = Any
+"""A `Dataset`, or problems that are drawn when they are needed."""
 LABEL_SMOOTHING = (
     "label_smoothing_factor spreads over columns that a sample cannot use; "
     "set label_smoothing in the model's configuration instead"
@@ -153,7 +153,7 @@ def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
     data = recipe.data
     if data.draw:
         with section("data: draw"):
-            drawn_problems = DrawnProblems(recipe.task, tokenizer, **data.draw)
+            drawn_problems = wings.drawn_problems()(recipe.task, tokenizer, **data.draw)
         drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
         return drawn_problems
     with section("data"):
@@ -173,7 +173,8 @@ def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
     if data.draw:
         with section("data: draw"):
             settings = {**data.draw, "num_samples": max_samples}
-            return DrawnProblems(recipe.task, tokenizer, split="validation", **settings)
+            drawn_problems = wings.drawn_problems()
+            return drawn_problems(recipe.task, tokenizer, split="validation", **settings)
     with section("data"):
         return _tokenized(load(data.path, "validation"), max_samples, tokenizer, recipe)
 
@@ -184,6 +185,7 @@ def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -
     That returns at once where the same data has been made, and refuses where other data has.
     """
     if generation:
+        generate = wings.generation().generate
         generate(recipe.configured_task, path, num_workers=recipe.data.num_workers, **generation)
     return load(path, split)
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, GetPydanticSchema, ValidationInfo, field_validator, model_validator
 from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArguments
 
+from hf_alpha import wings
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
-from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.data.formats import FORMATS
-from hf_alpha.data.generate import generate
 from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.objectives import (
     ANSWER,
@@ -23,7 +22,15 @@ from hf_alpha.objectives import (
     Objective,
     make_objective,
 )
-from hf_alpha.settings import Keys, RecipeError, as_written, json_schema, model_of, section
+from hf_alpha.settings import (
+    Keys,
+    RecipeError,
+    as_written,
+    checked_by,
+    json_schema,
+    model_of,
+    section,
+)
 from hf_alpha.tasks import Task, get_task
 
 DEFAULT_MODEL_TYPE = "alpha"
@@ -87,10 +94,19 @@ def model_keys(config_class: Any) -> type[Keys]:
 SECRETS = [key for key in model_of(Seq2SeqTrainingArguments).model_fields if key.endswith("token")]
 """Settings of training that stand in no file."""
 TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
-DRAWING = model_of(DrawnProblems, FROM_RECIPE)
-Generation: TypeAlias = Annotated[
-    dict[str, Any], as_written(model_of(generate, FROM_RECIPE), or_empty=True)
-]
+
+
+def generation() -> type[Keys]:
+    """Return the settings of datasets that are generated."""
+    return model_of(wings.generation().generate, FROM_RECIPE)
+
+
+def drawing() -> type[Keys]:
+    """Return the settings of problems that are drawn when they are needed."""
+    return model_of(wings.drawn_problems(), FROM_RECIPE)
+
+
+Generation: TypeAlias = Annotated[dict[str, Any], checked_by(generation)]
 
 
 class Folder(Keys, use_attribute_docstrings=True):
@@ -116,8 +132,11 @@ class Place(Keys, use_attribute_docstrings=True):
 Where: TypeAlias = Annotated[str | dict[str, Any] | None, as_written(str | Place | None)]
 Held: TypeAlias = Annotated[
     float | str | dict[str, Any] | None,
-    WithJsonSchema(
-        {"anyOf": [{"type": "number"}, {"type": "string"}, *map(json_schema, (Folder, Place))]}
+    GetPydanticSchema(
+        lambda kind, handler: handler(kind),
+        lambda _, handler: {
+            "anyOf": [{"type": "number"}, {"type": "string"}, *map(json_schema, (Folder, Place))]
+        },
     ),
 ]
 
@@ -131,7 +150,7 @@ class Data(Keys, use_attribute_docstrings=True):
     """how the dataset is generated"""
     more: list[Folder] | None = None
     """`path`, and `generate` or not, of further datasets whose training problems are added"""
-    draw: Annotated[dict[str, Any], as_written(DRAWING, or_empty=True)] = Field(default={})
+    draw: Annotated[dict[str, Any], checked_by(drawing)] = Field(default={})
     """in place of a folder: problems are drawn when they are needed, those for validation from
     other seeds"""
     train: Where = None

@@ -6,22 +6,18 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import cache, lru_cache
-from typing import Any, ClassVar, TypeVar
+from functools import cache
+from typing import Any, ClassVar
 
+from hf_alpha import wings
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, FormulaError, Grammar, unquoted
 
-from .commuting import Fixed, commuted, fixed_tokens
 from .decision import Decision
 from .explanation import Explanation
 from .problem import Problem
-from .sampling import Sampler
-from .solver_process import SolverCrashError
 
 logger = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 IDENTIFIER = re.compile(NAME)  # what the tokenizer takes for a name
@@ -283,7 +279,7 @@ class Task(ABC):
             The problem with operands sorted, unless for "renaming", and then symbols renamed in
             order of first occurrence. Problems with equal forms are equivalent. Equivalent problems
             have equal forms, for "renaming" always, for "commuting" with exceptions that take
-            formulas made for it; `hf_alpha.tasks.commuting` has the order and says when.
+            formulas made for it; `hf_alpha.logic.commuting` has the order and says when.
 
         Raises:
             FormulaError: if the problem cannot be read.
@@ -295,7 +291,7 @@ class Task(ABC):
         """Return the canonical form of a problem given as canonical tokens; see `canonical`."""
         check_known("equivalence", equivalence, EQUIVALENCES)
         if equivalence == "commuting" and not self.commutative.isdisjoint(tokens):
-            tokens = commuted(tokens, _fixed_with_arities(type(self)))
+            tokens = wings.commuting().in_order(tokens, type(self))
         symbols = self.symbols_in(tokens)
         names = dict(zip(symbols, self.default_symbols(len(symbols)), strict=True))
         return self.write([names.get(token, token) for token in tokens])
@@ -340,16 +336,6 @@ def words_of(text: str, names: Container[str]) -> list[str] | None:
     return words if spaced else None
 
 
-def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> Answer | None:
-    """Take a target from a solver; where it fails or runs out of time, None and a warning."""
-    try:
-        return ask()
-    except (TimeoutError, SolverCrashError) as error:
-        excerpt = " ".join(tokens[:50]) + (" ..." if len(tokens) > 50 else "")
-        logger.warning("no target for a formula of %d tokens, %s: %s", len(tokens), error, excerpt)
-        return None
-
-
 WARNED: set[str] = set()
 """What was warned of in this process."""
 
@@ -368,7 +354,7 @@ class DrawnTask(Task):
         targets: way to compute a target -> what a dataset card says of it; the first is the
             default.
         sizes: the papers' smallest and largest size.
-        alpha: the papers' departure from uniform sizes; see `hf_alpha.data.generate`.
+        alpha: the papers' departure from uniform sizes; see `hf_alpha.logic.drawing.generate`.
         constant_priority: the papers' weight of the leaves 0 and 1 against a symbol's 1.
         hard: a dataset card's text on hard problems; empty for a task that has none.
         hardest: the largest `hardness` that `is_hard` knows.
@@ -464,43 +450,6 @@ class DrawnTask(Task):
         return self.target_of(self.read(problem).tokens, method)
 
 
-class FormulaTask(DrawnTask):
-    """A task whose problems are formulas, drawn by a sampler of `sampling`."""
-
-    grammar: ClassVar[Grammar]
-    sampler: ClassVar[type[Sampler]]
-
-    def read(self, problem: str, notation: str | None = None) -> Problem:
-        """Read a formula; of a text that was read lately, return what it was read as."""
-        if isinstance(problem, Problem):
-            return problem
-        return _read(type(self), problem, notation)
-
-    def is_feasible(
-        self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
-    ) -> bool:
-        sampler = self.sampler(tuple(self.default_symbols(num_symbols)), constant_priority)
-        return sampler.is_feasible(size, max(1, num_symbols) if exactly else 1)
-
-    def draw(
-        self,
-        rng: random.Random,
-        size: int,
-        symbols: Sequence[str],
-        exactly: bool = False,
-        constant_priority: float = 0.0,
-    ) -> list[str]:
-        """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
-        sampler = self.sampler(tuple(symbols), constant_priority)
-        return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
-
-
-@lru_cache(maxsize=4096)
-def _read(task: type[FormulaTask], text: str, notation: str | None) -> Problem:
-    """Read a formula once for the many answers that are checked against it one by one."""
-    return Task.read(task(), text, notation)
-
-
 @cache
 def _letters(task: type[Task]) -> tuple[str, ...]:
     grammar = task.grammar
@@ -513,8 +462,7 @@ def _fixed_tokens(task: type[Task]) -> frozenset[str]:
     return frozenset(grammar.arities if grammar else ())
 
 
-@cache
-def _fixed_with_arities(task: type[Task]) -> dict[str, Fixed]:
-    grammar = task.grammar
-    assert grammar is not None, "only operators of a grammar are commutative"
-    return fixed_tokens(grammar.operators, grammar.constants, task.commutative)
+def __getattr__(name: str) -> Any:
+    if name == "FormulaTask":
+        return wings.moved(name, __name__, "hf_alpha.logic.formula_task")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

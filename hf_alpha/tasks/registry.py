@@ -1,11 +1,10 @@
 """Find a task by its name: a built-in one, one of another package, or a class of the user's own."""
 
-from importlib import import_module
+import re
 from inspect import isabstract
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
+from hf_alpha import wings
 from hf_alpha.imported_code import import_object
 
 from .base import DrawnTask, Task
@@ -16,7 +15,7 @@ ENTRY_POINTS = "hf_alpha.tasks"
 """Group of the entry points by which packages offer tasks: `name = "package.module:Class"`."""
 CLASS_PATH = "package.module:Class"
 
-_PACKAGE = "hf_alpha.tasks"
+_BUILT_IN = {"text": "hf_alpha.tasks.text:TextTask", **wings.TASKS}
 _registered: dict[str, type[Task]] = {}
 
 TaskClass = TypeVar("TaskClass", bound=type[Task])
@@ -64,10 +63,14 @@ def get_task(task: str | Task) -> Task:
         return task
     if task in _registered:
         return _registered[task]()
-    if task in built_in_tasks():
-        import_module(f"{_PACKAGE}.{task}")
-        return _registered[task]()
+    if task in _BUILT_IN:
+        module, _, name = _BUILT_IN[task].partition(":")
+        built_in: type[Task] = getattr(wings.part(module), name)
+        return built_in()
     if ":" in task:
+        before = re.match(r"hf_alpha\.tasks\.(\w+)[.:]", task)  # as in 0.3
+        if before and before[1] in wings.TASKS:
+            return get_task(before[1])
         return _imported_task(task)()
     if task in (offered := _offered_tasks()):
         return _imported_task(offered[task], called=task)()
@@ -109,8 +112,8 @@ def task_names() -> list[str]:
 
 
 def built_in_tasks() -> list[str]:
-    """Return the names of the package's own tasks, which are those of their folders."""
-    return sorted(m.name for m in iter_modules([str(Path(__file__).parent)]) if m.ispkg)
+    """Return the names of the package's own tasks, but those that were left out."""
+    return sorted(n for n, path in _BUILT_IN.items() if wings.is_here(path.partition(":")[0]))
 
 
 def _offered_tasks() -> dict[str, str]:
@@ -143,12 +146,13 @@ def _fault(task: Any) -> str | None:
         return "is no subclass of hf_alpha.tasks.Task"
     if isabstract(task):
         return f"is abstract: it lacks the methods {', '.join(sorted(task.__abstractmethods__))}"
-    bases = [base for base in reversed(task.__mro__) if base.__module__ == Task.__module__]
+    ours = (base for base in reversed(task.__mro__) if base.__module__.startswith("hf_alpha."))
+    bases = filter(isabstract, ours)
     attributes = dict.fromkeys(name for base in bases for name in base.__annotations__)
     if missing := ", ".join(name for name in attributes if not hasattr(task, name)):
         return f"lacks the attributes {missing}"
-    module, folder = f"{task.__module__}.", f"{_PACKAGE}.{task.name}."
-    if task.name in built_in_tasks() and not module.startswith(folder):
+    folder = _BUILT_IN.get(task.name, task.__module__).partition(":")[0]
+    if not f"{task.__module__}.".startswith(f"{folder}."):
         return f"has a name that is taken: the task {task.name!r} is built in: choose another name"
     return None
 

@@ -20,7 +20,6 @@ from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Trai
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.collate import BucketSampler
-from hf_alpha.data.drawn import DrawnProblems
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
 from hf_alpha.progress import TrainingProgress
@@ -323,13 +322,14 @@ class _KeepInStep(TrainerCallback):
 def bucket_keys(dataset: Any) -> np.ndarray:
     """Return number of symbols and input length of each row: (N, 2); without symbols (N, 1).
 
-    Rows of a dataset that is no `datasets.Dataset`, such as a list, are looked at one by one.
+    A dataset with an array `keys`, as of problems that are drawn, says it itself. Rows of one that
+    is no `datasets.Dataset`, such as a list, are looked at one by one.
 
     Raises:
         ValueError: a row is no mapping with input_ids.
     """
-    if isinstance(dataset, DrawnProblems):
-        return dataset.keys
+    if isinstance(known := getattr(dataset, "keys", None), np.ndarray):
+        return known
     keys = ("stream_ids", "input_ids")
     if isinstance(dataset, Dataset):
         table = dataset.with_format("arrow")[:]

@@ -15,9 +15,9 @@ from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import Report, evaluate, run
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import generate_answers
+from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Verdict, get_task
-from hf_alpha.tasks.propositional import PropositionalTask
 
 TASK = PropositionalTask()
 FAST = {"max_new_tokens": 5, "progress": False}

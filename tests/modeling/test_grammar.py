@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hf_alpha.modeling.grammar as grammar_module
+from hf_alpha.logic.ltl.grammar import LTL
+from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling.grammar import FormulaError, Grammar, unquoted
-from hf_alpha.tasks.ltl.grammar import LTL
-from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
 # Operators that are letters, and derived ones that repeat an operand: what temporal logic needs.
 TEMPORAL = Grammar(

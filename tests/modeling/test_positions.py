@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import seeds
 
+from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling.positions import (
     length_scale,
     rotary,
@@ -14,7 +15,6 @@ from hf_alpha.modeling.positions import (
     token_positions,
     tree,
 )
-from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
 paths = st.lists(st.sampled_from([0, 1]), max_size=61)
 

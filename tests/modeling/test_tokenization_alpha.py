@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling import tokenization_alpha
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 
 COMMITTED = Path(__file__).parents[2] / "tokenizer"
 BASE = ("0", "1", "!", "&", "|", "=", "^")

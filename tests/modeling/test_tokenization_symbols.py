@@ -8,11 +8,11 @@ import pytest
 from transformers import AutoTokenizer
 
 from hf_alpha import GeometricTokenizer
+from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives.tokenizers import make_tokenizer
-from hf_alpha.tasks.propositional.notation import PROPOSITIONAL
 from hf_alpha.transduction import Lexicon, Transducer
 
 RULES = {"name": {"pattern": "n[0-9]+", "count": 2}, "other": {"pattern": "o[0-9]+", "count": 3}}

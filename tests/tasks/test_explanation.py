@@ -1,57 +1,9 @@
-import random
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.tasks import get_task
-from hf_alpha.tasks.explanation import MAX_LABEL, MAX_ROWS, Explanation, TableRow, subformulas
-from hf_alpha.tasks.ltl.grammar import LTL
+from hf_alpha.tasks.explanation import MAX_LABEL, Explanation, TableRow
 
-TASK = get_task("ltl")
 CELLS = st.sampled_from([True, False, None])
-
-
-def slow_subformulas(tokens: list[str]) -> set[tuple[str, ...]]:
-    """Every slice that is a formula, slices by trying them all."""
-    slices = set()
-    for start in range(len(tokens)):
-        for end in range(start + 1, len(tokens) + 1):
-            try:
-                LTL.format(tokens[start:end])
-            except FormulaError:
-                continue
-            slices.add(tuple(tokens[start:end]))
-            break
-    return slices - {("0",), ("1",)}
-
-
-@given(st.integers(0, 2**32), st.integers(1, 40))
-def test_every_subformula_is_there_once_and_the_whole_is_last(seed, size):
-    tokens = TASK.draw(random.Random(seed), size, "abc", constant_priority=1.0)
-    rows = subformulas(LTL, tokens)
-    slices = [tuple(canonical) for _, canonical in rows]
-    assert set(slices) == slow_subformulas(tokens) | {tuple(tokens)}
-    assert len(slices) == len(set(slices)) and slices[-1] == tuple(tokens)
-    assert [len(x) for x in slices] == sorted(map(len, slices))
-    for label, canonical in rows:
-        assert LTL.parse(label, "infix") == canonical
-
-
-def test_operators_stay_as_they_were_written():
-    written = LTL.read("G(request -> F grant) & request")
-    labels, formulas = zip(*subformulas(LTL, written), strict=True)
-    assert labels == (
-        "request", "grant", "F grant", "request -> F grant", "G (request -> F grant)",
-        "G (request -> F grant) & request",
-    )  # fmt: skip
-    assert formulas[2] == ["U", "1", "grant"]
-
-
-def test_long_formulas_have_the_rows_nearest_to_the_whole():
-    rows = subformulas(LTL, ["X"] * 2_000 + ["a"])
-    assert len(rows) == MAX_ROWS
-    assert [len(tokens) for _, tokens in rows] == list(range(2_002 - MAX_ROWS, 2_002))
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), CELLS, CELLS), min_size=1), st.sampled_from([0, 1]))

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from benchmarks.names.questions import SLOT, Pool, Question, Suite
-from hf_alpha.tasks import get_task, truth_table
-from hf_alpha.tasks.propositional.notation import PROPOSITIONAL, read_assignment
+from hf_alpha.logic import truth_table
+from hf_alpha.logic.propositional.notation import PROPOSITIONAL, read_assignment
+from hf_alpha.tasks import get_task
 
 from .formulas import LETTERS, PROPOSITIONS, draw_formula, letters_of, slots_of
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from benchmarks.names.questions import Pool, Question, Suite
+from hf_alpha.logic.ltl.grammar import LTL
+from hf_alpha.logic.ltl.lasso import decide, is_contradictory
+from hf_alpha.logic.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
 from hf_alpha.tasks import get_task
-from hf_alpha.tasks.ltl.grammar import LTL
-from hf_alpha.tasks.ltl.lasso import decide, is_contradictory
-from hf_alpha.tasks.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
 
 from .formulas import LETTERS, PROPOSITIONS, draw_formula, letters_of, slots_of
 

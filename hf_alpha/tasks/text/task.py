@@ -17,7 +17,6 @@ from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
 from hf_alpha.tasks.explanation import Explanation
 from hf_alpha.tasks.problem import Problem
-from hf_alpha.tasks.registry import register_task
 from hf_alpha.tasks.solver_process import SolverCrashError, SolverProcess
 
 WORKER = Path(__file__).with_name("check_worker.py")
@@ -44,7 +43,6 @@ class MarkedProblem(Problem, MarkedText):
     """A text that was read and says itself where its names stand."""
 
 
-@register_task
 class TextTask(Task):
     """Pairs of texts of the user's own; an answer is right if it is the one of the data.
 

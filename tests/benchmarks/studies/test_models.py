@@ -8,7 +8,7 @@ from tiny_studies import TINY
 
 from benchmarks.studies.models import CLOCK, Model, training_of
 from benchmarks.studies.renamed import rename_training_data
-from hf_alpha.data.generate import generate
+from hf_alpha.logic.drawing.generate import generate
 
 MODEL = Model("copying-learned", "copying/learned")
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.studies.renamed import rename_training_data, renamed, renaming
-from hf_alpha.data.generate import generate
+from hf_alpha.logic.drawing.generate import generate
+from hf_alpha.logic.ltl import LTLTask
 from hf_alpha.tasks import get_task
-from hf_alpha.tasks.ltl import LTLTask
 
 TASKS = {"propositional": get_task("propositional"), "ltl": LTLTask()}
 COMPACT, LONG = list("bdac"), ["request", "grant_1", "a", "idle"]

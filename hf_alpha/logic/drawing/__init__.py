@@ -1,0 +1,1 @@
+"""Data of drawn problems: datasets in folders, tests of heatmaps, rows drawn when needed."""
