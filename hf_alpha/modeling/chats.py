@@ -117,6 +117,36 @@ class WritesChats:
         options["tokenizer_kwargs"] = given
         return super().apply_chat_template(conversation, tools, **options)  # type: ignore[misc]
 
+    def parse_response(
+        self,
+        response: Any,
+        schema: Any = None,
+        *,
+        prefix: Any = None,
+        names: Any = None,
+        **more: Any,
+    ) -> Any:
+        """Read an answer, or a batch of them, as messages; the arguments are Transformers'.
+
+        Ids are written with special tokens, by which a template knows the parts of an answer.
+
+        Args:
+            names: of the chat that is answered, or of each, for ids.
+        """
+        prefix, response = self._as_text(prefix), self._as_text(response, names)
+        return super().parse_response(response, schema, prefix=prefix, **more)  # type: ignore[misc]
+
+    def get_response_parser(self, *args: Any, prefix: Any = None, **options: Any) -> Any:
+        """As Transformers' own, with the special tokens of a prefix of ids."""
+        prefix = self._as_text(prefix)
+        return super().get_response_parser(*args, prefix=prefix, **options)  # type: ignore[misc]
+
+    def _as_text(self, said: Any, names: Any = None) -> Any:
+        """Write ids with special tokens; texts stay as they are."""
+        if said is None or isinstance(said, str) or not len(said) or isinstance(said[0], str):
+            return said
+        return self.decode(said, skip_special_tokens=False, names=names)  # type: ignore[attr-defined]
+
     def tools_gap(self) -> str:
         """Say what is wrong if rules find names of tools, which chats do not have; else ""."""
         if all(rule.rule != "tools" for rule in self.finder.rules.values()):

@@ -546,7 +546,8 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         Args:
             token_ids: one row of ids or a batch of rows; negative ids (ignored labels) are left
                 out.
-            skip_special_tokens: leave out pad, start and end tokens.
+            skip_special_tokens: leave out pad, start and end tokens. (Transformers' default is to
+                write them; here ids are mostly answers, which nobody wants to end in `</s>`.)
             names: the `names` of the encoding that was answered. A batch may have n rows for each
                 of them, as `num_return_sequences=n` makes it.
             new_names: how symbols that have no name are spelled: what a number from 1 on follows

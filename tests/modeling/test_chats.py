@@ -5,12 +5,15 @@ import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import byte_level, unigram
 from transformers import AutoTokenizer
+from transformers.cli.serving.utils import get_response_template
 
 from hf_alpha import CanonicalTokenizer, TextTokenizer
 
@@ -455,3 +458,27 @@ def test_tools_and_calls_that_a_template_leaves_out_are_an_error(kind):
         # what a template asks for, it writes
         strict = "{{ messages[0].tool_calls[0].function.name }}"
         assert own.apply_chat_template(CALLS[1:2], chat_template=strict, tokenize=False) == "f1"
+
+
+def test_answers_are_parsed_with_the_special_tokens_that_part_them():
+    """As ids too, which Transformers decodes by the default, and with the names of their chat."""
+    asked = SimpleNamespace(config=SimpleNamespace(model_type="gemma4"))
+    host = copy.deepcopy(HOSTS["byte level"])
+    marks = ["<|turn>", "<turn|>", "<|tool_call>", "<tool_call|>", '<|"|>']
+    host.add_tokens(marks, special_tokens=True)
+    host.response_template = get_response_template(None, asked)
+    own = TextTokenizer.from_tokenizer(host, RULE)
+    prefix, answer = "<|turn>model\n", '<|tool_call>call:f1{x:<|"|>b<|"|>}<tool_call|><turn|>'
+    batch = own([prefix, answer], add_special_tokens=False)
+    expected = own.parse_response(answer, prefix=prefix)
+    assert expected["tool_calls"][0]["function"] == {"name": "f1", "arguments": {"x": "b"}}
+    first, second = batch["input_ids"]
+    for ids in (second, [second, second], torch.tensor([second])):
+        found = own.parse_response(ids, prefix=first, names=batch.names[1])
+        assert found == (expected if ids is second else [expected] * len(ids))
+    assert own.parse_response([answer], prefix=prefix) == [expected]
+    told = [own.parse_response([second, second], prefix=first, names=[batch.names[1]] * 2)]
+    assert told == [[expected, expected]]
+    parsers = [own.get_response_parser(prefix=said) for said in (prefix, first)]
+    assert len({repr([*map(repr, parser.feed(answer))]) for parser in parsers}) == 1
+    assert own.decode(second, names=batch.names[1]) == "call:f1{x:b}"
