@@ -24,7 +24,7 @@ NEW_NAMES = {"xa1": "zb2", "ya1": "xa1"}
 PATTERN = "[xyz][a-z][0-9]"
 CHAT = (
     "{% for t in tools or [] %}tool {{ t.function.name }} {% endfor %}"
-    "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}"
+    "{% for m in messages if m.role != 'tool' %}<{{ m.role }}> {{ m.content }} {% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}"
 )
 

@@ -160,7 +160,7 @@ class Engine:
             waiting = sum(not one.gone for one in (*self._unread, *self._waiting))
             if waiting >= self.limits.waiting:
                 told = f"{self.limits.waiting} requests wait already: ask again later"
-                raise Refusal(429, told)
+                raise Refusal(429, told, "rate_limit_exceeded")
             self._unread.append(ask)
             self._changed.notify_all()
 
@@ -330,7 +330,8 @@ class Engine:
                 ask = self._unread.popleft()
                 added = [*self._added]
             if not self._is_over(ask):
-                self._read_one(reader, ask, added)
+                with self._failing_alone(ask):
+                    self._read_one(reader, ask, added)
         reader.stop()
 
     def _read_one(self, reader: ReadingProcess, ask: Ask, added: list[dict[str, int]]) -> None:

@@ -4,13 +4,13 @@ To find names may take long, and Python does one thing at a time: so no text hol
 answered, and where its time is up the process that reads it is ended.
 """
 
-import json
 import signal
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -19,8 +19,11 @@ from jinja2 import TemplateError
 from transformers.utils import logging
 
 from hf_alpha import generation
-from hf_alpha.serve.requests import Chat, Refusal, Request
+from hf_alpha.modeling.chats import ANSWERS, WritesChats
+from hf_alpha.serve.requests import KNOWN_ROLES, Chat, Refusal, Request, shown
 
+PRIVATE = range(0xE000, 0xF900)
+"""Code points that mean nothing."""
 TOKEN_BYTES = 32
 """Bytes of a text for each token that it may have: most have 3 to 6, and long names are one."""
 SECONDS = 10.0
@@ -93,21 +96,31 @@ class TextReader:
             return text, {}
         if getattr(self.tokenizer, "chat_template", None) is None:
             raise ValueError("this model has no chat template: send a text to /v1/completions")
-        # As little as a template can write of it: names are looked for in what has a size.
-        said = json.dumps(
-            [request.messages, request.tools], ensure_ascii=False, separators=(",", ":")
-        )
-        self._check_words(said)
-        goes_on, tools = request.messages[-1].get("role") == "assistant", request.tools or None
+        messages, tools = request.messages, request.tools or None
+        self._check_roles(messages)
+        goes_on = messages[-1]["role"] == ANSWERS
+        how = {
+            "tokenize": False,
+            "add_generation_prompt": not goes_on,
+            "continue_final_message": goes_on,
+        }
+        of_host = super(WritesChats, self.tokenizer).apply_chat_template
+        write = partial(of_host, tools=tools, **how)
+        text = write(messages)
+        self._check_words(text)
+        check_said(messages, text, write)
+        text = self.tokenizer.apply_chat_template(messages, tools, names=request.names, **how)
+        return text, {"add_special_tokens": False}
 
-        def write(names: Any) -> str:
-            return self.tokenizer.apply_chat_template(
-                request.messages, tools, tokenize=False, names=names,
-                add_generation_prompt=not goes_on, continue_final_message=goes_on,
-            )  # fmt: skip
-
-        self._check_words(write({}))
-        return write(request.names), {"add_special_tokens": False}
+    def _check_roles(self, messages: list[dict[str, Any]]) -> None:
+        """Refuse what no template writes."""
+        known = dict.fromkeys((*KNOWN_ROLES, *self.tokenizer.chat_roles))
+        for place, message in enumerate(messages):
+            if message["role"] not in known:
+                told = f"messages[{place}] has the role {shown(message['role'])}"
+                raise ValueError(f"{told}: known are {', '.join(known)}")
+        if messages[-1].get("tool_calls"):
+            raise ValueError("the last message calls tools: send what they said too (role tool)")
 
     def _check_words(self, text: str) -> None:
         """Refuse what is too long before names are looked for, and symbols added for them."""
@@ -120,6 +133,37 @@ class TextReader:
         if number > (most := self._max_input):
             told = f"the text has {number:,} {what}, and this server takes {most:,} tokens"
             raise ValueError(f"{told}: shorten it, or serve with more --max-input")
+
+
+def check_said(
+    messages: list[dict[str, Any]], text: str, write: Callable[[list[dict[str, Any]]], str]
+) -> None:
+    """Refuse a chat of which a template leaves out something.
+
+    Contents are written again between two characters that mean nothing: one of them is there, if
+    the template writes the content, or a part of it.
+
+    Args:
+        text: of the chat.
+        write: from messages to a text.
+
+    Raises:
+        ValueError: a message is not in the text.
+    """
+    marks = [chr(PRIVATE.start + place % len(PRIVATE)) for place in range(len(messages))]
+    said = [(message.get("content") or "").strip() for message in messages]
+    marked = [
+        {**message, "content": f"{mark}{message['content']}{mark}"} if content else message
+        for message, content, mark in zip(messages, said, marks, strict=True)
+    ]
+    try:
+        written = write(marked)
+    except (ValueError, TemplateError):  # it reads contents, of JSON, say
+        written = ""
+    for place, (content, mark) in enumerate(zip(said, marks, strict=True)):
+        if content and mark not in written and content not in text:
+            told = f"messages[{place}], of role {messages[place]['role']}"
+            raise ValueError(f"the chat template of this model leaves out {told}: send no such one")
 
 
 def log_fault(what: str, error: BaseException) -> None:
@@ -215,6 +259,8 @@ class ReadingProcess:
                 if is_over() or time.monotonic() > end:
                     raise TimeoutError
             reply = self._pipe.recv()
+        except RecursionError:  # nothing was sent
+            raise Refusal(400, "an argument of a call is nested too deeply") from None
         except (OSError, EOFError) as error:
             self.stop()
             self.start()

@@ -1,22 +1,46 @@
 """What OpenAI's clients ask, checked: what cannot be done is refused, and nothing is ignored."""
 
-import json
-from typing import Any, Literal
+import reprlib
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
-from starlette.exceptions import HTTPException as Refusal
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
+from starlette.exceptions import HTTPException
 
-NEUTRAL: dict[str, Any] = {
-    **dict.fromkeys(("frequency_penalty", "presence_penalty", "top_logprobs"), 0),
-    **{"echo": False, "best_of": 1, "suffix": "", "logit_bias": {}},
-    **{"parallel_tool_calls": True, "response_format": {"type": "text"}, "service_tier": "auto"},
+from hf_alpha.folders import parse_json
+
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("frequency_penalty", "presence_penalty", "top_logprobs"), (0,)),
+    **dict.fromkeys(("repetition_penalty", "length_penalty", "best_of"), (1,)),
+    **dict.fromkeys(("min_p", "min_tokens"), (0,)),
+    **dict.fromkeys(("echo", "ignore_eos"), (False,)),
+    **{"suffix": ("",), "logit_bias": ({},), "top_k": (-1, 0), "modalities": (["text"],)},
+    **{"parallel_tool_calls": (True,), "response_format": ({"type": "text"},)},
+    **{"function_call": ("auto", "none"), "functions": ([],), "include_reasoning": (True,)},
 }
 """Fields that are taken where they ask for what is done anyway."""
-WITHOUT_EFFECT = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
-"""Fields that say who asks, and change no answer."""
+WITHOUT_EFFECT = {
+    *("user", "metadata", "store", "safety_identifier", "prompt_cache_key", "service_tier"),
+}
+"""Fields that say who asks, or how soon, and change no answer."""
+KNOWN_ROLES = ("system", "developer", "user", "assistant", "tool")
+"""Of messages; developer is another name of system."""
+Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
-class Request(BaseModel, extra="allow"):
+class Refusal(HTTPException):
+    """What a client is told in place of an answer: a status, a message and OpenAI's code for it."""
+
+    def __init__(self, status: int, told: str, code: str | None = None):
+        super().__init__(status, told)
+        self.code = code
+
+
+def shown(value: Any) -> str:
+    """Return what a message shows of a value of anybody: not all, if it is long."""
+    return reprlib.repr(value)
+
+
+class Request(BaseModel, extra="allow", allow_inf_nan=False):
     """What both kinds of requests have; `names` is this server's own."""
 
     model: str
@@ -25,7 +49,7 @@ class Request(BaseModel, extra="allow"):
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
     seed: int | None = Field(None, ge=0, lt=2**63)
-    stop: list[str] = []
+    stop: list[Stop] = Field([], max_length=4)  # each is looked for after each token
     stream: bool = False
     stream_options: dict[Literal["include_usage"], bool] = {}
     names: list[str] | dict[str, list[str]] | None = None
@@ -42,8 +66,9 @@ class Request(BaseModel, extra="allow"):
             raise ValueError("give a JSON object")
         fields = {key: value for key, value in given.items() if value is not None}
         for key in fields.keys() - cls.model_fields.keys() - WITHOUT_EFFECT:
-            if key not in NEUTRAL or fields[key] != NEUTRAL[key]:
-                raise ValueError(f"{key} = {fields[key]!r} is not supported here: leave it out")
+            if fields[key] not in NEUTRAL.get(key, ()):
+                told = f"{key} = {shown(fields[key])} is not supported here"
+                raise ValueError(f"{told}: leave it out")
         if isinstance(fields.get("stop"), str):
             fields["stop"] = [fields["stop"]]
         return fields
@@ -80,18 +105,64 @@ class Chat(Request):
         self.tools = self.tools if self.tool_choice == "auto" else []
         if self.top_logprobs and not self.logprobs:
             raise ValueError("top_logprobs: give logprobs = true with it")
-        for message in self.messages:
+        for place, message in enumerate(self.messages):
             try:
-                if not isinstance(message.get("content") or "", str):
-                    message["content"] = "\n".join(part["text"] for part in message["content"])
-                for call in message.get("tool_calls") or ():
-                    call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(
-                    "a message has a `content` of text, and `tool_calls` with a `function` whose "
-                    f"`arguments` are JSON: {error!r}"
-                ) from None
+                _check_message(message)
+            except ValueError as error:
+                raise ValueError(f"messages[{place}]{error}") from None
         return self
+
+
+def _check_message(message: dict[str, Any]) -> None:
+    """Make a message one that templates read.
+
+    Raises:
+        ValueError: it is none; the error says which of its fields, behind the message's name.
+    """
+    role, calls = message.get("role"), message.get("tool_calls") or []
+    if not isinstance(role, str):
+        raise ValueError(f".role: {shown(role)}: known are {', '.join(KNOWN_ROLES)}")
+    if message.get("function_call"):
+        raise ValueError(".function_call: give it as one of tool_calls")
+    if role == "developer":
+        message["role"] = "system"
+    if not isinstance(calls, list):
+        raise ValueError(f".tool_calls: {shown(calls)} is no list")
+    for call in calls:
+        _check_call(call)
+    content = message.get("content")
+    if isinstance(content, list):
+        message["content"] = "\n".join(map(_text_of, content))
+    elif content is None and not calls:
+        if role != "assistant":
+            raise ValueError(".content: there is none")
+        message["content"] = ""
+    elif not isinstance(content, str | None):
+        raise ValueError(f".content: {shown(content)} is no text")
+
+
+def _text_of(part: Any) -> str:
+    """Return the text of a part of a content."""
+    kind = part.get("type", "text") if isinstance(part, dict) else part
+    if kind != "text":
+        raise ValueError(f".content has a part of type {shown(kind)}: this server reads text alone")
+    if not isinstance(text := part.get("text"), str):
+        raise ValueError(f".content has a part whose text is {shown(text)}")
+    return text
+
+
+def _check_call(call: Any) -> None:
+    """Read the arguments of a call of a tool; some servers write nothing where there are none."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise ValueError(".tool_calls: each has a `function` with a `name` and `arguments`")
+    arguments = function.get("arguments")
+    arguments = "{}" if arguments in ("", None) else arguments
+    if isinstance(arguments, str):
+        arguments = parse_json(arguments, ".tool_calls: `arguments`")
+    if not isinstance(arguments, dict):
+        raise ValueError(f".tool_calls: `arguments` are no object: {shown(arguments)}")
+    function["arguments"] = arguments
 
 
 def read_request(kind: type[Request], body: bytes) -> Any:

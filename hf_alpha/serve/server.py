@@ -16,20 +16,25 @@ from typing import Any, NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Call
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from transformers.cli.serving.utils import get_response_template
 
-from hf_alpha.serve.engine import Ask, Engine, Part
+from hf_alpha.serve.engine import STOPPING, Ask, Engine, Part
 from hf_alpha.serve.logprobs import as_listed
 from hf_alpha.serve.messages import MessageReader, add
-from hf_alpha.serve.requests import Chat, Completion, Refusal, Request, read_request
+from hf_alpha.serve.reading import log_fault, most_bytes
+from hf_alpha.serve.requests import Chat, Completion, Refusal, Request, read_request, shown
 
-MAX_BODY = 4 * 1024 * 1024
-"""Bytes of a request."""
+MARKUP = 64 * 1024
+"""Bytes of a request besides its text, which may be escaped to twice its size."""
+JSON = "application/json"
+PATHS = "ask for /v1/chat/completions, /v1/completions (POST), /v1/models or /health (GET)"
 LOOPBACK = ["127.0.0.1", "localhost"]
 
 
@@ -112,6 +117,9 @@ class Completions:
             yield "data: [DONE]\n\n"
         except Refusal as refusal:
             yield _event(_error(refusal))
+        except Exception as error:
+            log_fault("an answer could not be sent", error)
+            yield _event(_error(Refusal(500, f"this server failed: {type(error).__name__}")))
 
 
 def _event(data: dict[str, Any]) -> str:
@@ -127,6 +135,7 @@ class Api:
 
     def __init__(self, engine: Engine, name: str, key: str | None = None):
         self.engine, self.name, self._key = engine, name, key or None
+        self._most = MARKUP + 2 * most_bytes(engine.limits.max_input)
         self._watchers = set[asyncio.Task[None]]()
 
     def app(self, hosts: list[str]) -> Starlette:
@@ -142,17 +151,33 @@ class Api:
         # A page from elsewhere may not reach this by a name that it has pointed here.
         layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]
         routes = [
+            Route("/health", self.health),
             Route("/v1/models", self.models),
+            Route("/v1/models/{name:path}", self.model),
             Route("/v1/chat/completions", self.chat, methods=["POST"]),
             Route("/v1/completions", self.complete, methods=["POST"]),
         ]
-        return Starlette(False, routes, layers, {Refusal: _refused}, lifespan=lifespan)
+        handlers = {HTTPException: _refused, ClientDisconnect: _gone, Exception: _failed}
+        return Starlette(False, routes, layers, handlers, lifespan=lifespan)
+
+    async def health(self, call: Call) -> Response:
+        """Say whether answers are written; anybody may ask."""
+        if self.engine.closing:
+            raise Refusal(503, STOPPING)
+        return JSONResponse({"status": "ok"})
 
     async def models(self, call: Call) -> Response:
         """Say which model there is."""
         self._check(call, self.name)
-        model = {"id": self.name, "object": "model", "created": 0, "owned_by": "hf_alpha"}
-        return JSONResponse({"object": "list", "data": [model]})
+        return JSONResponse({"object": "list", "data": [self._card()]})
+
+    async def model(self, call: Call) -> Response:
+        """Say whether there is a model."""
+        self._check(call, call.path_params["name"])
+        return JSONResponse(self._card())
+
+    def _card(self) -> dict[str, Any]:
+        return {"id": self.name, "object": "model", "created": 0, "owned_by": "hf_alpha"}
 
     async def chat(self, call: Call) -> Response:
         """Answer a chat."""
@@ -164,15 +189,17 @@ class Api:
 
     def _check(self, call: Call, name: str) -> None:
         """Refuse who lacks the key, and another model than this one."""
-        given = call.headers.get("authorization", "").removeprefix("Bearer ")
-        if self._key is not None and not hmac.compare_digest(given.encode(), self._key.encode()):
-            raise Refusal(401, "this server has a key: give it as api_key")
+        scheme, _, given = call.headers.get("authorization", "").partition(" ")
+        sent = given.strip().encode("latin-1") * (scheme.lower() == "bearer")
+        if self._key is not None and not hmac.compare_digest(sent, self._key.encode()):
+            raise Refusal(401, "this server has a key: give it as api_key", "invalid_api_key")
         if name != self.name:
-            raise Refusal(404, f"there is no model {name!r}, but {self.name!r}")
+            told = f"there is no model {shown(name)}, but {self.name!r}"
+            raise Refusal(404, told, "model_not_found")
 
     async def _answer(self, call: Call, kind: type[Request]) -> Response:
         self._check(call, self.name)
-        request = read_request(kind, await _body(call))
+        request = read_request(kind, await _body(call, self._most))
         self._check(call, request.model)
         template = self._template(request) if isinstance(request, Chat) else None
         ask = Ask(request, self.engine.limits.timeout)
@@ -200,16 +227,22 @@ class Api:
         return template
 
 
-async def _body(call: Call) -> bytes:
-    """Read a request, up to a size; JSON by its header, which no page of others sends unasked."""
-    if "json" not in call.headers.get("content-type", ""):
-        raise Refusal(415, "send JSON, with the header Content-Type: application/json")
-    body = b""
+async def _body(call: Call, most: int) -> bytes:
+    """Read a request, up to a size; JSON by its type, which no page of others sends unasked."""
+    if call.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise Refusal(415, f"send JSON, with the header Content-Type: {JSON}")
+    length = call.headers.get("content-length", "0")
+    if "transfer-encoding" in call.headers and "content-length" in call.headers:
+        raise Refusal(400, "send Content-Length or Transfer-Encoding, not both")
+    told = f"a request has at most {most:,} bytes: send a shorter one, or serve with more "
+    refusal, body = Refusal(413, f"{told}--max-input"), bytearray()
+    if int(length) > most:
+        raise refusal
     async for part in call.stream():
         body += part
-        if len(body) > MAX_BODY:
-            raise Refusal(413, f"a request has at most {MAX_BODY:,} bytes")
-    return body
+        if len(body) > most:
+            raise refusal
+    return bytes(body)
 
 
 async def _watch(call: Call, ask: Ask) -> None:
@@ -219,16 +252,26 @@ async def _watch(call: Call, ask: Ask) -> None:
     ask.give(Refusal(499, "the client is gone"))
 
 
-def _error(refusal: Refusal) -> dict[str, Any]:
+def _error(refusal: HTTPException) -> dict[str, Any]:
     """Return an error as OpenAI writes it."""
     kind = "invalid_request_error" if refusal.status_code < 500 else "server_error"
-    code = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
-    error = {"message": refusal.detail, "type": kind, "code": code.get(refusal.status_code)}
-    return {"error": {**error, "param": None}}
+    code = getattr(refusal, "code", None)
+    return {"error": {"message": refusal.detail, "type": kind, "code": code, "param": None}}
 
 
 async def _refused(call: Call, refusal: Any) -> Response:
+    if not isinstance(refusal, Refusal):  # by the paths and methods that there are
+        refusal.detail = f"{refusal.detail}: {PATHS}"
+    return JSONResponse(_error(refusal), refusal.status_code, refusal.headers)
+
+
+async def _failed(call: Call, error: Exception) -> Response:
+    refusal = Refusal(500, f"this server failed: {type(error).__name__}")
     return JSONResponse(_error(refusal), refusal.status_code)
+
+
+async def _gone(call: Call, error: Exception) -> Response:
+    return Response(status_code=499)  # to nobody
 
 
 class Server(uvicorn.Server):

@@ -37,7 +37,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.resources import released_models
 from hf_alpha.serve import reading
 from hf_alpha.serve.requests import Chat, read_request
-from hf_alpha.serve.server import MAX_BODY
+from hf_alpha.serve.server import MARKUP
 
 LONG = {"max_tokens": 3000}
 
@@ -253,15 +253,21 @@ def test_calls_and_their_results_go_back_as_templates_read_them():
 # -- limits ---------------------------------------------------------------------------------------
 
 
-def post(client, body, path="/completions", **headers):
-    """Status and error of a request that OpenAI's client would not send."""
+def ask(client, method, path, body=None, **headers):
+    """The reply to a request that OpenAI's client would not send, and its error or text."""
     connection = HTTPConnection(client.base_url.host, client.base_url.port, timeout=30)
-    headers = {"Content-Type": "application/json", **headers}
-    connection.request("POST", f"/v1{path}", body, headers)
+    connection.request(method, path, body, {"Content-Type": "application/json", **headers})
     reply = connection.getresponse()
     text = reply.read()
     connection.close()
-    return reply.status, json.loads(text)["error"]["message"] if text[:1] == b"{" else text
+    found = json.loads(text) if text[:1] == b"{" else {}
+    return reply, found.get("error", found or text)
+
+
+def post(client, body, path="/completions", **headers):
+    """Its status and the message of its error."""
+    reply, found = ask(client, "POST", f"/v1{path}", body, **headers)
+    return reply.status, found.get("message") if isinstance(found, dict) else found
 
 
 @pytest.mark.parametrize(
@@ -277,7 +283,14 @@ def post(client, body, path="/completions", **headers):
         ({"prompt": "alice " * 1600, "max_tokens": 2600}, "this text gets 2,495 at most"),
         ({"prompt": "alice " * 2000}, "the text has 2,001 tokens, and this server takes 2,000"),
         ({"prompt": "".join(f"xa{i} " for i in range(2001))}, "the text has 2,001 words"),
+        ({"prompt": "é" * 32001}, "the text has 64,002 bytes, and this server takes 64,000"),
+        ({"prompt": ""}, "the text is empty"),
         ({"stream_options": {"x": True}}, "stream_options: x: "),
+        ({"stop": [*"abcde"]}, "stop: List should have at most 4 items"),
+        *(({"stop": stop}, "should have at least 1 character") for stop in ("", ["a", ""])),
+        ({"stop": "a" * 1001}, "should have at most 1000 characters"),
+        ({"top_p": 0}, "top_p: Input should be greater than 0"),
+        ({"echo": "x" * 9999}, "echo = 'xxxxxxxxxxxx...xxxxxxxxxxxxx' is not supported"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_words(limited, fields, told):
@@ -301,16 +314,112 @@ def test_nobody_asks_without_the_key_or_another_model_or_from_elsewhere(limited)
     assert [model.id for model in limited.models.list()] == ["small"]
     with pytest.raises(openai.NotFoundError, match="there is no model 'large', but 'small'"):
         limited.completions.create(model="large", prompt="a")
-    known = {"Authorization": "Bearer secret"}
+    known = {"Authorization": "bEARER secret"}
     assert post(limited, "{}", **{**known, "Host": "example.com"})[0] == 400
-    assert post(limited, "{}", "/embeddings", **known)[0] == 404
-    assert post(limited, "{}", **{**known, "Content-Type": "text/plain"})[0] == 415
+    # text/plain;json is what any page may send without asking
+    for kind in ("text/plain", "text/plain;json", "text/json", "", "x/json"):
+        assert post(limited, "{}", **{**known, "Content-Type": kind})[0] == 415
     assert post(limited, "[1]", **known) == (400, "give a JSON object")
     assert "Invalid JSON" in post(limited, "{", **known)[1]
-    large = json.dumps({"model": "small", "prompt": "a" * MAX_BODY})
-    assert post(limited, large, **known)[0] == 413
+    for number in ("NaN", "Infinity", "-Infinity", "1e999"):
+        body = f'{{"model": "small", "prompt": "a", "temperature": {number}}}'
+        assert "temperature: Input should be" in post(limited, body, **known)[1]
+    large = json.dumps({"model": "small", "prompt": "\0" * 64000})
+    for body in (large, iter([large.encode()])):  # by its header, and in chunks
+        status, told = post(limited, body, **known)
+        assert status == 413 and f"at most {MARKUP + 128_000:,} bytes" in told
+    escaped = {"model": "small", "prompt": "é" * 25_000, "max_tokens": 1}  # 150,000 bytes of 50,000
+    assert post(limited, json.dumps(escaped), **known)[0] == 200
     # what is null, or asks for what is done anyway, is no matter
     complete(limited, "a", user="me", presence_penalty=0, logit_bias={}, seed=None)
+
+
+def test_paths_and_models_are_told(limited):
+    """OpenAI's codes say a model is not found only where one was asked for."""
+    known = {"Authorization": "Bearer secret"}
+    assert ask(limited, "GET", "/health")[1] == {"status": "ok"}
+    assert limited.models.retrieve("small").id == "small"
+    for name, status, code in (("small", 200, None), ("large/x", 404, "model_not_found")):
+        reply, found = ask(limited, "GET", f"/v1/models/{name}", **known)
+        assert (reply.status, found.get("code")) == (status, code)
+    assert ask(limited, "GET", "/v1/models/small")[0].status == 401
+    for path in ("/", "/v1", "/v1/embeddings", "/v1/chat", "/models", "/v1/completions/x"):
+        reply, found = ask(limited, "POST", path, "{}", **known)
+        assert (reply.status, found["code"]) == (404, None)
+        assert "/v1/completions" in found["message"]
+    reply, found = ask(limited, "GET", "/v1/completions", **known)
+    assert (reply.status, reply.headers["allow"]) == (405, "POST") and found["code"] is None
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "send_mail", "arguments": "{}"}}
+DEEP = {**CALL, "function": {"name": "send_mail", "arguments": '{"a":' * 800 + "1" + "}" * 800}}
+KNOWN = "known are system, developer, user, assistant, tool"
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ({"content": "x"}, f"messages[1].role: None: {KNOWN}"),
+        ({"role": ["user"], "content": "x"}, f".role: ['user']: {KNOWN}"),
+        ({"role": "robot", "content": "x"}, f"messages[1] has the role 'robot': {KNOWN}"),
+        ({"role": "User", "content": "x"}, f" has the role 'User': {KNOWN}"),
+        ({"role": "user"}, ".content: there is none"),
+        ({"role": "user", "content": 5}, ".content: 5 is no text"),
+        ({"role": "user", "content": {"text": "a"}}, ".content: {'text': 'a'} is no text"),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+         ".content has a part of type 'image_url': this server reads text alone"),
+        ({"role": "user", "content": [{"type": "input_audio"}]}, "'input_audio': this server"),
+        ({"role": "user", "content": [{"type": "text"}]}, "a part whose text is None"),
+        ({"role": "user", "content": ["a"]}, ".content has a part of type 'a'"),
+        ({"role": "assistant", "tool_calls": 3}, ".tool_calls: 3 is no list"),
+        ({"role": "assistant", "tool_calls": [{}]}, ".tool_calls: each has a `function`"),
+        ({"role": "assistant", "function_call": {"name": "f"}}, ".function_call: give it as one"),
+        *(
+            ({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": a}}]},
+             ".tool_calls: `arguments` " + told)
+            for a, told in (
+                ("[" * 50_000, "is no JSON: "), ("{", "is no JSON: "), ("3", "are no object: 3"),
+                ([], "are no object"), ("[1]", "are no object: [1]"),
+            )
+        ),
+        ({"role": "assistant", "tool_calls": [DEEP]}, "an argument of a call is nested too deeply"),
+        ({"role": "tool", "content": "it rains"}, " leaves out messages[1], of role tool"),
+    ],
+)  # fmt: skip
+def test_messages_that_no_model_would_see_are_refused(client, message, told):
+    """Not one of them is left out in silence, and none ends in a traceback."""
+    messages = [{"role": "user", "content": "alice"}, message, {"role": "user", "content": "bob"}]
+    body = json.dumps({"model": "small", "messages": messages})
+    status, found = post(client, body, "/chat/completions")
+    assert status == 400 and told in found
+
+
+def test_harmless_fields_and_messages_are_taken(client):
+    """What asks for what is done anyway."""
+    messages = [
+        {"role": "developer", "content": "be short"},
+        {"role": "user", "content": [{"type": "text", "text": "alice"}], "name": "zoe"},
+        {"role": "assistant", "content": None, "refusal": None, "audio": None},
+        {"role": "user", "content": "bob"},
+    ]
+    body = {
+        **{"repetition_penalty": 1.0, "min_p": 0, "top_k": -1, "service_tier": "default"},
+        **{"modalities": ["text"], "function_call": "auto", "functions": [], "tool_choice": None},
+        **{"include_reasoning": True, "temperature": 1e-320, "max_tokens": 2, "stop": []},
+    }
+    create = partial(client.chat.completions.create, model="small", max_tokens=5)
+    one = create(messages=messages, extra_body=body)
+    messages[0]["role"] = "system"
+    other = create(messages=messages, max_tokens=2)
+    assert one.choices == other.choices and one.usage == other.usage
+    with pytest.raises(openai.BadRequestError, match="the last message calls tools: send what"):
+        create(messages=[messages[0], {"role": "assistant", "content": "a", "tool_calls": [CALL]}])
+    empty = {**CALL, "function": {"name": "send_mail", "arguments": ""}}
+    call = [{"role": "assistant", "content": "a", "tool_calls": [empty]}, messages[-1]]
+    body = json.dumps({"model": "small", "messages": call})
+    assert read_request(Chat, body.encode()).messages[0]["tool_calls"] == [
+        {**CALL, "function": {"name": "send_mail", "arguments": {}}}
+    ]
 
 
 def test_a_full_queue_says_so_and_the_others_are_answered(limited):
