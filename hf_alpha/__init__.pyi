@@ -25,10 +25,8 @@ from hf_alpha.modeling.symbol_encodings import register_encoding as register_enc
 from hf_alpha.modeling.symbol_layer import SymbolLayer as SymbolLayer
 from hf_alpha.modeling.symbol_model import SymbolHead as SymbolHead, SymbolModel as SymbolModel
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer as AlphaTokenizer
-from hf_alpha.modeling.tokenization_canonical import (
-    CanonicalNames as CanonicalNames,
-    CanonicalTokenizer as CanonicalTokenizer,
-)
+from hf_alpha.modeling.canonical_names import CanonicalNames as CanonicalNames
+from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer as CanonicalTokenizer
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer as GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
 from hf_alpha.pipelines import NamesTextGenerationPipeline as NamesTextGenerationPipeline

@@ -7,10 +7,12 @@ in place of the first ones, a model is asked several times, and the answers vote
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.modeling.tokenization_canonical import CanonicalNames, CanonicalTokenizer
+from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ def convert_to_canonical(
         fit_tokenizer(tokenizer, model)
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
-    words = ", ".join([*tokenizer.canonical.words[:3], "..."])
+    first = {words: [*islice(words, 3)] for words in tokenizer.canonical.words.values()}
+    words = ", ".join([*chain.from_iterable(first.values()), "..."])
     gap = tokenizer.tools_gap()
     say(
         f"{out}: the {model.config.model_type!r} model as it was, {model.num_parameters():,} "

@@ -12,7 +12,7 @@ from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row
 from hf_alpha.convert.shared import ConversionError
 from hf_alpha.modeling.names_in_text import NameFinder, Span
 from hf_alpha.modeling.symbol_encodings import encoding_class
-from hf_alpha.modeling.tokenization_canonical import LETTERS, host_words
+from hf_alpha.modeling.canonical_names import LETTERS, host_words
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""

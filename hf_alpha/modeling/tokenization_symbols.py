@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from transformers.utils import PaddingStrategy, TensorType, to_py_obj
 
-from .batches import AlphaEncoding, Names, PadsColumns, key_of
+from .batches import AlphaEncoding, Names, PadsColumns
+from .bound_names import key_of
 from .choices import refuse
 from .grammar import FormulaError
 from .saving import SavesCode

@@ -33,7 +33,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .batches import BoundName
+from .bound_names import BoundName
 from .chats import ROLES, WritesChats
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode

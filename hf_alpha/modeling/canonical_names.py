@@ -1,0 +1,533 @@
+"""Canonical spelling of texts: names written as words that a model knows, and back in its answers.
+
+The names of a text become `b`, `c`, ... by first occurrence, so a model reads the same whatever
+they are called, and its answer gets them back. That is exact by construction, for any number of
+names, and touches no weight.
+
+A text is spelled from its start to its end, and a word that was given to a name stays its word. So
+the spelling of a text begins with the spelling of its beginning: of a conversation, no later turn
+changes what was written before. A plain word that is spelled like a word in use is a name from then
+on, which gets a word of its own and comes back as it was.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, count
+from typing import Any, Union
+
+import regex  # type: ignore[import-untyped]
+
+from .bound_names import BoundName, key_of
+from .name_rules import reads_answers
+from .names_in_text import Kept, NameFinder, NameRule, Span, keys_in, parts
+from .text_pieces import Cut, Place, cut_at_names
+
+LETTERS = tuple("bcefghjklnpqruvwxyz")
+"""Words for names. The others are words of English, or stand behind an apostrophe (isn't, I'm)."""
+STEMS = {"tools": "function_"}
+"""Ready-made rule -> the stem of the words for its names, in texts whose answers may be prose."""
+LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
+_WORD = regex.compile(r"\w+")
+_INSIDE_WORD = regex.compile(r"(?<=\w)(?=\w)")
+_WHOLE_WORDS = regex.compile(r"(?s).*\s")
+_PROSE = 4  # letters of a word that is written with a capital, or in plural, as words of prose are
+_ENDINGS = ("s", "es")
+
+WordsOf = Union[str, Iterable[str], Mapping[str, Union[str, Iterable[str]]]]
+"""Words for names, or class -> words: a list, or the stem of any number of them."""
+
+
+class Words:
+    """Words for names, in their order; there is no end of them.
+
+    Args:
+        words: the first ones, which v1, v2, ... follow; or a stem: `function_` stands for
+            function_b, ..., function_z, function_2b, ..., none of which begins another one.
+
+    Raises:
+        ValueError: one of them is no word.
+    """
+
+    def __init__(self, words: str | Iterable[str]):
+        self.stem = words if isinstance(words, str) else None
+        self.listed = tuple(dict.fromkeys(() if self.stem is not None else words))
+        for word in (*self.listed, *[f"{self.stem}b"] * (self.stem is not None)):
+            if not _WORD.fullmatch(word):
+                raise ValueError(f"{word!r} is no word of letters and digits")
+        last = LAST_LETTERS
+        if self.stem is not None and self.stem[-1:].islower():
+            last = last.upper()
+        self._last = last
+        stem = regex.escape(self.stem or "")
+        numbered = r"v\d+" if self.stem is None else rf"{stem}\d*[a-z]"
+        self._pattern = regex.compile(numbered, regex.IGNORECASE)
+        self._folded = frozenset(word.casefold() for word in self.listed)
+
+    @property
+    def setting(self) -> str | list[str]:
+        """What makes these words."""
+        return list(self.listed) if self.stem is None else self.stem
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield them, without end."""
+        if self.stem is None:
+            numbered = (f"v{number}" for number in count(1))
+            return chain(self.listed, (word for word in numbered if word not in self.listed))
+        numbers = chain([""], map(str, count(2)))
+        return (f"{self.stem}{number}{last}" for number in numbers for last in self._last)
+
+    def __contains__(self, word: str) -> bool:
+        """Whether a word is one of them, in upper or lower case."""
+        return word.casefold() in self._folded or self._pattern.fullmatch(word) is not None
+
+    def drawn(self, seed: int) -> Iterator[str]:
+        """Yield them in an order that is drawn; the first ones first, for 0 in their order."""
+        if not seed:
+            return iter(self)
+        words = iter(self)
+        first = [next(words) for _ in range(len(self.listed) or len(LAST_LETTERS))]
+        return chain(random.Random(seed).sample(first, len(first)), words)
+
+
+def host_words(tokenizer: Any, words: Iterable[str] = LETTERS) -> tuple[str, ...]:
+    """Return the words for names that are one token of a tokenizer.
+
+    There may be none, where each word is several tokens.
+
+    Raises:
+        ValueError: the tokenizer cannot write such words.
+    """
+    words = tuple(word for word in words if _tokens(tokenizer, word) == 1)
+    if not words and not _tokens(tokenizer, "v1"):
+        raise ValueError(
+            "the tokenizer knows none of the words for names (b, c, ..., v1, v2, ...): say which "
+            "ones it writes, words=['1', '2']"
+        )
+    return words
+
+
+def _tokens(tokenizer: Any, word: str) -> int:
+    """Return how many tokens a word is; 0 if it comes back as another one."""
+    ids = tokenizer(word, add_special_tokens=False)["input_ids"]
+    written = tokenizer.decode(ids).replace(" ", "")
+    return 0 if tokenizer.unk_token_id in ids or written != word else len(ids)
+
+
+def default_words(rule: NameRule, tokenizer: Any = None) -> str | tuple[str, ...]:
+    """Return the words for the names of a class, if none are given.
+
+    They are letters, for formulas and code. Answers about tools may be prose, where a letter would
+    be taken for a word that the answer means: there they have a stem (`STEMS`).
+    """
+    stem = STEMS.get(rule.rule or "")
+    if stem is not None and (tokenizer is None or _tokens(tokenizer, f"{stem}b")):
+        return stem
+    return LETTERS if tokenizer is None else host_words(tokenizer)
+
+
+class CanonicalNames:
+    """Writes the names of texts as words of a model, in order of first occurrence.
+
+    What a text's words stand for is a table, word -> name: of the words for its names, and of words
+    that it has itself and that could be taken for one, which stand for themselves.
+
+    Args:
+        symbols: class -> rule for its names: a pattern, a list, and all that `NameRule` takes.
+        tokenizer: of the model, if it is at hand: its one-token words are taken, and its special
+            tokens are no names.
+        words: in place of these, see `Words`; for all classes, or class -> words.
+        kept: classes whose names stay as they are, where they mean something.
+
+    Attributes:
+        words: class -> its words; classes may have the same ones.
+
+    Raises:
+        ValueError: a rule is wrong, or a word is none; there are no words for the tokenizer.
+
+    Examples:
+        >>> spelled = CanonicalNames({"variable": "[a-z]+[0-9]"}, words=["x", "y"]).spell("a1 + b2")
+        >>> spelled.text, spelled.back("y is 3")
+        ('x + y', 'b2 is 3')
+    """
+
+    words: Mapping[str, Words]
+
+    def __init__(
+        self,
+        symbols: Mapping[str, Any] | NameFinder,
+        tokenizer: Any = None,
+        words: WordsOf | None = None,
+        kept: Collection[str] = (),
+    ):
+        self.finder = symbols if isinstance(symbols, NameFinder) else NameFinder(symbols)
+        rules, self.kept = self.finder.rules, frozenset(kept)
+        if parts := [name for name in self.finder.inside if name not in self.kept]:
+            raise ValueError(
+                f"the names of class {parts[0]!r} are no whole words: in an answer, words for them "
+                "could not be told from the rest. Take a model with symbols"
+            )
+        if kept and not self.kept < rules.keys():
+            raise ValueError(f"kept is {sorted(kept)}: give some of {', '.join(rules)}, not all")
+        meaningful = ((*r.reserved, *(r.tokens if c in kept else ())) for c, r in rules.items())
+        self._meaningful = frozenset(word.casefold() for word in chain.from_iterable(meaningful))
+        self.words = self._words_of(words, tokenizer)
+        self._added: Any = None
+        if (beneath := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+            from .tokenizer_beneath import AddedTokens  # needs Transformers, as a tokenizer does
+
+            self._added = AddedTokens.of(beneath)
+
+    def _words_of(self, words: WordsOf | None, tokenizer: Any) -> dict[str, Words]:
+        """Return class -> words; classes with the same ones share them, and so each word."""
+        rules, by_class = self.finder.rules, words if isinstance(words, Mapping) else {}
+        if unknown := [name for name in by_class if name not in rules]:
+            known = ", ".join(rules) or "none"
+            raise ValueError(f"words: there is no class {unknown[0]!r}; the classes are {known}")
+        made: dict[Any, Words] = {}
+
+        def make(given: str | Iterable[str]) -> Words:
+            given = given if isinstance(given, str) else tuple(given)
+            if not isinstance(given, str):
+                given = tuple(word for word in given if f"{word}".casefold() not in self._meaningful)
+            return made.setdefault(given, Words(given))
+
+        if words is not None and not isinstance(words, Mapping):
+            return dict.fromkeys(rules or [""], make(words))
+        if not rules:
+            return {"": make(default_words(NameRule(), tokenizer))}
+        return {
+            name: make(by_class[name] if name in by_class else default_words(rule, tokenizer))
+            for name, rule in rules.items()
+        }
+
+    @property
+    def setting(self) -> list[str] | dict[str, Any]:
+        """The words as JSON has them: a list, if it is one for all classes, else class -> words."""
+        settings = {name: words.setting for name, words in self.words.items()}
+        first = next(iter(settings.values()))
+        alike = isinstance(first, list) and all(each == first for each in settings.values())
+        return first if alike else settings  # type: ignore[return-value]
+
+    def spell(self, text: str, draw: int = 0) -> "Spelled":
+        """Write the names of a text as words.
+
+        Args:
+            text: the text; a `MarkedText` knows its names.
+            draw: 0 for the words in their order, else their order is drawn with this seed. Which
+                words are skipped, as the text has them beside its names, depends on no name.
+
+        Raises:
+            ValueError: see `NameFinder.find`; or a name is a part of a word, and could not be told
+                from the rest of it in an answer.
+        """
+        self.finder.require_names(text)
+        return self.spell_row([text], draw)
+
+    def spell_row(
+        self, texts: Sequence[str], draw: int = 0, own: Sequence[Kept | None] = (None, None)
+    ) -> "Spelled":
+        """Write the names of a text, or of two that belong together, as `spell` does.
+
+        Args:
+            draw: see `spell`.
+            own: of each, what tokens it has that are no names; by default the tokenizer says it.
+        """
+        spelling = Spelling(self, draw=draw)
+        found = [self._found(*pair) for pair in zip(texts, own, strict=False)]
+        for text, (_, names) in zip(texts, found, strict=True):
+            spelling.avoid(text, [span for span in names if span.symbol_class in self.kept])
+        pieces = []
+        for text, (tokens, names) in zip(texts, found, strict=True):
+            pieces.append(spelling.add(text, self._spelled(names), tokens))
+        return Spelled(spelling.words, spelling.table, pieces, self)
+
+    def spell_answer(
+        self,
+        target: str,
+        table: Mapping[str, str],
+        own: Kept | None = None,
+        allow_absent: bool = True,
+    ) -> tuple[Cut, dict[str, str]]:
+        """Write an answer to a text in the same words, to train with; new names get the next.
+
+        Args:
+            own: see `spell_row`.
+            allow_absent: else a new name is an error.
+
+        Returns:
+            The answer, and the table with the words for new names.
+
+        Raises:
+            FormulaError: a name is new, and may not be.
+        """
+        given = [name for word, name in table.items() if word != name]
+        own, found = self._found(target, own, given)
+        spans, spelling = self._spelled(found), Spelling(self, table)
+        kinds = {target[span.start : span.stop]: span.symbol_class for span in spans}
+        known = {key_of(name): (str(name), kinds.get(name, "")) for name in table.values()}
+        keys = keys_in(target, spans, known)
+        if not allow_absent:
+            from .tokenization_symbols import check_present
+
+            classes = {key: s.symbol_class for key, s in zip(keys, spans, strict=True)}
+            called = {k: target[s.start : s.stop] for k, s in zip(keys, spans, strict=True)}
+            check_present(target, classes, spelling.words, called)
+        return spelling.add(target, spans, own, keys), spelling.table
+
+    def back(self, answer: str, table: Mapping[str, str]) -> str:
+        """Write an answer of the model with the names of a text.
+
+        A name of the answer's own, one that the rules find or a word for names that the text does
+        not use, stays as it is, unless the text has such a name: then it gets the next free word.
+        """
+        return "".join(self.stream([answer], table))
+
+    def stream(self, chunks: Iterable[str], table: Mapping[str, str]) -> Iterator[str]:
+        """Write an answer as it comes, word by word; as `back`, for rules that look at one word.
+
+        It comes at once where a rule reads whole answers, or two names are spelled alike.
+        """
+        table, held = dict(table), ""
+        names = [name for word, name in table.items() if word != name]
+        readers = map(self.finder.reader, self.finder.rules)
+        # what a name is, or would capture, depends on all of the answer
+        at_once = len({*names}) < len(names) or any(map(reads_answers, readers))
+        for chunk in chunks:
+            ready = None if at_once else _WHOLE_WORDS.match(held + chunk)
+            cut = ready.end() if ready else 0
+            if cut:
+                yield self._back((held + chunk)[:cut], table)
+            held = (held + chunk)[cut:]
+        if held:
+            yield self._back(held, table)
+
+    def _back(self, answer: str, table: dict[str, str]) -> str:
+        """Write a part of an answer; what its own names are called is added to the table."""
+        keys = Counter(map(key_of, table.values()))
+        # Of a name and a word of the text beside names that are spelled alike, the word stays.
+        words = {word for word, name in table.items() if word == name and keys[key_of(name)] > 1}
+        table |= _forms(answer, table)
+        spans = self.names_in(answer, more=self._words_in(answer, table))
+        spans = tuple(span for span in spans if answer[span.start : span.stop] not in words)
+        for start, stop, *_ in spans:
+            if (name := answer[start:stop]) not in table:
+                called = {*table.values()}
+                taken = {*table, *called}
+                fresh = self._unused(taken) if name in called else iter([name])
+                table[name] = next(fresh)
+        classes = {answer[span.start : span.stop]: span.symbol_class for span in spans}
+        pieces: list[tuple[str, str | None]] = []
+        for part, span in parts(answer, spans):
+            word = span and answer[span.start : span.stop]
+            pieces += [(part, None), (word or "", word)]
+        return "".join(self.finder.spell(pieces, classes, table))
+
+    def _words_in(self, answer: str, table: Mapping[str, str]) -> list[str]:
+        """Return the words of an answer of the model that are words for names, or in its table."""
+        words = dict.fromkeys(_WORD.findall(answer))
+        return [word for word in words if word in table or self.class_of(word) is not None]
+
+    def class_of(self, word: str) -> str | None:
+        """Return a class whose words have this one; None if none has."""
+        return next((name for name, words in self.words.items() if word in words), None)
+
+    def names_in(
+        self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
+    ) -> tuple[Span, ...]:
+        """Return the names of a text that are written as words.
+
+        Args:
+            own: what tokens it has that are no names; by default the tokenizer says it.
+            more: of an answer, names beside those that the rules find: in one to learn those of its
+                text, in a model's the words for names.
+        """
+        return self._spelled(self._found(text, own, more)[1])
+
+    def _found(
+        self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
+    ) -> tuple[Kept, tuple[Span, ...]]:
+        """Return the tokens of a text that are no names, and its names, also those that stay."""
+        if own is None:
+            own = () if self._added is None else self._added.find(text)
+        if not self.finder.rules:
+            return own, ()
+        kind = next(name for name in self.finder.rules if name not in self.kept)
+        given = None if more is None else {w: self.class_of(w) or kind for w in more}
+        return own, self.finder.find(text, given, own)
+
+    def _spelled(self, spans: Iterable[Span]) -> tuple[Span, ...]:
+        return tuple(span for span in spans if span.symbol_class not in self.kept)
+
+    def _unused(self, taken: Iterable[str], kind: str | None = None) -> Iterator[str]:
+        """Yield words for names but for these and those that differ from them in case only."""
+        folded = {word.casefold() for word in taken}
+        words = self.words[kind] if kind is not None else next(iter(self.words.values()))
+        return (word for word in words if self._is_free(word, folded))
+
+    def _is_free(self, word: str, taken: Collection[str]) -> bool:
+        return not (folded := word.casefold()) in taken and folded not in self._meaningful
+
+
+class Spelling:
+    """Texts that are spelled one behind another, each name as the same word in all of them.
+
+    Args:
+        table: word -> what it stands for, of texts before these.
+        draw: see `CanonicalNames.spell`.
+
+    Attributes:
+        words: key of a name -> word, in order of first occurrence.
+        table: word -> what it stands for.
+    """
+
+    def __init__(self, names: CanonicalNames, table: Mapping[str, str] | None = None, draw: int = 0):
+        self.table = dict(table or {})
+        self.words = {key_of(name): word for word, name in self.table.items()}
+        self._plain = {word for word, name in self.table.items() if word == name}
+        self._given = {word.casefold() for word in self.table.keys() - self._plain}
+        self._taken = {word.casefold() for word in self.table}
+        self._names, self._next = names, dict[int, Iterator[str]]()
+        self._draw = draw
+
+    def avoid(self, text: str, spans: Iterable[Span]) -> None:
+        """Give no name a word that these names have, which stay as they are."""
+        self._taken |= {str(text)[span.start : span.stop].casefold() for span in spans}
+
+    def add(
+        self,
+        text: str,
+        spans: Sequence[Span],
+        own: Kept = (),
+        keys: Sequence[str] | None = None,
+    ) -> Cut:
+        """Spell a text.
+
+        Args:
+            spans: its names.
+            own: the tokens that it has and that are no names: they stay as they are.
+            keys: of its names, by default as `keys_in` has them.
+
+        Returns:
+            The text, cut at its names.
+
+        Raises:
+            ValueError: a name is a part of a word.
+        """
+        plain, places = str(text), list[Place]()
+        called = {plain[span.start : span.stop] for span in spans}
+        given, start = iter(keys_in(text, spans) if keys is None else keys), 0
+        for between, span in parts(plain, spans):
+            for match in _WORD.finditer(plain, start, start + len(between)):
+                places += self._plain_word(match, called, own)
+            if span is not None:
+                places.append(self._name(plain, span, next(given)))
+                start = span.stop
+        return cut_at_names("kept", text, places)
+
+    def _name(self, text: str, span: Span, key: str) -> Place:
+        name = text[span.start : span.stop]
+        if any(_INSIDE_WORD.match(text, place) for place in span[:2]):
+            raise ValueError(f"the name {name!r} at {span.start} is a part of a word")
+        word = self._word_for(key, BoundName.of(name, key), span.symbol_class)
+        return span.start, span.stop, word, False, False
+
+    def _plain_word(self, match: Any, called: Collection[str], own: Kept) -> list[Place]:
+        """Look at a word that is no name: it is one if it is spelled like a word in use."""
+        word, (start, stop) = match.group(), match.span()
+        kind, folded = self._names.class_of(word), word.casefold()
+        if (kind is None and word not in called) or any(i < stop and start < j for i, j, _ in own):
+            return []
+        if kind is not None and folded in self._given and word not in self._plain:
+            key = f"\0word {word}"
+            return [(start, stop, self._word_for(key, BoundName(word, key), kind), False, False)]
+        self._plain.add(word)
+        self._taken.add(folded)
+        self.table.setdefault(word, word)
+        return []
+
+    def _word_for(self, key: str, name: str, kind: str) -> str:
+        """Return the word of a name, which is the next of its class if it is new."""
+        if key not in self.words:
+            series = self._names.words[kind]
+            words = self._next.setdefault(id(series), series.drawn(self._draw))
+            word = next(w for w in words if self._names._is_free(w, self._taken))
+            self.words[key], self.table[word] = word, name
+            self._given.add(word.casefold())
+            self._taken.add(word.casefold())
+        return self.words[key]
+
+
+def _forms(answer: str, table: Mapping[str, str]) -> dict[str, str]:
+    """Return the words of prose in an answer that are forms of words in a table, and their names.
+
+    These are words in capitals or with a first capital, and in plural.
+    """
+    bases = {w.casefold(): w for w, n in table.items() if w != n and len(w) >= _PROSE}
+    forms: dict[str, str] = {}
+    for form in dict.fromkeys(_WORD.findall(answer)) if bases else ():
+        for ending in ("", *_ENDINGS):
+            base = bases.get(form.casefold().removesuffix(ending)) if form not in table else None
+            if base is not None and form.casefold().endswith(ending):
+                forms[form] = _in_form(table[base], base, form, ending)
+                break
+    return forms
+
+
+def _in_form(name: str, word: str, form: str, ending: str) -> str:
+    """Return a name in the form that its word has in an answer."""
+    stem = form[: len(form) - len(ending)] if ending else form
+    if stem != word and stem.isupper():
+        name = name.upper()
+    elif stem != word and stem[:1].isupper():
+        name = name[:1].upper() + name[1:]
+    return str(name) + form[len(stem) :]
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A text whose names are written as words.
+
+    Attributes:
+        words: name -> word, in order of first occurrence.
+        table: word -> what it stands for, see `CanonicalNames`.
+        pieces: the text for the model, and a second one that belongs to it, cut at their names.
+    """
+
+    words: dict[str, str]
+    table: dict[str, str] = field(repr=False)
+    pieces: list[Cut] = field(repr=False)
+    names: CanonicalNames = field(repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The text for the model."""
+        return self.pieces[0].written
+
+    def answer(self, target: str) -> str:
+        """Write an answer to the text in the same words, to train with; new names get the next."""
+        return self.names.spell_answer(target, self.table)[0].written
+
+    def back(self, answer: str) -> str:
+        """Write an answer of the model with the names of the text; see `CanonicalNames.back`."""
+        return self.names.back(answer, self.table)
+
+    def stream(self, chunks: Iterable[str]) -> Iterator[str]:
+        """Write an answer as it comes; see `CanonicalNames.stream`."""
+        return self.names.stream(chunks, self.table)
+
+    def key(self, answer: str) -> str:
+        """Return an answer of the model with numbers for names: equal for equal answers."""
+        ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
+        table = {word: word for word in self.table} | ranks
+        spans = self.names.names_in(answer, more=self.names._words_in(answer, self.table))
+        keys = [answer[span.start : span.stop] for span in spans]
+        for word in keys:
+            table.setdefault(word, f"\0{len(table)}")
+        places: list[Place] = [
+            (span.start, span.stop, table[word], False, False)
+            for span, word in zip(spans, keys, strict=True)
+        ]
+        return cut_at_names("kept", answer, places).written
