@@ -5,6 +5,7 @@ import os
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import islice, pairwise
 from urllib.request import Request, urlopen
 
 import own_process
@@ -29,9 +30,9 @@ from hf_alpha import (
 from hf_alpha.canonical import convert_to_canonical, generating
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.info import describe_model
+from hf_alpha.modeling.canonical_names import LETTERS, Words, host_words
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.modeling.canonical_names import LETTERS, host_words
 
 RULE = {"pattern": "[A-Za-z_][A-Za-z_0-9]*", "reserved": ["def", "return", "and", "not"]}
 TOKEN = r"\w+|\W"
@@ -161,6 +162,65 @@ def test_words_that_the_text_has_besides_its_names_are_skipped():
     assert names.spell("B x7 = c ; v1 ; kk").text == "B e = c ; f ; kk"
     marked = MarkedText("b or f is b", [(0, 1, "name")])  # the second one is no name
     assert names.spell(marked).text == "b or f is e"
+
+
+@pytest.mark.parametrize("words", [None, {"name": "function_"}, ["k", "plan"]])
+@given(data=st.data())
+def test_the_spelling_of_a_beginning_is_the_beginning_of_the_spelling(words, data):
+    """Of any text: no later line changes what stood before, and all of it comes back."""
+    names = CanonicalNames({"name": r"[xyz]\w*"}, words=words)
+    plain = ["b", "B", "c", "v1", "function_b", "FUNCTION_C", "k", "plan", "so"]
+    lines = data.draw(st.lists(st.sampled_from([*plain, "x", "y1", "zoe"]), max_size=12))
+    text = "\n".join(lines)
+    spelled = names.spell(text)
+    assert spelled.back(spelled.text) == text
+    for number in range(len(lines)):
+        beginning = "\n".join(lines[:number])
+        assert spelled.text.startswith(names.spell(beginning).text)
+    renamed = {"x": "function_b", "y1": "b", "zoe": "v1"}
+    other = MarkedText(*_marked(lines, renamed))
+    assert names.spell(other).text == names.spell(MarkedText(*_marked(lines, {}))).text
+    assert names.spell(other).back(spelled.text) == other
+
+
+def _marked(lines, renamed):
+    """A text of words, those that begin with x, y or z renamed, and where these are."""
+    text, spans = "", []
+    for number, line in enumerate(lines):
+        word = renamed.get(line, line)
+        text += "\n" * (number > 0)
+        spans += [(len(text), len(text) + len(word), "name")] if line[0] in "xyz" else []
+        text += word
+    return text, spans
+
+
+def test_forms_of_words_of_prose_come_back():
+    """Capitals and plurals; not those of letters, which mean something else in code."""
+    rules = {"person": ["Ann Lee", "bob"], "tool": {"rule": "tools"}, "x": "[xy]"}
+    names = CanonicalNames(rules, words={"person": "Person", "x": ["b", "c"]})
+    spelled = names.spell("Ann Lee met bob, x and y")
+    assert spelled.text == "PersonB met PersonC, b and c"
+    assert [next(iter(names.words[kind])) for kind in rules] == ["PersonB", "function_b", "b"]
+    for answer, back in {
+        "PersonB's and personc wrote it.": "Ann Lee's and bob wrote it.",
+        "PERSONB, PersonCs": "ANN LEE, bobs",
+        "**PersonB** <PersonD> PersonBC": "**Ann Lee** <PersonD> PersonBC",
+        "B or Cs or b": "B or Cs or x",
+    }.items():
+        assert spelled.back(answer) == "".join(spelled.stream(answer)) == back
+    with pytest.raises(ValueError, match="there is no class 'people'"):
+        CanonicalNames(rules, words={"people": "Person"})
+    with pytest.raises(ValueError, match="'a-b' is no word"):
+        CanonicalNames(rules, words="a-")
+
+
+def test_no_word_of_a_stem_begins_another():
+    """So a word is whole as soon as it is one of them."""
+    for stem in ("function_", "Person", "v1x"):
+        first = [*islice(Words(stem), 200)]
+        assert len({*first}) == 200 and all(word in Words(stem) for word in first)
+        ordered = sorted(first)
+        assert not any(b.startswith(a) for a, b in pairwise(ordered))
 
 
 def test_more_names_than_words_are_numbered():

@@ -10,9 +10,9 @@ from transformers import PreTrainedModel
 
 from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
+from hf_alpha.modeling.canonical_names import LETTERS, host_words
 from hf_alpha.modeling.names_in_text import NameFinder, Span
 from hf_alpha.modeling.symbol_encodings import encoding_class
-from hf_alpha.modeling.canonical_names import LETTERS, host_words
 
 CLASS = "name"
 """What the only class of symbols is called, unless it is said otherwise."""

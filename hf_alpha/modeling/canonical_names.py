@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count
-from typing import Any, Union
+from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
@@ -36,7 +36,7 @@ _WHOLE_WORDS = regex.compile(r"(?s).*\s")
 _PROSE = 4  # letters of a word that is written with a capital, or in plural, as words of prose are
 _ENDINGS = ("s", "es")
 
-WordsOf = Union[str, Iterable[str], Mapping[str, Union[str, Iterable[str]]]]
+WordsOf = str | Iterable[str] | Mapping[str, str | Iterable[str]]
 """Words for names, or class -> words: a list, or the stem of any number of them."""
 
 
@@ -191,7 +191,9 @@ class CanonicalNames:
         def make(given: str | Iterable[str]) -> Words:
             given = given if isinstance(given, str) else tuple(given)
             if not isinstance(given, str):
-                given = tuple(word for word in given if f"{word}".casefold() not in self._meaningful)
+                given = tuple(
+                    word for word in given if f"{word}".casefold() not in self._meaningful
+                )
             return made.setdefault(given, Words(given))
 
         if words is not None and not isinstance(words, Mapping):
@@ -368,7 +370,7 @@ class CanonicalNames:
         return (word for word in words if self._is_free(word, folded))
 
     def _is_free(self, word: str, taken: Collection[str]) -> bool:
-        return not (folded := word.casefold()) in taken and folded not in self._meaningful
+        return (folded := word.casefold()) not in taken and folded not in self._meaningful
 
 
 class Spelling:
@@ -383,7 +385,9 @@ class Spelling:
         table: word -> what it stands for.
     """
 
-    def __init__(self, names: CanonicalNames, table: Mapping[str, str] | None = None, draw: int = 0):
+    def __init__(
+        self, names: CanonicalNames, table: Mapping[str, str] | None = None, draw: int = 0
+    ):
         self.table = dict(table or {})
         self.words = {key_of(name): word for word, name in self.table.items()}
         self._plain = {word for word, name in self.table.items() if word == name}

@@ -8,40 +8,29 @@ them, in the order in which they are first said.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from transformers.utils import get_json_schema
 
+from .chat_names import ANSWERS, ChatNames, write_message, write_schema
 from .names_in_text import (
-    Known,
     MarkedText,
     NameFinder,
     Span,
     check_marked,
-    is_alone,
-    keys_in,
-    like_a_word,
     parts,
 )
 from .tokenization_symbols import check_row_counts, in_row
 
-ROLES = ("user", "assistant", "tool")
-"""Of the messages in which names are looked for, unless a tokenizer says otherwise."""
-ANSWERS = "assistant"
-CONTENTS = ("content", "reasoning_content", "thinking", "reasoning")
-SCHEMA_WORDS = ("type", "format", "pattern", "$ref", "$schema")
-"""Keys of a tool's schema whose values are words of JSON Schema."""
 PRIVATE = (range(0x100000, 0x10FFFE), range(0xF0000, 0xFFFFE))
 """Code points that mean nothing, of which marks are made."""
 _DIGITS, _WIDTH = 256, 4
 _WORDS = re.compile(r"\w+|\W")
 
 Chat = Sequence[Mapping[str, Any]]
-Find = Callable[[str, Known, bool], Sequence[Span]]
-Write = Callable[[str], str]
 
 
 class WritesChats:
@@ -166,30 +155,10 @@ class WritesChats:
         """Return the text of a chat with its names, also those that are given for it."""
         if names is None:
             self.finder.require_names("")
-        names = self.finder.by_class(names or {})
-        given: dict[str, str] = {}
-        for kind, listed in names.items():
-            if places := [name for name in listed if not isinstance(name, str)]:
-                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
-            given |= dict.fromkeys(listed, kind)
-        of_tools = [name for name, rule in self.finder.rules.items() if rule.rule == "tools"]
-        of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | given
-        words = {name for name in of_chat.keys() - given if like_a_word(name)}
-
-        def find(text: str, known: Known, answers: bool) -> Sequence[Span]:
-            kept = self._added.find(text, self.split_special_tokens)
-            if answers:
-                spans = self.finder.find(text, dict(reversed([*known.values()])), kept)
-            else:
-                by_class: dict[str, list[str]] = {}
-                for key, (name, kind) in known.items():
-                    if key == name:  # others are bound in the text that they were found in
-                        by_class.setdefault(kind, []).append(name)
-                spans = self.finder.mark(text, by_class, kept).spans
-            return [s for s in spans if text[s.start : s.stop] not in words or is_alone(text, s)]
-
-        marked = mark_chat(render, chat, tools, self.chat_roles, find, of_chat)
-        check_marked(given, [marked])
+        added, split = self._added, self.split_special_tokens
+        found = ChatNames(self.finder, tools, names, lambda text: added.find(text, split))
+        marked = mark_chat(render, chat, tools, self.chat_roles, found)
+        check_marked(found.given, [marked])
         return marked
 
 
@@ -198,30 +167,12 @@ def schemas(tools: Sequence[Any] | None) -> list[Any] | None:
     return tools and [get_json_schema(tool) if callable(tool) else tool for tool in tools]  # type: ignore[return-value]
 
 
-def tool_names(tools: Any) -> Iterator[str]:
-    """Yield the names of tools, and of their parameters at any depth."""
-    for tool in tools or ():
-        schema = tool.get("function", tool)
-        yield from [schema["name"]] if "name" in schema else []
-        yield from _parameters(schema)
-
-
-def _parameters(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping):
-        if isinstance(parameters := schema.get("properties"), Mapping):
-            yield from parameters
-        schema = [*schema.values()]
-    for part in schema if isinstance(schema, list | tuple) else ():
-        yield from _parameters(part)
-
-
 def mark_chat(
     render: Callable[[Chat, Any], str],
     chat: Chat,
     tools: list[Any] | None,
     roles: Sequence[str],
-    find: Find,
-    given: Mapping[str, str],
+    found: ChatNames,
 ) -> MarkedText:
     """Return the text of a chat, with the names of what was said.
 
@@ -230,33 +181,29 @@ def mark_chat(
 
     Args:
         render: from messages and tools to a text.
-        find: finds the names of a content: by that, the names that are known already, and whether
-            it answers what was said.
-        given: name -> class, known from the start.
+        found: finds the names of contents.
 
     Raises:
         ValueError: the template changes names, writes another text where there are some, or leaves
             out tools or calls of tools.
     """
-    text, known = render(chat, tools), {name: (name, kind) for name, kind in given.items()}
+    text = render(chat, tools)
     _check_told(render, chat, tools, text)
     marks = _Marks(text)
 
     def write(content: str, answers: bool = False) -> str:
-        spans = find(content, known, answers)
-        keys = iter(keys_in(content, spans, known if answers else None))
-        written = []
+        spans, keys = found.find(content, answers)
+        each, written = iter(keys), []
         for before, span in parts(content, spans):
             written.append(before)
             if span is not None:
-                name, key = content[span.start : span.stop], next(keys)
-                known.setdefault(key, (name, span.symbol_class))
-                written.append(marks.around(name, key, span.symbol_class))
+                name = content[span.start : span.stop]
+                written.append(marks.around(name, next(each), span.symbol_class))
         return "".join(written)
 
-    tools = tools and [_schema(tool, write) for tool in tools]
+    tools = tools and [write_schema(tool, write) for tool in tools]
     chat = [
-        _message(message, partial(write, answers=message["role"] == ANSWERS))
+        write_message(message, partial(write, answers=message["role"] == ANSWERS))
         if message.get("role") in roles
         else message
         for message in chat
@@ -350,50 +297,3 @@ def _writes(render: Any, chat: Chat, tools: list[Any] | None) -> str | None:
         return render(chat, tools)
     except Exception:  # whatever a template raises where it asks for what is not there
         return None
-
-
-def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
-    """Write what was said in a message, calls of tools included."""
-    said = {key: message[key] for key in (*CONTENTS, "name") if key in message}
-    written = {**message, **{key: _content(value, write) for key, value in said.items()}}
-    if calls := message.get("tool_calls"):
-        written["tool_calls"] = [_call(call, write) for call in calls]
-    return written
-
-
-def _content(content: Any, write: Write) -> Any:
-    """Write a content: a text, or a list of parts, some of which are texts."""
-    if isinstance(content, list | tuple):
-        return [{**x, "text": write(x["text"])} if "text" in x else x for x in content]
-    return _data(content, write)
-
-
-def _call(call: Mapping[str, Any], write: Write) -> dict[str, Any]:
-    """Write a call of a tool."""
-    if "function" in call:
-        return {**call, "function": _call(call["function"], write)}
-    return {k: _data(v, write) if k in ("name", "arguments") else v for k, v in call.items()}
-
-
-def _data(value: Any, write: Write) -> Any:
-    """Write all texts of plain data, keys included."""
-    if isinstance(value, Mapping):
-        return {_data(key, write): _data(part, write) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_data(part, write) for part in value]
-    return write(value) if isinstance(value, str) else value
-
-
-def _schema(schema: Any, write: Write) -> Any:
-    """Write the texts of a tool's schema and the names of its parameters."""
-    if isinstance(schema, list | tuple):
-        return [_schema(part, write) for part in schema]
-    if not isinstance(schema, Mapping):
-        return _data(schema, write)
-    written = {}
-    for key, value in schema.items():
-        if key == "properties" and isinstance(value, Mapping):
-            written[key] = {write(name): _schema(part, write) for name, part in value.items()}
-        else:
-            written[key] = value if key in SCHEMA_WORDS else _schema(value, write)
-    return written

@@ -34,7 +34,8 @@ from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
 from .bound_names import BoundName
-from .chats import ROLES, WritesChats
+from .chat_names import ROLES
+from .chats import WritesChats
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
 from .names_in_text import (

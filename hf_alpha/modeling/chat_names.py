@@ -1,0 +1,140 @@
+"""Names in what is said in a chat: contents of messages, schemas and arguments of tools.
+
+A name is one in all that follows it, as a name of a source is one in its answer: so the beginning
+of a chat has the names that it has in the whole chat.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .names_in_text import Kept, Known, NameFinder, Names, Span, is_alone, keys_in, like_a_word
+
+ROLES = ("user", "assistant", "tool")
+"""Of the messages in which names are looked for, unless a tokenizer says otherwise."""
+ANSWERS = "assistant"
+CONTENTS = ("content", "reasoning_content", "thinking", "reasoning")
+SCHEMA_WORDS = ("type", "format", "pattern", "$ref", "$schema")
+"""Keys of a tool's schema whose values are words of JSON Schema."""
+
+Write = Callable[[str], str]
+
+
+class ChatNames:
+    """Finds the names of the texts of a chat, one behind another.
+
+    Args:
+        tools: schemas, whose names are names of the chat where a rule is `tools`.
+        names: that are given for the chat, as `NameFinder.by_class` takes them.
+        kept: from a text to the tokens that it has and that are no names.
+
+    Attributes:
+        given: name -> class, of the names that are given.
+        known: key -> (name, class), of those that were found so far.
+
+    Raises:
+        ValueError: names are given by their places, or for no class.
+    """
+
+    def __init__(
+        self,
+        finder: NameFinder,
+        tools: Any,
+        names: Names | Sequence[str] | None = None,
+        kept: Callable[[str], Kept] = lambda text: (),
+    ):
+        self._finder, self._kept = finder, kept
+        self.given: dict[str, str] = {}
+        for kind, listed in finder.by_class(names or {}).items():
+            if places := [name for name in listed if not isinstance(name, str)]:
+                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
+            self.given |= dict.fromkeys(listed, kind)  # type: ignore[arg-type]
+        of_tools = [name for name, rule in finder.rules.items() if rule.rule == "tools"]
+        of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | self.given
+        self._like_words = {name for name in of_chat.keys() - self.given if like_a_word(name)}
+        self.known: Known = {name: (name, kind) for name, kind in of_chat.items()}
+
+    def find(self, text: str, answers: bool) -> tuple[list[Span], list[str]]:
+        """Return the names of the next text, and the key of each.
+
+        Args:
+            answers: whether the text answers those before.
+        """
+        kept = self._kept(text)
+        if answers:
+            found = self._finder.find(text, dict(reversed([*self.known.values()])), kept)
+        else:
+            by_class: dict[str, list[str]] = {}
+            for key, (name, kind) in self.known.items():
+                if key == name:  # others are bound in the text that they were found in
+                    by_class.setdefault(kind, []).append(name)
+            found = self._finder.mark(text, by_class, kept).spans
+        plain = self._like_words
+        spans = [s for s in found if text[s.start : s.stop] not in plain or is_alone(text, s)]
+        keys = keys_in(text, spans, self.known if answers else None)
+        for span, key in zip(spans, keys, strict=True):
+            self.known.setdefault(key, (text[span.start : span.stop], span.symbol_class))
+        return spans, keys
+
+
+def tool_names(tools: Any) -> Iterator[str]:
+    """Yield the names of tools, and of their parameters at any depth."""
+    for tool in tools or ():
+        schema = tool.get("function", tool)
+        yield from [schema["name"]] if "name" in schema else []
+        yield from _parameters(schema)
+
+
+def _parameters(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if isinstance(parameters := schema.get("properties"), Mapping):
+            yield from parameters
+        schema = [*schema.values()]
+    for part in schema if isinstance(schema, list | tuple) else ():
+        yield from _parameters(part)
+
+
+def write_message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Write what was said in a message, calls of tools included."""
+    said = {key: message[key] for key in (*CONTENTS, "name") if key in message}
+    written = {**message, **{key: _content(value, write) for key, value in said.items()}}
+    if calls := message.get("tool_calls"):
+        written["tool_calls"] = [_call(call, write) for call in calls]
+    return written
+
+
+def _content(content: Any, write: Write) -> Any:
+    """Write a content: a text, or a list of parts, some of which are texts."""
+    if isinstance(content, list | tuple):
+        return [{**x, "text": write(x["text"])} if "text" in x else x for x in content]
+    return write_data(content, write)
+
+
+def _call(call: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Write a call of a tool."""
+    if "function" in call:
+        return {**call, "function": _call(call["function"], write)}
+    return {k: write_data(v, write) if k in ("name", "arguments") else v for k, v in call.items()}
+
+
+def write_data(value: Any, write: Write) -> Any:
+    """Write all texts of plain data, keys included."""
+    if isinstance(value, Mapping):
+        return {write_data(key, write): write_data(part, write) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [write_data(part, write) for part in value]
+    return write(value) if isinstance(value, str) else value
+
+
+def write_schema(schema: Any, write: Write) -> Any:
+    """Write the texts of a tool's schema and the names of its parameters."""
+    if isinstance(schema, list | tuple):
+        return [write_schema(part, write) for part in schema]
+    if not isinstance(schema, Mapping):
+        return write_data(schema, write)
+    written = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, Mapping):
+            written[key] = {write(name): write_schema(part, write) for name, part in value.items()}
+        else:
+            written[key] = value if key in SCHEMA_WORDS else write_schema(value, write)
+    return written
