@@ -303,8 +303,9 @@ def test_a_vote_depends_on_no_name_and_says_how_far_spellings_differ():
         model.vote("p = q", 0)
     assert CanonicalModel(lambda text: f"not {text}", model.names).vote("p = q").doubt == 0
     # new names are called otherwise in each spelling, which is no difference
-    fresh = CanonicalModel(lambda word: f"let {'p' if word == 'k' else 'k'} = {word}", model.names)
-    assert fresh.vote("left").doubt == 0
+    fresh = CanonicalModel(lambda word: f"let {'k' if word == 'b' else 'b'} = {word}", model.names)
+    voted = fresh.vote("left")
+    assert (voted.answer, voted.doubt) == ("let k = left", 0)
 
 
 def test_a_model_on_this_machine_gives_renamed_answers():

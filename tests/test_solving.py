@@ -3,7 +3,9 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -26,7 +28,7 @@ from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.solving import WINDOW, Solution, ask, solve
 from hf_alpha.tasks import Verdict, get_task
-from hf_alpha.tasks.checking import Answer, check_answer
+from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.decision import Decision
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,13 +115,14 @@ class Replies(Answerer):
         return [f"{self.name} notes {problem}"]
 
     def answer(self, task, problems):
+        time.sleep(0.01)
         yield dict.fromkeys(problems, self.reply)
 
 
 OUTSIDE = {"outside": True, "reason": "names"}
 LATE = {"reason": "late", "detail": "late by 1 s"}
 WRONG, WORSE = ({"answers": (Answer(text),), "by": text} for text in ("a1", "b0"))
-RIGHT = {"answers": (Answer("a0"),), "verdicts": (Verdict.correct,)}
+RIGHT = {"answers": (Answer("a0"),), "verdicts": (Verdict.exact,)}
 
 
 @pytest.mark.parametrize(
@@ -139,14 +142,21 @@ RIGHT = {"answers": (Answer("a0"),), "verdicts": (Verdict.correct,)}
 )  # fmt: skip
 def test_a_chain_has_what_all_who_were_asked_made_of_a_problem(replies, expected):
     """Up to two answers, the last ones first; notes of those who answered."""
-    links = [Replies(str(number), **reply) for number, reply in enumerate(replies)]
-    chain = Chain("all", [lambda link=link: link for link in links], top_n=2)
+    asked = []
+
+    def load(number):
+        asked.append(Replies(str(number), **replies[number]))
+        return asked[-1]
+
+    chain = Chain("all", [partial(load, number) for number in range(len(replies))], top_n=2)
     ((reply,),) = ([*some.values()] for some in chain.answer(TASK, {7: "!a"}) if some)
     expected = {"notes": "", **expected}
     expected["notes"] = tuple(f"{number} notes !a" for number in expected["notes"])
-    made = replace(reply, verdicts=(), seconds=0.0)
-    assert made == Reply(**expected) and reply.seconds > 0
-    assert reply.verdicts == tuple(check_answer(TASK, "!a", each) for each in reply.answers)
+    assert replace(reply, verdicts=(), seconds=0.0) == Reply(**expected)
+    verdicts = {"a0": Verdict.exact}
+    assert reply.verdicts == tuple(verdicts.get(each, Verdict.wrong) for each in reply.answers)
+    assert reply.is_settled == (len(asked) < len(replies) or RIGHT in replies)
+    assert reply.seconds > 0.01 * len(asked)
 
 
 def test_the_users_names_come_back_with_verdicts(streams):

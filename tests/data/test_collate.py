@@ -182,12 +182,14 @@ def test_every_sample_once_in_an_order_of_seed_and_epoch(count, size, window, se
     assert count < 50 or list(other) != order
 
 
-def test_the_short_batch_is_last():
+def test_the_short_batch_is_last_and_the_others_are_shuffled():
     """Or the batches behind it would mix samples of two."""
-    keys = np.stack([np.arange(103) // 10, np.zeros(103, int)], axis=1)
+    keys, orders = np.stack([np.arange(103) // 10, np.zeros(103, int)], axis=1), set()
     for epoch in range(5):
         sampler = BucketSampler(keys, 10, window=100)
         sampler.set_epoch(epoch)
         *full, short = batches(list(sampler), 10)
         assert len(short) == 3 and set(keys[short, 0]) == {10}
         assert all(len(set(keys[b, 0])) == 1 for b in full)
+        orders.add(tuple(keys[[batch[0] for batch in full], 0]))
+    assert len(orders) == 5

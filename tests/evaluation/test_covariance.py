@@ -129,9 +129,15 @@ def test_renamings_are_all_different_bijections_within_their_class(sizes, seed):
     )
     assert len(tables) == plan.possible == expected
     assert all(key == value for key, value in tables[0].items()), "the identity comes first"
+    assert _Renamings.of(tuple(ids), classes, plan.possible, rng) == plan
     assert len({tuple(t.get(i, i) for i in ids) for t in tables}) == expected
     for table, members in itertools.product(tables, classes):
         assert sorted(table.get(i, i) for i in members) == members
+
+
+def test_any_renaming_may_be_one_of_the_sample():
+    drawn = [_Renamings.of((1,), [[1, 2, 3]], 2, random.Random(seed)).numbers for seed in range(30)]
+    assert {*map(tuple, drawn)} == {(0, 1), (0, 2)}
 
 
 @pytest.mark.parametrize("settings", [GREEDY, BEAMS])
@@ -355,7 +361,7 @@ def test_all_renamings_of_a_problem_have_the_same_room(chunk, monkeypatch):
         return generate(**kwargs)
 
     model.generate = watch
-    classes = {"people": ["bob", "bartholomew", "alice"], "letters": ["x", "y"]}
+    classes = {"people": ["bartholomew", "bob", "alice"], "letters": ["x", "y"]}
     problems = ["alice sees", "x sees"]
     measured = alpha_covariance(model, tokenizer, problems, classes, progress=False)
     assert [sample.renamings for sample in measured.samples] == [3, 2]

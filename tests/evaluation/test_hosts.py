@@ -73,6 +73,24 @@ def test_answers_are_those_of_the_model_alone(make, tmp_path):
     assert compare([host], task, ROWS, tmp_path, **options)[0] == text
 
 
+@pytest.mark.parametrize("make", [encoder_decoder, decoder])
+def test_several_answers_are_those_of_the_beams(make):
+    torch.manual_seed(0)
+    model, tokenizer = make()
+    task, limit = get_task("text").configured(symbols=RULES), {"max_new_tokens": 4}
+    host = Host("host", model, tokenizer, Search(top_n=3, **limit))
+    beams = {"num_beams": 3, "num_return_sequences": 3, "do_sample": False, **limit}
+    problems = {index: row["problem"] for index, row in enumerate(ROWS)}
+    found = {}
+    for replies in host.answer(task, problems):
+        found |= replies
+    for index, text in problems.items():
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        written = model.generate(ids, **beams)[:, 0 if make is encoder_decoder else ids.shape[1] :]
+        texts = tokenizer.batch_decode(written, skip_special_tokens=True)
+        assert found[index].answers == tuple(text.strip() for text in texts)
+
+
 @pytest.mark.parametrize(("make", "seed"), [(encoder_decoder, 2), (decoder, 1)])
 def test_an_answer_that_its_limit_cuts_off_is_not_ended(make, seed):
     torch.manual_seed(seed)  # with which three tokens differ
