@@ -183,8 +183,7 @@ class Spans(RowsObjective):
         )
         score, span = FAR, (0, 0)
         for first, last in product(firsts, lasts):
-            is_short = first <= last < first + self.max_answer_length
-            if is_short and is_context[first] and is_context[last]:
+            if first <= last < first + self.max_answer_length:
                 span_score = float(start_scores[first] + end_scores[last])
                 if span_score > score:
                     score, span = span_score, (offsets[first][0], offsets[last][1])

@@ -12,6 +12,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
+    PreTrainedConfig,
     PreTrainedTokenizerFast,
 )
 
@@ -52,7 +53,7 @@ def test_a_pair_is_classified_and_evaluated_by_groups(data, tmp_path):
     "targets, classes",
     [
         ([10, 2, 9, 2], ["2", "9", "10"]),
-        (["10", "-1", "b", "a1", "2"], ["-1", "a1", "b", "2", "10"]),
+        (["10", "-1", "b", "1", "2"], ["-1", "b", "1", "2", "10"]),
     ],
 )
 def test_classes_are_numbered_as_they_are_counted(targets, classes):
@@ -60,6 +61,13 @@ def test_classes_are_numbered_as_they_are_counted(targets, classes):
     settings = Classes().config_settings(parts, Data(train="rows.jsonl", target="kind"))
     assert settings["id2label"] == dict(enumerate(classes))
     assert settings["label2id"] == {name: place for place, name in enumerate(classes)}
+
+
+def test_an_unknown_class_is_not_the_first_one():
+    config = PreTrainedConfig(id2label={0: "a", 1: "b"})
+    pairs = [("a", "z"), ("a", "a"), ("b", "a")]
+    records = [{"prediction": one, "target": other} for one, other in pairs]
+    assert Classes().score(records, config) == {"accuracy": 1 / 3}
 
 
 def test_numbers_are_predicted_and_correlated(tmp_path):

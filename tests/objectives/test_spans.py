@@ -71,6 +71,11 @@ def test_the_right_scores_give_the_right_answers(told, length, stride):
     assert max(map(len, made["input_ids"])) <= length
     trained = aim.features(rows, data, TOKENIZER, None)
     assert trained["start_positions"] == made["start_positions"]
+    for window in made:
+        first, last = (window["offsets"][window[f"{end}_positions"]] for end in ("start", "end"))
+        if first != [-1, -1]:
+            row = rows[window["row"]]
+            assert row["context"][first[0] : last[1]] == row["answers"]["text"][0]
     found = answers(aim, rows, made, data)
     assert [each["prediction"] for each in found] == [
         (row["answers"]["text"] or [""])[0] for row in rows
@@ -105,6 +110,19 @@ def test_the_answer_is_the_best_span_of_all_windows_against_loops(seed, longest,
         assert record["null_score"] == pytest.approx(null)
         answer = "abcdefghij"[slice(*spans[max(spans)])]
         assert record["prediction"] == ("" if null > threshold else answer)
+
+
+def test_answers_are_counted_with_and_without_and_ties_are_answers():
+    rows = [question(i, 3, first, 1) for i, first in enumerate((0, 1, 0, None))]
+    window = {"offsets": [[-1, -1], [0, 2], [3, 5], [6, 8]]}
+    windows = [{"row": row, **window} for row in range(len(rows))]
+    scores = np.zeros((2, len(rows), 4))
+    scores[:, 1, 2] = scores[:, 2, 0] = scores[:, 3, 0] = 1.0
+    aim = Spans(max_length=4)
+    found = aim.records(Predictions(tuple(scores), None, rows, windows), None, None)
+    assert [record["prediction"] for record in found] == ["w0", "w2", "", ""]
+    exact = {"exact": 3 / 4, "exact_answerable": 2 / 3, "exact_unanswerable": 1.0}
+    assert aim.score(found, None).items() >= exact.items()
 
 
 SOME = ["the", "a", "an", "The", "cat", "sat.", "on;", "mat's", "é", "!", "42"]
@@ -247,7 +265,7 @@ def test_what_cannot_be_answered_is_said(tmp_path):
     for aim, rows, message in [
         ({}, [*ASKED, wrong, wrong], "row 4: the answers ['w9'] of question 'q0' do not stand at "),
         ({}, [*ASKED, wrong, wrong], "; so it is in 2 of 6 rows"),
-        ({"max_length": 20, "stride": 15}, ASKED, "leaves no room: windows of 20 tokens have"),
+        ({"max_length": 20, "stride": 13}, ASKED, "leaves no room: windows of 20 tokens have"),
     ]:
         file = write_rows(tmp_path / "rows.jsonl", rows)
         with pytest.raises(RecipeError, match=re.escape(message)):

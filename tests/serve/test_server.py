@@ -147,6 +147,10 @@ def test_stop_strings_are_in_the_names_of_the_text_and_never_sent(make):
         for start in (1, 4, 9):
             stop = whole[start : start + 5]
             assert text_of(client, TEXTS[0], stop=["~~", stop]) == whole[: whole.find(stop)]
+        for start in range(2, 12):  # the first one counts, of two that come with one token too
+            two = [whole[start + 1 : start + 4], whole[start : start + 3]]
+            expected = whole[: min(map(whole.find, two))]
+            assert text_of(client, TEXTS[0], stop=two) == expected
         assert complete(client, TEXTS[0], stop=stop).choices[0].finish_reason == "stop"
         assert complete(client, TEXTS[0]).choices[0].finish_reason == "length"
 
@@ -154,6 +158,10 @@ def test_stop_strings_are_in_the_names_of_the_text_and_never_sent(make):
 def test_tokens_are_counted(client):
     usage = complete(client, TEXTS[0], n=2).usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (5, 40, 45)
+    usual = client.engine._usual
+    for asked, written in ((None, usual), (usual + 7, usual + 7), (1, 1)):
+        usage = complete(client, TEXTS[0], max_tokens=asked).usage
+        assert usage.completion_tokens == written
     *_, last = complete(client, TEXTS[0], stream=True, stream_options={"include_usage": True})
     assert last.usage.total_tokens == 25 and last.choices == []
 
