@@ -11,3 +11,13 @@ def test_few_modules_need_a_wing(wing):
     missing = PACKAGE.part(wing.modules)
     failing = PACKAGE.failing(missing)
     assert missing and len(failing) <= wing.goal, sorted(failing)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most_files", "most_lines"),
+    [("formulas", 30, 8_500), ("decoder", 38, 11_300), ("geometric", 12, 2_900)],
+)
+def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines):
+    """Raise a limit for what all such models run; else import less, or elsewhere."""
+    modules = PACKAGE.carried(code_wings.SAVED[kind].split())
+    assert len(modules) <= most_files and PACKAGE.lines(modules) <= most_lines, sorted(modules)

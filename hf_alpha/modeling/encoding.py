@@ -15,7 +15,6 @@ import torch
 from torch.nn import functional as F
 from transformers import PreTrainedConfig
 
-from .host_encoding import HostEncoding
 from .new_symbols import UNUSABLE
 from .streams import Streams
 from .symbol_vocabulary import SymbolVocabulary
@@ -49,7 +48,9 @@ class SymbolEncoding:
         memories: modules for what was found about symbols, where the encoding works by relations
             between positions; the third is for a model with a source and `new_symbols`. See
             `encoding_relational`.
-        hosts: what it does with a model of Transformers; see [`HostEncoding`].
+        hosts: what it does with a model of Transformers, where that is its own: a `HostEncoding`
+            for encoder-decoders, and one for decoders. Those of the encodings here are in
+            `host_encoding`, which models of our own do without.
 
     Examples:
         >>> model.config.encoding.name, sorted(model.config.encoding.promises)
@@ -67,7 +68,7 @@ class SymbolEncoding:
     rows_in_turn: ClassVar[bool] = False
     no_extension: ClassVar[str] = ""
     memories: ClassVar[tuple[Any, Any, Any] | None] = None
-    hosts: ClassVar[tuple[type[HostEncoding], type[HostEncoding]]] = (HostEncoding, HostEncoding)
+    hosts: ClassVar[tuple[Any, Any] | None] = None
 
     def __init__(self, config: PreTrainedConfig):
         self.config = config

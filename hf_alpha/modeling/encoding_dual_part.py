@@ -16,40 +16,8 @@ from torch.nn import functional as F
 from transformers import PreTrainedConfig
 
 from .encoding import SymbolEncoding
-from .host_encoding import HostEncoding, HostOutput
 from .random_numbers import capacity
 from .streams import Streams
-
-
-class HostParts(HostEncoding):
-    """A symbol is a row of its class and a random part, scaled by `config.random_scale`."""
-
-    adds_vectors = True
-    asks = frozenset()
-
-    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
-        return self._widened(self.symbols.parts(self.symbols.renamed(ids_BL, streams)), 0)
-
-    def _widened(self, parts: torch.Tensor, place: int) -> torch.Tensor:
-        """Returns random parts as they are added: in the last dimensions of D, scaled.
-
-        Args:
-            parts: (..., K).
-            place: 0 for the input, 1 for the head.
-        """
-        missing = self.model.width - parts.shape[-1]
-        return F.pad(parts, (missing, 0)) * self.config.random_scale[place]
-
-    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
-        """Returns logits; a symbol's is that of its class and what its random part adds."""
-        vocabulary = self.config.vocabulary
-        assert output.head.hidden_BSTD is not None and self.symbols.draws is not None
-        hidden_BTD = output.head.hidden_BSTD[:, 0]
-        parts_ND = self._widened(self.symbols.draws(self.model.training), 1).to(hidden_BTD)
-        index_N = torch.arange(parts_ND.shape[0], device=hidden_BTD.device)
-        rows_N = vocabulary.rows(vocabulary.symbol_ids(index_N), per_class=1)
-        own_BTN = self.shifted(output.logits[..., rows_N], F.linear(hidden_BTD, parts_ND))
-        return vocabulary.join(output.logits, own_BTN, dim=-1)
 
 
 class DualPartEncoding(SymbolEncoding):
@@ -65,7 +33,6 @@ class DualPartEncoding(SymbolEncoding):
     promises = frozenset({"close extension"})
     random_parts = True
     rows_per_class = 1
-    hosts = (HostParts, HostParts)
 
     @classmethod
     def validate(cls, config: PreTrainedConfig, num_symbols: int) -> None:

@@ -11,8 +11,7 @@ is what stands behind it, and entries mark where a symbol is new ([`TextMemory`]
 new symbols, a decoder has both ([`AnswerMemory`]). Its kin are Renamer (Ankner, Renda and Carbin
 2023), relation-aware attention (Shaw et al. 2018) and pointer networks (Vinyals et al. 2015).
 
-In a host, the same is added to what it has, all of it without effect at first: [`HostRelations`]
-and [`DecoderRelations`], which attention is told of as `host_attention` says.
+What becomes of it in a host is in `host_encoding`.
 
 Shapes: B batch, N sources (B, or one for all beams of a sample), S symbols of a sample's input,
 L source length, T target length, M keys (cached ones included), D width, H heads, R rows, V
@@ -29,10 +28,7 @@ from transformers import PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import Cache
 
-from .checks import can_look
 from .encoding import SymbolEncoding, listed_logits
-from .host_attention import LayerRelations, StackRelations
-from .host_encoding import HeadCall, HostEncoding, HostOutput, silent
 from .new_symbols import UNUSABLE
 from .relations import (
     NONE,
@@ -58,8 +54,6 @@ from .relations import (
 from .streams import Streams
 
 STRENGTH = 1.0  # of each head of a decoder's pointer, at first
-AHEAD = 2.0
-"""What a name is ahead of the word of the host whose row it has, which may be its equal."""
 
 
 # -- what is known of a sample's symbols -----------------------------------------------------------
@@ -478,220 +472,6 @@ def text_alone(streams: Streams) -> Streams:
     return replace(streams, related=getattr(streams.related, "text", None))
 
 
-# -- in a host -------------------------------------------------------------------------------------
-
-
-class HostRelations(nn.Module):
-    """What is trained for a host with a source.
-
-    Gates decide by a token's vector how much each head adds to its scores where a relation holds,
-    the same in all layers.
-
-    Args:
-        width: D.
-        encoder_heads, decoder_heads: H of both sides.
-    """
-
-    of_symbols = True
-    enter = staticmethod(SymbolMemory.enter)
-
-    def __init__(self, width: int, encoder_heads: int, decoder_heads: int):
-        super().__init__()
-        self.encoder_gates = RelationGates(width, encoder_heads, 1, start=0.0)
-        self.decoder_gates = RelationGates(width, decoder_heads, 1, start=0.0)
-        self.cross_gates = RelationGates(width, decoder_heads, 2, start=0.0)
-        self.gate_norm = nn.LayerNorm(width, elementwise_affine=False)
-        self.input_norm = nn.LayerNorm(width)
-        self.input_proj = silent(nn.Linear(width, width, bias=False))
-        self.output_norm = nn.LayerNorm(width)
-        self.output_proj = silent(nn.Linear(width, width, bias=False))
-        # Whether a symbol was written before, and whether it is the last token.
-        self.repeat = silent(nn.Linear(2, 1, bias=False))
-
-    def tell(self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams) -> StackRelations:
-        """Returns what attention of a stack is told; gates depend on the vectors of its tokens."""
-        assert streams.within is not None
-        vectors_BLD = self.gate_norm(table(rows_BL))
-        if streams.across is None:
-            return StackRelations((streams.within, self.encoder_gates(vectors_BLD)))
-        related: Any = streams.related
-        return StackRelations(
-            (streams.within, self.decoder_gates(vectors_BLD)),
-            (streams.across, self.cross_gates(vectors_BLD)),
-            related.positions,
-        )
-
-    def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
-        """Returns the streams with entries and returns of symbols: (B, S, 2, D)."""
-        mean_BSD = mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1])
-        entry = self.input_proj(self.input_norm(mean_BSD))
-        returned = self.output_proj(self.output_norm(mean_BSD))
-        return replace(streams, memory=torch.stack((entry, returned), dim=2))
-
-    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the input: (B, T, S)."""
-        assert streams.memory is not None and head.hidden_BSTD is not None
-        hidden_BTD = head.hidden_BSTD[:, 0]
-        written_BTS: Any = getattr(streams.related, "written", None)
-        last_BTS = symbols_here(streams).to(hidden_BTD)
-        products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
-        repeated = torch.stack((written_BTS.to(last_BTS), last_BTS), dim=-1)
-        return products_BTS + self.repeat(repeated)[..., 0]
-
-
-class HostAnswerRelations(HostRelations):
-    """What is trained for a host with a source whose answers may have others than its symbols.
-
-    Args:
-        config: of the model.
-        encoder_heads, decoder_heads: H of both sides.
-    """
-
-    def __init__(self, config: PreTrainedConfig, encoder_heads: int, decoder_heads: int):
-        super().__init__(config.hidden_size, encoder_heads, decoder_heads)
-        self.slot = config.num_slots
-        self.text = TextMemory(config, decoder_heads, silent=True, scale=config.relation_scale)
-
-    enter = AnswerMemory.enter
-
-    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
-        points = super().point(streams, head)
-        assert head.all_BSTD is not None  # the cache keeps states of all positions
-        states_BTD = head.all_BSTD[:, 0]
-        text = (states_BTD, head.cache, self.slot, head.keep)
-        return points + self.text.point(text_alone(streams), *text)
-
-
-class DecoderRelations(nn.Module):
-    """What is trained for a host that decodes alone.
-
-    Heads are told which positions hold the last symbol up to now, and which come after it, up to
-    the next symbol: with the latter, one layer finds what followed a name before. The head of the
-    model points at symbols.
-
-    Args:
-        config: of the model.
-        num_layers: of the decoder.
-        num_heads: H.
-        head_dim: K.
-    """
-
-    of_symbols = True
-
-    def __init__(self, config: PreTrainedConfig, num_layers: int, num_heads: int, head_dim: int):
-        super().__init__()
-        self.scale = config.relation_scale
-        shape = (num_layers, num_heads)
-        self.gates = nn.Parameter(torch.zeros(*shape, head_dim, 2))
-        self.gate_bias = nn.Parameter(torch.zeros(*shape, 2))
-        self.memory = TextMemory(config, num_heads, silent=True, scale=self.scale)
-
-    @torch.no_grad()
-    def reset(self) -> None:
-        """Begin with no effect."""
-        init.zeros_(self.gates)
-        init.zeros_(self.gate_bias)
-
-    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns weights and biases of the gates; offloaded ones are only there meanwhile."""
-        return self.gates, scaled(self.gate_bias, self.scale)
-
-    def tell(self, table: nn.Module, rows_BT: torch.Tensor, streams: Streams) -> LayerRelations:
-        """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
-        assert streams.within is not None
-        weights, biases = self()
-        text: Any = streams.related
-        layers = weights.unbind(), biases[:, :, None].unbind()
-        return LayerRelations(streams.within, *layers, text.positions)
-
-    def enter(self, streams: Streams) -> torch.Tensor:
-        """Returns what is added to the vectors of tokens: (B, T, D)."""
-        return self.memory.enter(streams)
-
-    def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
-        assert head.all_BSTD is not None  # the cache keeps states of all positions
-        states, slot = head.all_BSTD[:, 0], len(self.gates)
-        return self.memory.point(streams, states, head.cache, slot, head.keep)
-
-
-class HostRelational(HostEncoding):
-    """A symbol is a row of its class, and where it stands.
-
-    See [`HostRelations`] and, of decoders alone, [`DecoderRelations`].
-    """
-
-    adds_vectors = True
-    relates = True
-    asks = frozenset()
-
-    def make_relations(self) -> nn.Module:
-        """Returns the trained part that is added to the host."""
-        if not self.config.decodes_alone:
-            heads = (self._num_heads("encoder"), self._num_heads("decoder"))
-            if self.config.new_symbols:
-                return HostAnswerRelations(self.config, *heads)
-            return HostRelations(self.model.width, *heads)
-        config = self.config.decoder_config
-        # DeepSeek's values have another width than its queries.
-        widths = (getattr(config, name, None) for name in ("qk_head_dim", "head_dim"))
-        head_dim = next(filter(None, widths), self.model.width // config.num_attention_heads)
-        slots = self.model.num_slots
-        return DecoderRelations(self.config, slots, config.num_attention_heads, head_dim)
-
-    def _num_heads(self, side: str) -> int:
-        config = self.model.stack(side).config.get_text_config()
-        return getattr(config, f"{side}_attention_heads", None) or config.num_attention_heads
-
-    def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
-        entered = self.model.relations.enter(streams)
-        return None if entered is None else entered * self.config.random_scale[0]
-
-    def relations(
-        self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
-    ) -> dict[str, Any]:
-        """Returns arguments of the host's forward that its attention gets.
-
-        Args:
-            table: of the side of the host that is called.
-            rows_BL: the host's ids.
-            streams: over them.
-        """
-        if _has_no_symbols(streams):
-            return {}
-        # These models hand on to their decoder what is called so.
-        decodes, kind = streams.across is not None, self.model.backbone.config.model_type
-        name = (
-            "decoder_symbol_relations"
-            if decodes and kind == "encoder-decoder"
-            else "symbol_relations"
-        )
-        return {name: self.model.relations.tell(table, rows_BL, streams)}
-
-    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
-        """Returns logits; a symbol's is that of its class and what is known about the symbol."""
-        vocabulary = self.config.vocabulary
-        nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
-        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
-        index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        added_BTS = self.model.relations.point(streams, output.head) * self.config.random_scale[1]
-        if any(len(rows) > 1 for rows in self.config.class_rows.values()):
-            added_BTS = added_BTS + AHEAD
-        own_BTS = self.shifted(output.logits.gather(-1, index), added_BTS)
-        return listed_logits(output.logits, own_BTS, streams, vocabulary)
-
-
-def _has_no_symbols(streams: Streams) -> bool:
-    """Returns whether there is nothing to relate: then the host gives its own logits, exactly.
-
-    Training goes the same way always, so that each weight has a gradient.
-    """
-    if torch.is_grad_enabled() or not can_look(streams.ids):
-        return False
-    return bool((streams.ids < 0).all())
-
-
 class RelationalEncoding(SymbolEncoding):
     """A class has one row, which all its symbols share; rows of base tokens come first.
 
@@ -710,7 +490,6 @@ class RelationalEncoding(SymbolEncoding):
     rows_per_class = 1
     rows_in_turn = True
     memories = (SymbolMemory, TextMemory, AnswerMemory)
-    hosts = (HostRelational, HostRelational)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits from scores of base tokens and of the sample's symbols: (B, T, V).
@@ -738,11 +517,7 @@ class RelationalEncoding(SymbolEncoding):
 
 
 __all__ = [
-    "AHEAD",
     "AnswerMemory",
-    "DecoderRelations",
-    "HostAnswerRelations",
-    "HostRelations",
     "RelationalEncoding",
     "SymbolMemory",
     "SymbolPointer",

@@ -12,44 +12,12 @@ Shapes: B batch, S streams, L or T length, D width, R rows, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch.nn import functional as F
 
 from .encoding import SymbolEncoding, listed_logits
-from .host_encoding import HostEncoding, HostOutput
 from .streams import Streams
 from .symbols import mean_streams
-
-
-class HostStreams(HostEncoding):
-    """Algorithm 5 with a host's head, which sees the mean over streams where it is linear."""
-
-    averages = True
-    asks = frozenset()
-
-    def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
-        encoding = self.symbols.encoding
-        if not output.head.averaged:
-            return encoding.logits(self.scores(output, streams), streams, self._mean)
-        hidden_BSTD = output.head.hidden_BSTD
-        assert hidden_BSTD is not None
-        actual_BS = encoding.actual_rows(streams)
-        weight: Any = self.model.get_output_embeddings().weight
-        row_BSD = F.embedding(actual_BS, weight)
-        mean_BTD = mean_streams(hidden_BSTD, streams.weights.to(hidden_BSTD))
-        off_BSTD = hidden_BSTD - mean_BTD[:, None]
-        off_BTS = torch.einsum("bstd,bsd->bts", off_BSTD, row_BSD)
-        index = actual_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        own_BTS = self.shifted(output.logits.gather(-1, index), off_BTS)
-        return listed_logits(output.logits, own_BTS, streams, self.config.vocabulary)
-
-    def _mean(self, logits_BSTR: torch.Tensor, weights_BS: torch.Tensor) -> torch.Tensor:
-        """Returns the logits of the mean of states; logits may be squashed."""
-        if logits_BSTR.shape[1] == 1:
-            return logits_BSTR[:, 0]
-        return self.capped(mean_streams(self.products(logits_BSTR), weights_BS))
 
 
 class StreamsEncoding(SymbolEncoding):
@@ -66,7 +34,6 @@ class StreamsEncoding(SymbolEncoding):
     opens_streams = True
     sees_names = False
     rows_per_class = 2
-    hosts = (HostStreams, HostStreams)
 
     def rows(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         actual, placeholder = (

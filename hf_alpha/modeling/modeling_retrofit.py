@@ -4,7 +4,7 @@ The backbone sees token ids, as ever. With `streams`, each stream of a sample is
 backbone's batch, in which the stream's own symbol is the actual token and the others of its class
 are the placeholder (2601.23169, Algorithm 1); what comes out is joined as in Algorithm 5. With
 `dual_part`, a symbol is a row of its class and a random part (2410.17161, Section 4.1). What an
-encoding does with the backbone is in its file, a `HostEncoding`.
+encoding does with the backbone is a `HostEncoding`.
 
 Shapes: B batch, S streams (1 unless the encoding opens streams), L source length, T target length,
 D width of the backbone, R rows of its table, V vocabulary.

@@ -12,8 +12,8 @@ from torch import nn
 from hf_alpha import AlphaConfig
 from hf_alpha.modeling import host_attention
 from hf_alpha.modeling import relations as relations_file
-from hf_alpha.modeling.encoding_relational import AHEAD, HostRelations, SymbolPointer, TextMemory
-from hf_alpha.modeling.host_encoding import HeadCall
+from hf_alpha.modeling.encoding_relational import SymbolPointer, TextMemory
+from hf_alpha.modeling.host_encoding import AHEAD, HeadCall, HostRelations
 from hf_alpha.modeling.relations import (
     NONE,
     AnswerRelations,
