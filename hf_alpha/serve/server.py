@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import logging
 import signal
 import socket
 import sys
@@ -25,6 +26,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from transformers.cli.serving.utils import get_response_template
 
+from hf_alpha.serve.connections import Connection, most_connections, tell_once
 from hf_alpha.serve.engine import STOPPING, Ask, Engine, Part
 from hf_alpha.serve.logprobs import as_listed
 from hf_alpha.serve.messages import MessageReader, add
@@ -34,6 +36,7 @@ from hf_alpha.serve.requests import Chat, Completion, Refusal, Request, read_req
 MARKUP = 64 * 1024
 """Bytes of a request besides its text, which may be escaped to twice its size."""
 JSON = "application/json"
+LOGGER = "hf_alpha.serve"
 PATHS = "ask for /v1/chat/completions, /v1/completions (POST), /v1/models or /health (GET)"
 LOOPBACK = ["127.0.0.1", "localhost"]
 
@@ -48,7 +51,13 @@ class Piece(NamedTuple):
 
 
 class Completions:
-    """The answers to a request that has been read, as OpenAI writes them."""
+    """The answers to a request that has been read, as OpenAI writes them.
+
+    Attributes:
+        status: of a stream, which has said 200 before: how it ended.
+    """
+
+    status: int | None = None
 
     def __init__(self, ask: Ask, template: Any):
         self._ask, self._template, self._written = ask, template, 0
@@ -88,7 +97,8 @@ class Completions:
             "index": piece.index, **content, "logprobs": logprobs, "finish_reason": piece.finish
         }  # fmt: skip
 
-    def _usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, int]:
+        """Return how many tokens were read, and written so far."""
         read, written = self._ask.tokens, self._written
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
@@ -101,11 +111,12 @@ class Completions:
             rated = [*before.rated, *new.rated]
             answers[new.index] = Piece(new.index, before.fields, new.finish, rated)
         choices = [self._choice("message", answers[index]) for index in sorted(answers)]
-        return {**self._head, "choices": choices, "usage": self._usage()}
+        return {**self._head, "choices": choices, "usage": self.usage()}
 
     async def stream(self) -> AsyncIterator[str]:
         """Yield the events of a stream; an error is one, since the stream has begun."""
         head = {**self._head, "object": f"{self._head['object']}{'.chunk' * self._is_chat}"}
+        self.status = 499  # the client is gone, if nothing else comes
         try:
             places = Counter[int]()
             async for new in self._pieces():
@@ -113,13 +124,16 @@ class Completions:
                 places[new.index] += sum(len(one["token"]) for one in new.rated)
                 yield _event({**head, "choices": [choice]})
             if self._ask.request.stream_options.get("include_usage"):
-                yield _event({**head, "choices": [], "usage": self._usage()})
+                yield _event({**head, "choices": [], "usage": self.usage()})
+            self.status = 200
             yield "data: [DONE]\n\n"
         except Refusal as refusal:
+            self.status = refusal.status_code
             yield _event(_error(refusal))
         except Exception as error:
-            log_fault("an answer could not be sent", error)
-            yield _event(_error(Refusal(500, f"this server failed: {type(error).__name__}")))
+            refusal = _fault(error)
+            self.status = refusal.status_code
+            yield _event(_error(refusal))
 
 
 def _event(data: dict[str, Any]) -> str:
@@ -143,13 +157,14 @@ class Api:
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncIterator[None]:
+            tell_once(asyncio.get_running_loop())
             await asyncio.to_thread(self.engine.start)
             yield
             self.engine.closing = True
             await asyncio.to_thread(self.engine.join)
 
         # A page from elsewhere may not reach this by a name that it has pointed here.
-        layers = [Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]
+        layers = [Middleware(RequestLog), Middleware(TrustedHostMiddleware, allowed_hosts=hosts)]
         routes = [
             Route("/health", self.health),
             Route("/v1/models", self.models),
@@ -157,7 +172,7 @@ class Api:
             Route("/v1/chat/completions", self.chat, methods=["POST"]),
             Route("/v1/completions", self.complete, methods=["POST"]),
         ]
-        handlers = {HTTPException: _refused, ClientDisconnect: _gone, Exception: _failed}
+        handlers = {HTTPException: _refused, ClientDisconnect: _gone}
         return Starlette(False, routes, layers, handlers, lifespan=lifespan)
 
     async def health(self, call: Call) -> Response:
@@ -208,7 +223,7 @@ class Api:
         self._watchers.add(watcher)  # or it is forgotten before its end
         watcher.add_done_callback(self._watchers.discard)
         await ask.next()
-        answers = Completions(ask, template)
+        call.state.answers = answers = Completions(ask, template)
         if request.stream:
             return StreamingResponse(answers.stream(), media_type="text/event-stream")
         return JSONResponse(await answers.whole())
@@ -252,6 +267,12 @@ async def _watch(call: Call, ask: Ask) -> None:
     ask.give(Refusal(499, "the client is gone"))
 
 
+def _fault(error: Exception) -> Refusal:
+    """Log a fault of this server, and return what a client is told of it."""
+    log_fault("a request failed", error)
+    return Refusal(500, f"this server failed: {type(error).__name__}")
+
+
 def _error(refusal: HTTPException) -> dict[str, Any]:
     """Return an error as OpenAI writes it."""
     kind = "invalid_request_error" if refusal.status_code < 500 else "server_error"
@@ -265,13 +286,48 @@ async def _refused(call: Call, refusal: Any) -> Response:
     return JSONResponse(_error(refusal), refusal.status_code, refusal.headers)
 
 
-async def _failed(call: Call, error: Exception) -> Response:
-    refusal = Refusal(500, f"this server failed: {type(error).__name__}")
-    return JSONResponse(_error(refusal), refusal.status_code)
-
-
 async def _gone(call: Call, error: Exception) -> Response:
     return Response(status_code=499)  # to nobody
+
+
+class RequestLog:
+    """Logs a line for each request (in ASGI), which says nothing that a client has written."""
+
+    def __init__(self, app: Any):
+        self._app, self._logger = app, logging.getLogger(LOGGER)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request; a fault is answered too."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), None
+
+        async def sending(message: Any) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except Exception as error:
+            refusal = _fault(error)
+            if status is None:
+                reply = JSONResponse(_error(refusal), refusal.status_code)
+                await reply(scope, receive, sending)
+        finally:
+            self._log(scope, status, time.monotonic() - began)
+
+    def _log(self, scope: Any, status: int | None, seconds: float) -> None:
+        route, answers = scope.get("route"), scope["state"].get("answers")
+        method = scope["method"] if scope["method"] in ("GET", "POST") else "-"
+        said = f"{(scope['client'] or '-')[0]} {method} {route.path if route else '-'}"
+        status = status or 499 if answers is None else answers.status or status
+        told = f"{status} {seconds:.2f} s"
+        if answers is not None:
+            usage = answers.usage()
+            told += ", {prompt_tokens} tokens read, {completion_tokens} written".format(**usage)
+        self._logger.info("%s %s", said, told)
 
 
 class Server(uvicorn.Server):
@@ -279,6 +335,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, api: Api, hosts: list[str]):
         settings: Any = {"log_level": "warning", "access_log": False, "server_header": False}
+        settings |= {"http": Connection, "ws": "none", "backlog": most_connections()}
         super().__init__(uvicorn.Config(api.app(hosts), timeout_graceful_shutdown=5, **settings))
         self._engine = api.engine
 
@@ -299,6 +356,10 @@ def serve(api: Api, host: str, port: int, say: Callable[[str], object] = print) 
     except OSError as error:
         raise OSError(f"{host}:{port}: {error}; name another --host or --port") from None
     say(f"http://{host}:{listening.getsockname()[1]}/v1 serves {api.name!r} (stop with Ctrl-C)")
+    lines = logging.StreamHandler()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logging.getLogger(LOGGER).addHandler(lines)
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
     with suppress(KeyboardInterrupt):
         Server(api, LOOPBACK if host in LOOPBACK else ["*"]).run(sockets=[listening])

@@ -4,9 +4,13 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
+import socket
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.client import HTTPConnection
 
@@ -549,23 +553,83 @@ def folder(tmp_path_factory):
     return place
 
 
-def test_the_command_serves_a_folder_and_ends_clean(folder):
-    """A signal in the middle of an answer: who waits is told, and the exit code is 0."""
+@contextmanager
+def command(folder, before="", *options):
+    """The command, behind some code, and a client of it."""
     environment = {**os.environ, "HF_ALPHA_API_KEY": "secret"}
-    arguments = ["-m", "hf_alpha", "serve", folder, "--port", 0, "--device", "cpu",
-                 "--max-tokens", 3000]  # fmt: skip
-    process = own_process.Process(*arguments, env=environment)
+    code = f"{before}\nfrom hf_alpha.cli import main\nmain()"
+    process = own_process.Process(
+        "-c", code, "serve", folder, "--port", 0, "--device", "cpu", *options, env=environment
+    )
     while not (line := re.match(r"(\S+) serves 'mine' ", process.stdout)):
         assert process.poll() is None, process.stderr
         time.sleep(0.05)
-    with openai.OpenAI(base_url=line[1], api_key="secret", max_retries=0) as client:
+    with openai.OpenAI(base_url=line[1], api_key="secret", max_retries=0, timeout=60) as client:
+        yield process, client
+    process.kill()
+
+
+def test_the_command_serves_a_folder_and_ends_clean(folder):
+    """A signal in the middle of an answer: who waits is told, and the exit code is 0.
+
+    A line is logged for each request, with nothing that clients have written.
+    """
+    with command(folder, "", "--max-tokens", 3000) as (process, client):
         assert [model.id for model in client.models.list()] == ["mine"]
-        parts = client.completions.create(model="mine", prompt=TEXTS[0], stream=True, **LONG)
+        ask = partial(client.completions.create, model="mine", prompt=TEXTS[0], **LONG)
+        assert client.completions.create(model="mine", prompt="a", max_tokens=2).choices
+        with pytest.raises(openai.NotFoundError):
+            client.get("/alice?secret", cast_to=object)
+        with socket.create_connection((client.base_url.host, client.base_url.port)) as leaving:
+            head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
+            head += "Authorization: Bearer secret\r\nContent-Type: application/json\r\n\r\n{"
+            leaving.sendall(head.encode())
+        with ask(stream=True) as parts:
+            next(iter(parts))  # and leave
+        parts = ask(stream=True)
         next(parts)
         process.send_signal(signal.SIGTERM)
         with pytest.raises(openai.APIError, match="the server is stopping"):
             list(parts)
-    assert process.wait(20) == 0 and "Traceback" not in process.stderr
+        assert process.wait(20) == 0
+    lines = process.stderr.strip().split("\n")
+    told = [re.sub(r"[\d-]+ [\d:,]+ 127\.0\.0\.1 | \d\.\d\d s", "", line) for line in lines]
+    numbers = Counter(re.sub(r"\d+ written", "N written", line) for line in told)
+    assert numbers == {
+        "GET /v1/models 200": 1,
+        "POST /v1/completions 200, 2 tokens read, N written": 1,
+        "GET - 404": 1,
+        "POST /v1/completions 499": 1,
+        "POST /v1/completions 499, 5 tokens read, N written": 1,
+        "POST /v1/completions 503, 5 tokens read, N written": 1,
+    }
+
+
+@pytest.mark.slow
+def test_strangers_hold_nobody(folder):
+    """With 256 files: idle connections without a key, and large requests with one."""
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
+    with command(folder, few, "--timeout", 30) as (process, client), ExitStack() as idle:
+        address = (client.base_url.host, client.base_url.port)
+        for number in range(1000):
+            one = idle.enter_context(socket.create_connection(address, timeout=60))
+            one.sendall(b"GET /v1/models HTTP/1.1\r\nX" if number % 3 else b"")
+        create = partial(client.completions.create, model="mine", max_tokens=3)
+        large = [
+            {"prompt": "a", "stop": [f"zz{i:x}" for i in range(100_000)]},
+            {"prompt": "xa1," * 1_000_000},
+            {"prompt": "xa1," * 32_000},
+            {"prompt": "x=[" + "'é'," * 25_000 + "]"},
+        ] * 3
+        *refused, reply = all_at_once(
+            *(partial(create, **ask) for ask in large), lambda: create(prompt="a")
+        )
+        assert {error.status_code for error in refused} <= {400, 413}
+        assert reply.choices and client.models.list()
+        assert "Traceback" not in process.stderr and len(process.stderr) < 20_000
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def test_the_core_of_a_learned_conversion_is_an_ordinary_llama(tmp_path):
