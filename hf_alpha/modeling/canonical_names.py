@@ -292,26 +292,21 @@ class CanonicalNames:
 
         It comes at once where a rule reads whole answers, or two names are spelled alike.
         """
-        table, held = dict(table), ""
-        names = [name for word, name in table.items() if word != name]
-        readers = map(self.finder.reader, self.finder.rules)
-        # what a name is, or would capture, depends on all of the answer
-        at_once = len({*names}) < len(names) or any(map(reads_answers, readers))
+        back = BackStream(self, table)
         for chunk in chunks:
-            ready = None if at_once else _WHOLE_WORDS.match(held + chunk)
-            cut = ready.end() if ready else 0
-            if cut:
-                yield self._back((held + chunk)[:cut], table)
-            held = (held + chunk)[cut:]
-        if held:
-            yield self._back(held, table)
+            if ready := back.feed(chunk):
+                yield ready
+        if rest := back.close():
+            yield rest
 
     def _back(self, answer: str, table: dict[str, str]) -> str:
         """Write a part of an answer; what its own names are called is added to the table."""
         keys = Counter(map(key_of, table.values()))
         # Of a name and a word of the text beside names that are spelled alike, the word stays.
         words = {word for word, name in table.items() if word == name and keys[key_of(name)] > 1}
-        table |= _forms(answer, table)
+        forms = Forms(table)
+        others = (word for word in dict.fromkeys(_WORD.findall(answer)) if word not in table)
+        table |= {word: name for word in others if (name := forms.name(word)) is not None}
         spans = self.names_in(answer, more=self._words_in(answer, table))
         spans = tuple(span for span in spans if answer[span.start : span.stop] not in words)
         for start, stop, *_ in spans:
@@ -464,20 +459,51 @@ class Spelling:
         return self.words[key]
 
 
-def _forms(answer: str, table: Mapping[str, str]) -> dict[str, str]:
-    """Return the words of prose in an answer that are forms of words in a table, and their names.
+class BackStream:
+    """Writes an answer with the names of a text as it comes; see `CanonicalNames.stream`."""
 
-    These are words in capitals or with a first capital, and in plural.
+    def __init__(self, names: CanonicalNames, table: Mapping[str, str]):
+        self._names, self._table, self._held = names, dict(table), ""
+        called = [name for word, name in table.items() if word != name]
+        readers = map(names.finder.reader, names.finder.rules)
+        # what a name is, or would capture, depends on all of the answer
+        self._at_once = len({*called}) < len(called) or any(map(reads_answers, readers))
+
+    def feed(self, chunk: str) -> str:
+        """Take more of the answer; return what no further part changes."""
+        self._held += chunk
+        ready = None if self._at_once else _WHOLE_WORDS.match(self._held)
+        return self._write(ready.end()) if ready else ""
+
+    def close(self) -> str:
+        """Return the rest of the answer."""
+        return self._write(len(self._held))
+
+    def _write(self, stop: int) -> str:
+        part, self._held = self._held[:stop], self._held[stop:]
+        return self._names._back(part, self._table) if part else ""
+
+
+class Forms:
+    """Finds the names that words of an answer stand for by a table, in the forms of these words.
+
+    Words of prose have forms: in capitals, with a first capital, and in plural.
     """
-    bases = {w.casefold(): w for w, n in table.items() if w != n and len(w) >= _PROSE}
-    forms: dict[str, str] = {}
-    for form in dict.fromkeys(_WORD.findall(answer)) if bases else ():
+
+    def __init__(self, table: Mapping[str, str]):
+        self._table = table
+        self._bases = {w.casefold(): w for w, n in table.items() if w != n and len(w) >= _PROSE}
+
+    def name(self, form: str) -> str | None:
+        """Return a name; None for a word that is no form of one in the table."""
+        if form in self._table:
+            return str(self._table[form])
+        folded = form.casefold() if self._bases else ""
         for ending in ("", *_ENDINGS):
-            base = bases.get(form.casefold().removesuffix(ending)) if form not in table else None
-            if base is not None and form.casefold().endswith(ending):
-                forms[form] = _in_form(table[base], base, form, ending)
-                break
-    return forms
+            word = self._bases.get(folded.removesuffix(ending))
+            if word is not None and folded.endswith(ending):
+                return _in_form(self._table[word], word, form, ending)
+        return None
 
 
 def _in_form(name: str, word: str, form: str, ending: str) -> str:

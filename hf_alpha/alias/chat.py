@@ -1,0 +1,300 @@
+"""Requests in OpenAI's form with names spelled canonically, and their answers with names again.
+
+No connection is known here: requests and answers are data. Fields that are not known stay as they
+are.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import regex  # type: ignore[import-untyped]
+
+from hf_alpha.modeling.canonical_names import BackStream, CanonicalNames, Forms, Spelling
+from hf_alpha.modeling.chat_names import ANSWERS, ChatNames, write_data, write_message, write_schema
+
+TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
+"""Fields of an answer that are texts."""
+_JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{4}|\\.|\w+|.", regex.DOTALL)
+_OPEN_JSON = regex.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?|\w+)$")
+
+
+class CanonicalRequest:
+    """A request for a chat or for a text to go on, as a model reads it; and its answers back.
+
+    The spelling of a request begins with the spelling of its beginning: one that has a turn more
+    has the same words before it.
+
+    Args:
+        names: finds and spells names.
+        body: the request. Its field `names`, if it has one, lists names of the request, class ->
+            names, and is left out.
+
+    Attributes:
+        body: the request as the model reads it.
+        table: word -> what it stands for.
+
+    Raises:
+        ValueError: a field is not as OpenAI has it, or names are wrong.
+    """
+
+    def __init__(self, names: CanonicalNames, body: Mapping[str, Any]):
+        given = body.get("names")
+        tools = [*(body.get("tools") or ()), *(body.get("functions") or ())]
+        self._names, self._found = names, ChatNames(names.finder, tools, given)
+        if given is None and "messages" in body:
+            names.finder.require_names("")
+        self._spelling = Spelling(names)
+        self.table = self._spelling.table
+        self.body = {key: value for key, value in body.items() if key != "names"}
+        try:
+            self._write_tools()
+            self._write_messages()
+            self._write_texts()
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
+
+    def _write_tools(self) -> None:
+        for key in ("tools", "functions"):
+            if self.body.get(key):
+                self.body[key] = write_schema(self.body[key], self._write)
+
+    def _write_messages(self) -> None:
+        if "messages" in self.body:
+            self.body["messages"] = [self._message(one) for one in self.body["messages"]]
+
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Spell a message; arguments of calls are JSON in a string."""
+        answers = message.get("role") == ANSWERS
+
+        def write(text: str) -> str:
+            return self._write(text, answers)
+
+        calls, legacy = message.get("tool_calls"), message.get("function_call")
+        rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call")}
+        written = write_message(rest, write)
+        if calls:
+            written["tool_calls"] = [
+                {**call, "function": self._call(call["function"], write)}
+                if "function" in call
+                else call
+                for call in calls
+            ]
+        if legacy:
+            written["function_call"] = self._call(legacy, write)
+        # as they were given: keys keep their order
+        return {key: written.get(key, value) for key, value in message.items()}
+
+    def _call(self, call: Mapping[str, Any], write: Any) -> dict[str, Any]:
+        written = {**call, "name": write(call["name"])} if "name" in call else {**call}
+        if isinstance(arguments := call.get("arguments"), str):
+            written["arguments"] = _in_json(arguments, write)
+        return written
+
+    def _write_texts(self) -> None:
+        """Spell what else has names: a text to go on with, choices of tools, schemas, stops."""
+        for key in ("prompt", "suffix", "stop"):
+            if isinstance(value := self.body.get(key), str) or _are_texts(value):
+                self.body[key] = write_data(value, self._write)
+        for key in ("tool_choice", "function_call"):
+            if isinstance(choice := self.body.get(key), Mapping):
+                self.body[key] = self._choice(choice)
+        form = self.body.get("response_format")
+        if isinstance(form, Mapping) and isinstance(schema := form.get("json_schema"), Mapping):
+            written = {**schema, "schema": write_schema(schema.get("schema"), self._write)}
+            self.body["response_format"] = {**form, "json_schema": written}
+        if isinstance(guess := self.body.get("prediction"), Mapping):
+            self.body["prediction"] = write_message(guess, self._write)
+
+    def _choice(self, choice: Mapping[str, Any]) -> dict[str, Any]:
+        if isinstance(function := choice.get("function"), Mapping):
+            return {**choice, "function": {**function, "name": self._write(function["name"])}}
+        if isinstance(allowed := choice.get("allowed_tools"), Mapping):
+            tools = [self._choice(tool) for tool in allowed["tools"]]
+            return {**choice, "allowed_tools": {**allowed, "tools": tools}}
+        return {**choice, "name": self._write(choice["name"])} if "name" in choice else {**choice}
+
+    def _write(self, text: str, answers: bool = False) -> str:
+        spans, keys = self._found.find(text, answers)
+        return self._spelling.add(text, spans, (), keys).written
+
+    # -- answers
+
+    def back(self, answer: Any) -> Any:
+        """Return an answer with names; one that has no choices, such as an error, as it is."""
+        if not isinstance(answer, Mapping) or not isinstance(answer.get("choices"), list):
+            return answer
+        return {**answer, "choices": [self._choice_back(choice) for choice in answer["choices"]]}
+
+    def _choice_back(self, choice: Any) -> Any:
+        if not isinstance(choice, Mapping):
+            return choice
+        written = self._texts_back(choice)
+        if isinstance(message := choice.get("message"), Mapping):
+            written["message"] = self._message_back(message)
+        return written
+
+    def _texts_back(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        texts = {k: fields[k] for k in TEXTS if isinstance(fields.get(k), str)}
+        return {**fields, **{k: self._names.back(v, self.table) for k, v in texts.items()}}
+
+    def _message_back(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        written = self._texts_back(message)
+        if isinstance(calls := message.get("tool_calls"), list):
+            written["tool_calls"] = [
+                {**call, "function": self._call_back(call["function"])}
+                if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping)
+                else call
+                for call in calls
+            ]
+        if isinstance(call := message.get("function_call"), Mapping):
+            written["function_call"] = self._call_back(call)
+        return written
+
+    def _call_back(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        written = {**call}
+        if isinstance(name := call.get("name"), str):
+            written["name"] = str(self.table.get(name, name))
+        if isinstance(arguments := call.get("arguments"), str):
+            written["arguments"] = json_back(arguments, self.table)
+        return written
+
+
+class CanonicalStream:
+    """The chunks of a stream in OpenAI's form, each with names as far as they are sure.
+
+    A text is held until its word is whole; a call's name until it is one of the words. What is held
+    comes with the chunk that ends a choice.
+    """
+
+    def __init__(self, request: CanonicalRequest, names: CanonicalNames):
+        self._table, self._names = request.table, names
+        self._texts: dict[tuple[int, str], BackStream] = {}
+        self._calls: dict[tuple[int, int], _CallBack] = {}
+
+    def feed(self, chunk: Any) -> Any:
+        """Return a chunk with names."""
+        if not isinstance(chunk, Mapping) or not isinstance(chunk.get("choices"), list):
+            return chunk
+        return {**chunk, "choices": [self._choice(choice) for choice in chunk["choices"]]}
+
+    def _choice(self, choice: Any) -> Any:
+        if not isinstance(choice, Mapping):
+            return choice
+        index, ended = choice.get("index") or 0, choice.get("finish_reason") is not None
+        written = {**choice, **self._texts_of(choice, index)}
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping):
+            delta = {**delta, **self._texts_of(delta, index)}
+            if isinstance(calls := delta.get("tool_calls"), list):
+                delta["tool_calls"] = [self._call(call, index) for call in calls]
+        if ended:
+            rest, delta = self._rest(index), dict(delta) if isinstance(delta, Mapping) else None
+            for key, text in rest.items():
+                target = written if key == "text" or delta is None else delta
+                target[key] = (target.get(key) or "") + text
+            if delta is not None and (calls := self._calls_rest(index, delta.get("tool_calls"))):
+                delta["tool_calls"] = calls
+        return {**written, "delta": delta} if delta is not None else written
+
+    def _texts_of(self, fields: Mapping[str, Any], index: int) -> dict[str, str]:
+        texts = {k: fields[k] for k in TEXTS if isinstance(fields.get(k), str)}
+        return {key: self._text(index, key).feed(text) for key, text in texts.items()}
+
+    def _text(self, index: int, key: str) -> BackStream:
+        made = self._texts.get((index, key))
+        if made is None:
+            made = self._texts[index, key] = BackStream(self._names, self._table)
+        return made
+
+    def _rest(self, index: int) -> dict[str, str]:
+        ended = [key for key in self._texts if key[0] == index]
+        rests = ((key[1], self._texts.pop(key).close()) for key in ended)
+        return {key: rest for key, rest in rests if rest}
+
+    def _call(self, call: Any, index: int) -> Any:
+        if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
+            return call
+        key = (index, call.get("index") or 0)
+        made = self._calls.setdefault(key, _CallBack(self._table))
+        return {**call, "function": made.feed(call["function"])}
+
+    def _calls_rest(self, index: int, calls: Any) -> list[Any]:
+        written = list(calls or ())
+        for key in [key for key in self._calls if key[0] == index]:
+            if rest := self._calls.pop(key).close():
+                written.append({"index": key[1], "function": rest})
+        return written
+
+
+class _CallBack:
+    """A call of a tool as it comes."""
+
+    def __init__(self, table: Mapping[str, str]):
+        self._table, self._name, self._arguments = table, "", ""
+
+    def feed(self, function: Mapping[str, Any]) -> dict[str, Any]:
+        written = dict(function)
+        if isinstance(name := function.get("name"), str):
+            self._name += name
+            written["name"] = "" if self._is_open() else self._take_name()
+        if isinstance(arguments := function.get("arguments"), str):
+            if arguments and self._name:
+                written["name"] = self._take_name()
+            text = self._arguments + arguments
+            cut = match.start() if (match := _OPEN_JSON.search(text)) else len(text)
+            self._arguments = text[cut:]
+            written["arguments"] = json_back(text[:cut], self._table)
+        return written
+
+    def close(self) -> dict[str, str]:
+        """Return what was held, if there is something."""
+        rest = {"name": self._take_name()} if self._name else {}
+        if self._arguments:
+            rest["arguments"] = json_back(self._arguments, self._table)
+            self._arguments = ""
+        return rest
+
+    def _is_open(self) -> bool:
+        """Whether a name may go on: it begins a word, and is none."""
+        name = self._name
+        return name not in self._table and any(w.startswith(name) for w in self._table)
+
+    def _take_name(self) -> str:
+        name, self._name = self._name, ""
+        return str(self._table.get(name, name))
+
+
+def json_back(text: str, table: Mapping[str, str]) -> str:
+    """Write JSON, or a part of it, with names in place of words, escaped as JSON has them.
+
+    The text need not be whole; all between words stays as it is.
+    """
+    written, forms = [], Forms(table)
+    for match in _JSON_PARTS.finditer(text):
+        part = match.group()
+        name = forms.name(part) if part[0] != "\\" else None
+        written.append(part if name is None else json.dumps(name, ensure_ascii=False)[1:-1])
+    return "".join(written)
+
+
+def _in_json(text: str, write: Any) -> str:
+    """Spell the names in JSON; what is none is spelled as a text."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return str(write(text))
+    written = write_data(data, write)
+    return text if written == data else json.dumps(written, ensure_ascii=False)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(one, str) for one in value)
+
+
+def names_not_found(request: CanonicalRequest, names: Sequence[str]) -> Iterator[str]:
+    """Yield those names that still stand in what the model reads, as words."""
+    texts: list[str] = []
+    write_data(request.body, lambda text: texts.append(text) or text)  # type: ignore[func-returns-value]
+    words = set(regex.findall(r"\w+", "\n".join(texts)))
+    yield from (name for name in dict.fromkeys(names) if name in words)

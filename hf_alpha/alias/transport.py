@@ -1,0 +1,255 @@
+"""Canonical spelling on the way of an HTTP client: whatever uses the client has it."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
+from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.modeling.names_in_text import NameFinder
+
+SPELLED = ("/chat/completions", "/completions")
+"""Ends of the paths of requests that are spelled."""
+REFUSED = ("/responses", "/messages", "/generateContent")
+"""Ends of paths of other APIs, whose requests have names that would go out as they are."""
+OF_BODIES = ("content-length", "content-encoding", "transfer-encoding", "content-md5", "digest")
+"""Headers that say something of a body that is not the one that is sent on."""
+
+Rules = CanonicalNames | NameFinder | Mapping[str, Any]
+
+
+class CanonicalTransport:
+    """A transport for the clients of httpx2 and httpx, in front of another one.
+
+    Requests for chats and completions in OpenAI's form go out with their names spelled canonically,
+    and their answers, streams too, come back with names. So the model reads the same, whatever they
+    are called. Everything else goes through as it is: other paths, fields that are not known, and
+    errors of the other side.
+
+    A request may have a field `names`, class -> names, for rules that are columns; it stays here.
+
+    Args:
+        names: class -> rule, or `CanonicalNames`.
+        transport: what sends requests; by default one of the client's library.
+        **options: of `CanonicalNames`, such as `words`.
+
+    Raises:
+        ValueError: a rule is wrong.
+
+    Examples:
+        >>> import httpx2
+        >>> transport = CanonicalTransport({"tool": {"rule": "tools"}})
+        >>> client = httpx2.Client(transport=transport)  # OpenAI(http_client=client)
+    """
+
+    def __init__(self, names: Rules, transport: Any = None, **options: Any):
+        self.names = (
+            names if isinstance(names, CanonicalNames) else CanonicalNames(names, **options)
+        )
+        self._transport = transport
+
+    # -- of clients that wait
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request, and return its answer."""
+        library, inner = self._parts(request, "HTTPTransport")
+        spelled = self._spelled(request, request.read)
+        if spelled is None:
+            return inner.handle_request(request)
+        response = inner.handle_request(_sent(library, request, spelled.body))
+        if _is_stream(response):
+            stream = CanonicalStream(spelled, self.names)
+            source = _bytes_of(library, response).iter_bytes()
+            body = _Events(library.SyncByteStream, _events(source, stream), response.close)
+            return _answered(library, response, stream=body)
+        try:
+            content = _bytes_of(library, response).read()
+        finally:
+            response.close()
+        return _answered(library, response, content=_back(response, content, spelled))
+
+    def __enter__(self) -> "CanonicalTransport":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what sends requests."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # -- of clients that do other things meanwhile
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send a request, and return its answer."""
+        library, inner = self._parts(request, "AsyncHTTPTransport")
+        await request.aread()
+        spelled = self._spelled(request, lambda: request.content)
+        if spelled is None:
+            return await inner.handle_async_request(request)
+        response = await inner.handle_async_request(_sent(library, request, spelled.body))
+        if _is_stream(response):
+            stream = CanonicalStream(spelled, self.names)
+            source = _bytes_of(library, response).aiter_bytes()
+            body = _AsyncEvents(
+                library.AsyncByteStream, _async_events(source, stream), response.aclose
+            )
+            return _answered(library, response, stream=body)
+        try:
+            content = await _bytes_of(library, response).aread()
+        finally:
+            await response.aclose()
+        return _answered(library, response, content=_back(response, content, spelled))
+
+    async def __aenter__(self) -> "CanonicalTransport":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close what sends requests."""
+        if self._transport is not None:
+            await self._transport.aclose()
+
+    # -- of both
+
+    def _parts(self, request: Any, kind: str) -> tuple[Any, Any]:
+        """Return the library of a request, and what sends it."""
+        library = sys.modules[type(request).__module__.partition(".")[0]]
+        if self._transport is None:
+            self._transport = getattr(library, kind)()
+        return library, self._transport
+
+    def _spelled(self, request: Any, read: Callable[[], bytes]) -> CanonicalRequest | None:
+        """Return a request as the model reads it; None for one that is to go as it is."""
+        path = request.url.path.rstrip("/")
+        if request.method != "POST":
+            return None
+        if path.endswith(REFUSED) and not path.endswith(SPELLED):
+            raise ValueError(
+                f"{path}: the names of such requests are not spelled, so they would reach the "
+                "model: use chat completions or completions (/v1/chat/completions)"
+            )
+        if not path.endswith(SPELLED):
+            return None
+        try:
+            body = json.loads(read())
+        except (ValueError, RecursionError):
+            return None  # the other side says what is wrong with it
+        return CanonicalRequest(self.names, body) if isinstance(body, dict) else None
+
+
+def _sent(library: Any, request: Any, body: Any) -> Any:
+    """Return a request with another body."""
+    headers = [(k, v) for k, v in request.headers.multi_items() if k.lower() not in OF_BODIES]
+    headers = [(k, v) for k, v in headers if k.lower() not in ("accept-encoding", "content-type")]
+    headers += [("Content-Type", "application/json"), ("Accept-Encoding", "identity")]
+    return library.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        extensions=request.extensions,
+    )
+
+
+def _is_stream(response: Any) -> bool:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return response.status_code < 400 and kind == "text/event-stream"
+
+
+def _bytes_of(library: Any, response: Any) -> Any:
+    """Return a response that has what the other side's encodings stand for."""
+    return library.Response(response.status_code, headers=response.headers, stream=response.stream)
+
+
+def _answered(library: Any, response: Any, **body: Any) -> Any:
+    """Return a response with another body."""
+    headers = [(k, v) for k, v in response.headers.multi_items() if k.lower() not in OF_BODIES]
+    return library.Response(
+        response.status_code, headers=headers, extensions=response.extensions, **body
+    )
+
+
+def _back(response: Any, content: bytes, spelled: CanonicalRequest) -> bytes:
+    """Return a whole answer with names; what is no answer stays as it is."""
+    if response.status_code >= 400:
+        return content
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return content
+    return json.dumps(spelled.back(answer), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+class _Lines:
+    """Cuts bytes into lines, each with its end."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *lines, self._held = (self._held + data).split(b"\n")
+        return [line + b"\n" for line in lines]
+
+    def rest(self) -> list[bytes]:
+        return [self._held] if self._held else []
+
+
+def _line_back(line: bytes, stream: CanonicalStream) -> bytes:
+    """Return a line of a stream of events with names."""
+    if not line.startswith(b"data:"):
+        return line
+    try:
+        chunk = json.loads(line[5:])
+    except (ValueError, RecursionError):
+        return line  # [DONE]
+    end = line[len(line.rstrip(b"\r\n")) :]
+    text = json.dumps(stream.feed(chunk), ensure_ascii=False)
+    return b"data: " + text.encode("utf-8", "surrogatepass") + end
+
+
+def _events(source: Iterator[bytes], stream: CanonicalStream) -> Iterator[bytes]:
+    lines = _Lines()
+    for data in source:
+        if written := b"".join([_line_back(line, stream) for line in lines.feed(data)]):
+            yield written
+    yield from (_line_back(line, stream) for line in lines.rest())
+
+
+async def _async_events(
+    source: AsyncIterator[bytes], stream: CanonicalStream
+) -> AsyncIterator[bytes]:
+    lines = _Lines()
+    async for data in source:
+        if written := b"".join([_line_back(line, stream) for line in lines.feed(data)]):
+            yield written
+    for line in lines.rest():
+        yield _line_back(line, stream)
+
+
+def _Events(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any:
+    """Return a body for a client's library, of which `base` is a class."""
+
+    class Events(base):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[bytes]:
+            return events
+
+        def close(self) -> None:
+            close()
+
+    return Events()
+
+
+def _AsyncEvents(base: Any, events: AsyncIterator[bytes], close: Callable[[], Any]) -> Any:
+    class Events(base):  # type: ignore[misc]
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return events
+
+        async def aclose(self) -> None:
+            await close()
+
+    return Events()
