@@ -15,8 +15,9 @@ from hf_alpha.modeling.chat_names import ANSWERS, ChatNames, write_data, write_m
 
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
-_JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{4}|\\.|\w+|.", regex.DOTALL)
-_OPEN_JSON = regex.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?|\w+)$")
+_JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|.", regex.DOTALL)
+_OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
+"""What may go on at the end of JSON."""
 
 
 class CanonicalRequest:
@@ -40,14 +41,14 @@ class CanonicalRequest:
 
     def __init__(self, names: CanonicalNames, body: Mapping[str, Any]):
         given = body.get("names")
-        tools = [*(body.get("tools") or ()), *(body.get("functions") or ())]
-        self._names, self._found = names, ChatNames(names.finder, tools, given)
-        if given is None and "messages" in body:
+        if given is None:
             names.finder.require_names("")
-        self._spelling = Spelling(names)
+        self._names, self._spelling = names, Spelling(names)
         self.table = self._spelling.table
         self.body = {key: value for key, value in body.items() if key != "names"}
         try:
+            tools = [*(body.get("tools") or ()), *(body.get("functions") or ())]
+            self._found = ChatNames(names.finder, tools, given)
             self._write_tools()
             self._write_messages()
             self._write_texts()
@@ -242,7 +243,8 @@ class _CallBack:
             if arguments and self._name:
                 written["name"] = self._take_name()
             text = self._arguments + arguments
-            cut = match.start() if (match := _OPEN_JSON.search(text)) else len(text)
+            *_, last = [0, *(match.start() for match in _JSON_PARTS.finditer(text))]
+            cut = last if _OPEN.fullmatch(text, last) else len(text)
             self._arguments = text[cut:]
             written["arguments"] = json_back(text[:cut], self._table)
         return written

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
@@ -13,7 +13,7 @@ SPELLED = ("/chat/completions", "/completions")
 """Ends of the paths of requests that are spelled."""
 REFUSED = ("/responses", "/messages", "/generateContent")
 """Ends of paths of other APIs, whose requests have names that would go out as they are."""
-OF_BODIES = ("content-length", "content-encoding", "transfer-encoding", "content-md5", "digest")
+OF_BODIES = (b"content-length", b"content-encoding", b"transfer-encoding", b"digest")
 """Headers that say something of a body that is not the one that is sent on."""
 
 Rules = CanonicalNames | NameFinder | Mapping[str, Any]
@@ -144,9 +144,8 @@ class CanonicalTransport:
 
 def _sent(library: Any, request: Any, body: Any) -> Any:
     """Return a request with another body."""
-    headers = [(k, v) for k, v in request.headers.multi_items() if k.lower() not in OF_BODIES]
-    headers = [(k, v) for k, v in headers if k.lower() not in ("accept-encoding", "content-type")]
-    headers += [("Content-Type", "application/json"), ("Accept-Encoding", "identity")]
+    headers = _headers(request, (b"accept-encoding", b"content-type"))
+    headers += [(b"Content-Type", b"application/json"), (b"Accept-Encoding", b"identity")]
     return library.Request(
         request.method,
         request.url,
@@ -154,6 +153,11 @@ def _sent(library: Any, request: Any, body: Any) -> Any:
         content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
         extensions=request.extensions,
     )
+
+
+def _headers(message: Any, others: Sequence[bytes] = ()) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request or response that say nothing of its body."""
+    return [(k, v) for k, v in message.headers.raw if k.lower() not in (*OF_BODIES, *others)]
 
 
 def _is_stream(response: Any) -> bool:
@@ -168,7 +172,7 @@ def _bytes_of(library: Any, response: Any) -> Any:
 
 def _answered(library: Any, response: Any, **body: Any) -> Any:
     """Return a response with another body."""
-    headers = [(k, v) for k, v in response.headers.multi_items() if k.lower() not in OF_BODIES]
+    headers = _headers(response)
     return library.Response(
         response.status_code, headers=headers, extensions=response.extensions, **body
     )
@@ -234,7 +238,7 @@ async def _async_events(
 def _Events(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any:
     """Return a body for a client's library, of which `base` is a class."""
 
-    class Events(base):  # type: ignore[misc]
+    class Events(base):
         def __iter__(self) -> Iterator[bytes]:
             return events
 
@@ -245,7 +249,7 @@ def _Events(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any
 
 
 def _AsyncEvents(base: Any, events: AsyncIterator[bytes], close: Callable[[], Any]) -> Any:
-    class Events(base):  # type: ignore[misc]
+    class Events(base):
         def __aiter__(self) -> AsyncIterator[bytes]:
             return events
 

@@ -7,10 +7,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache, cached_property, partial
 from itertools import accumulate, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import regex  # type: ignore[import-untyped]
-from tokenizers import Encoding
+
+if TYPE_CHECKING:  # canonical spelling before an address needs no tokenizer
+    from tokenizers import Encoding
 
 JOIN = "<join>"
 SPACINGS = ("before", "kept", "words")
@@ -238,7 +240,7 @@ class RowEncoding:
         between: what stands between pieces.
     """
 
-    def __init__(self, beneath: Encoding, cuts: Sequence[Cut], between: str):
+    def __init__(self, beneath: "Encoding", cuts: Sequence[Cut], between: str):
         self.beneath, self._cuts, self._gap = beneath, cuts, len(between)
 
     def __getattr__(self, name: str) -> Any:

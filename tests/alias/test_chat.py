@@ -1,0 +1,167 @@
+"""Chats as data, spelled canonically: bytes depend on no name, and answers get names back."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_alpha import CanonicalNames
+from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
+
+RULES = {"tool": {"rule": "tools"}, "person": {"column": "people"}}
+NAMES = CanonicalNames(RULES, words={"person": "Person"})
+FIRST = ["get_weather", "sky.probe", "Ann Lee", "größe"]
+SECOND = ['say-"hi"', "function_b", "PersonB", "Function_c"]  # a quote; words for names themselves
+PLAIN = ["and", "b", "function_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
+said = st.lists(st.sampled_from(PLAIN) | st.integers(0, 3), min_size=1, max_size=8)
+turns = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system"]), said))
+
+
+def written(parts, names):
+    """A text of plain words and numbers of names."""
+    return " ".join(part if isinstance(part, str) else names[part] for part in parts)
+
+
+def request(template, names, last=None):
+    """A request: two tools, one of which has a parameter, people, and what was said."""
+    call = {"name": names[0], "arguments": json.dumps({names[1]: f"x {names[2]}\n{names[0]}"})}
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": names[0],
+                "description": f"Ask {names[0]} for {names[1]}.",
+                "parameters": {
+                    "type": "object",
+                    "properties": {names[1]: {"type": "string"}},
+                    "required": [names[1]],
+                },
+            },
+        }
+    ]
+    messages = []
+    for role, parts in template[:last]:
+        message = {"role": role, "content": written(parts, names)}
+        if role == "assistant":
+            message["tool_calls"] = [{"id": "1", "type": "function", "function": call}]
+        messages.append(message)
+    choice = {"type": "function", "function": {"name": names[0]}}
+    return {
+        "model": "m",
+        "messages": messages,
+        "tools": tools,
+        "tool_choice": choice,
+        "names": {"person": [names[2], names[3]]},
+        "x_unknown": {"city": names[0]},
+    }
+
+
+def spelled(template, names, last=None):
+    one = CanonicalRequest(NAMES, request(template, names, last))
+    assert one.body.pop("x_unknown") == {"city": names[0]} and "names" not in one.body
+    return one
+
+
+@given(turns)
+def test_a_renamed_chat_is_the_same_to_the_model(template):
+    """Byte for byte, whatever names are called; and a chat's beginning is spelled as in it."""
+    one, two = (spelled(template, names) for names in (FIRST, SECOND))
+    assert json.dumps(one.body) == json.dumps(two.body)
+    for last in range(len(template)):
+        beginning = spelled(template, SECOND, last).body
+        assert beginning["messages"] == two.body["messages"][:last]
+        assert beginning["tools"] == two.body["tools"]
+    function = one.body["tools"][0]["function"]
+    assert function["name"] == one.body["tool_choice"]["function"]["name"] == "function_b"
+    assert function["parameters"]["required"] == ["function_c"]
+
+
+def answer_of(one):
+    """An answer that says all that was said and calls all that was called, with forms of words."""
+    texts = [message["content"] for message in one.body["messages"]]
+    called = {"name": "function_b", "arguments": '{"function_c":  "x PersonB\\nfunction_b"}'}
+    return {
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "tool_calls",
+                "message": {
+                    "role": "assistant",
+                    "content": "\n".join(texts),
+                    "tool_calls": [{"id": "1", "type": "function", "function": called}],
+                },
+            }
+        ],
+        "usage": {"total_tokens": 1},
+    }
+
+
+@given(turns, st.sampled_from([FIRST, SECOND]), st.data())
+def test_what_an_answer_repeats_comes_back_as_it_was(template, names, data):
+    """At once, and in a stream that is cut anywhere."""
+    template = [("user", [2, 3]), *template]
+    one = spelled(template, names)
+    answer = answer_of(one)
+    back = one.back(answer)
+    message = back["choices"][0]["message"]
+    assert message["content"] == "\n".join(written(parts, names) for _, parts in template)
+    (call,) = message["tool_calls"]
+    assert call["function"]["name"] == names[0] and back["usage"] == {"total_tokens": 1}
+    assert json.loads(call["function"]["arguments"]) == {names[1]: f"x {names[2]}\n{names[0]}"}
+    assert '":  "' in call["function"]["arguments"]
+
+    stream, deltas = CanonicalStream(one, NAMES), []
+    original = answer["choices"][0]["message"]
+    function = original["tool_calls"][0]["function"]
+    for piece in cut(original["content"], data):
+        deltas.append({"content": piece})
+    for piece in cut(function["name"], data):
+        deltas.append({"tool_calls": [{"index": 0, "function": {"name": piece}}]})
+    for piece in cut(function["arguments"], data):
+        deltas.append({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+    chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    chunks.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    text = name = arguments = ""
+    for chunk in chunks:
+        delta = stream.feed({"choices": [chunk]})["choices"][0]["delta"]
+        text += delta.get("content") or ""
+        for call in delta.get("tool_calls") or ():
+            name += call["function"].get("name") or ""
+            arguments += call["function"].get("arguments") or ""
+    assert (text, name) == (message["content"], names[0])
+    assert arguments == message["tool_calls"][0]["function"]["arguments"]
+
+
+def cut(text, data):
+    """A text in pieces."""
+    places = data.draw(st.lists(st.integers(0, len(text)), max_size=6).map(sorted))
+    return [text[i:j] for i, j in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+def test_what_an_answer_means_itself_stays():
+    """Words that were never given out, HTML, a plan; errors and what is no answer."""
+    names = CanonicalNames({"person": {"column": "people"}}, words={"person": "Person"})
+    one = CanonicalRequest(names, {"prompt": "Ann", "names": {"person": ["Ann"]}})
+    assert one.body == {"prompt": "PersonB"}
+    answer = {"choices": [{"index": 0, "text": "<b>Note</b> PersonC, plan b. PersonB's"}]}
+    assert one.back(answer)["choices"][0]["text"] == "<b>Note</b> PersonC, plan b. Ann's"
+    for other in ({"error": {"message": "PersonB"}}, [], None, {"choices": [1, {"message": 2}]}):
+        assert one.back(other) == other
+    chunk = {"choices": [{"index": 0, "text": "PersonB", "finish_reason": "stop"}]}
+    assert CanonicalStream(one, names).feed(chunk)["choices"][0]["text"] == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"messages": [1], "names": {}}, "not as OpenAI's API has it"),
+        ({"messages": "hi", "names": {}}, "not as OpenAI's API has it"),
+        ({"tools": [1], "names": {}}, "not as OpenAI's API has it"),
+        ({"messages": [{"role": "user", "content": "hi"}]}, "give them as `names`"),
+        ({"prompt": "x", "names": {"nobody": ["x"]}}, "give"),
+    ],
+)
+def test_requests_that_are_wrong_are_refused(body, message):
+    with pytest.raises(ValueError, match=message):
+        CanonicalRequest(NAMES, body)
