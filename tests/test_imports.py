@@ -30,7 +30,7 @@ LAYERS = [
         "settings",
     },
     {"adapters", "code_links", "first_look", "given_names", "imported_code", "plain_yaml", "trust"},
-    {"tasks", "loading", "transduction"},
+    {"alias", "tasks", "loading", "transduction"},
     {"build_tokenizer", "generation", "pipelines"},
     {"canonical", "data"},
     {"logic", "objectives"},
