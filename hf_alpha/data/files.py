@@ -346,18 +346,20 @@ def _mappings(rows: list[Any], place: str) -> list[dict[str, Any]]:
 
 
 def _look_through(path: Path, encoding: str | None) -> bool:
-    """Return whether a text of a JSON file begins like a date; refuse one that is nested deeply.
+    """Return whether Python has to read a JSON file; refuse one that is nested deeply.
 
-    Arrow's reader would end the process.
+    `datasets` takes texts that begin like dates for dates, and of a row of an array that has a key
+    twice the last value. Depth would end Arrow's process.
 
     Raises:
         UnicodeDecodeError: the file is in another encoding, which JSON's reader would let through.
         ValueError: lists and mappings are nested more than `DEEPEST` deep.
     """
-    has_date, depth, in_text, end, last = False, 0, False, "", ""
+    by_python, depth, in_text, end, last = False, 0, False, "", ""
     with open_text(path, encoding or "utf-8", newline="") as text:
         while block := text.read(1 << 20):
-            has_date = has_date or _DATE.search(last + block) is not None
+            is_array = not last and block.lstrip("\ufeff \t\r\n").startswith("[")
+            by_python = by_python or is_array or _DATE.search(last + block) is not None
             last = (last + block)[-len('"2010-05-01') :]
             plain = _ESCAPED.sub("", end + block)
             end = "\\" if plain.endswith("\\") else ""
@@ -371,7 +373,7 @@ def _look_through(path: Path, encoding: str | None) -> bool:
                             f"{path}: lists and mappings are nested more than {DEEPEST} deep"
                         )
                 in_text ^= len(parts) % 2 == 0
-    return has_date
+    return by_python
 
 
 def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:

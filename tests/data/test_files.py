@@ -8,6 +8,7 @@ from row_files import write
 
 from hf_alpha.data.files import _look_through, read_files
 from hf_alpha.data.rows import load
+from hf_alpha.folders import DEEPEST
 from hf_alpha.modeling.names_in_text import NameFinder
 
 FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})
@@ -27,8 +28,12 @@ BAD_FILES = {
     "later.csv": (b"source,target\nx,y\nf(x,y),y\n", r"later.csv cannot be read: .* line 3, saw 3"),
     "quote.tsv": (b'source\ttarget\nx\ty\n"x\ty\nx\ty\n"x\ty\n',
                   "quote.tsv cannot be read: line 3: a double quote begins a cell .* to line 5"),
+    "later.tsv": (b'source\ttarget\n"x\nx"\ty\n"x\ty\nx\ty\n"x\ty\n',
+                  "later.tsv cannot be read: line 4: a double quote begins a cell .* to line 6"),
     "latin.csv": ("source,target\nx,y\né,y\n".encode("latin-1"),
                   "latin.csv, line 3: byte 0xe9 at 18 of the file is no UTF-8: .*: latin-1`"),
+    "accents.csv": ("source,target\né,y\n".encode() + b"\xe9,y\n",
+                    "accents.csv, line 3: byte 0xe9 at 19 of the file is no UTF-8"),
     "latin.jsonl": ('{"source": "x", "target": "é"}'.encode("latin-1"),
                     "latin.jsonl, line 1: byte 0xe9 at 27 of the file is no UTF-8"),
     "latin.csv.gz": (gzip.compress("source,target\nx,é\n".encode("latin-1")), "line 2: byte 0xe9"),
@@ -46,6 +51,7 @@ BAD_FILES = {
     "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",
                   "twice.csv has the column 'source' more than once: rename all but the one to be"),
     "twice.jsonl": (b'{"source": "x", "target": "y", "source": "z"}', "twice.jsonl.* twice"),
+    "twice.json": (b'[{"source": "x", "target": "y", "source": "z"}]', "twice.json.* twice"),
     "quote.csv": (b'source,target\nx,y\nx,"y\n', "quote.csv cannot be read: .* EOF inside string"),
     "cut.csv.gz": (gzip.compress(b"source,target\nx,y\n" * 9)[:-20], "cut.csv.gz cannot be read: "),
     "cut.jsonl.gz": (gzip.compress(b"{}")[:-5], "cut.jsonl.gz cannot be read: "),
@@ -81,6 +87,30 @@ def test_brackets_in_texts_are_not_deep(tmp_path):
     file.write_text('{"source": "x\n' + "[" * 101)
     with pytest.raises(ValueError, match=r"long\.jsonl: lists and .* nested more than 100"):
         _look_through(file, None)
+    file.write_text("[" * DEEPEST)
+    _look_through(file, None)
+
+
+def test_a_date_may_lie_over_the_border_of_parts(tmp_path):
+    for before in (1, 6, 10):  # signs of the first part
+        text = "x" * ((1 << 20) - len('{"n": "", "d": ') - before)
+        (file := tmp_path / "long.jsonl").write_text(f'{{"n": "{text}", "d": "2010-05-01"}}')
+        assert _look_through(file, None)
+
+
+def test_every_file_of_a_folder_is_looked_through(tmp_path):
+    """Of the second one it is said what is wrong, and where."""
+    row = {"source": "2010-05-01", "target": "x"}
+    write(tmp_path / "1.jsonl", [row])
+    deep = '{"source": "x", "target": "y", "n": ' + "[" * DEEPEST + "]" * DEEPEST + "}\n"
+    for content, message in [
+        (deep, "2.jsonl: lists and mappings are nested more than"),
+        (json.dumps(row) + '\n{"source": "x"', "2.jsonl, line 2 is no JSON"),
+        (json.dumps(row) + "\n5\n", "2.jsonl cannot be read: line 2 holds 5 in place of a row"),
+    ]:
+        (tmp_path / "2.jsonl").write_text(content)
+        with pytest.raises(ValueError, match=message):
+            read_pairs(tmp_path)
 
 
 @pytest.mark.parametrize("end", ["csv", "parquet"])

@@ -50,6 +50,10 @@ def test_held_out_up_to_renaming_and_looked_at(tmp_path):
         {task.canonical(p) for p in side["problem"]} for side in (pairs.train, pairs.validation)
     ]
     assert all(sides) and sides[0].isdisjoint(sides[1])
+    other = UserPairs(settings, NameFinder(SYMBOLS), 1, say=lines.append).validation
+    assert other["problem"][:] != pairs.validation["problem"][:]
+    taken = evaluation_rows(pairs.train, task, 3)
+    assert [row["problem"] for row in taken] == pairs.train["problem"][:3]
     assert len(pairs.train) + len(pairs.validation) == 400
     tokenizer = TextTokenizer.from_texts(pairs.texts, SYMBOLS)
     pairs.look(tokenizer)
@@ -114,6 +118,23 @@ def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_
     assert len(lines) == 1
 
 
+def test_symbols_that_are_lacking_are_those_of_the_rules_or_of_the_rows(tmp_path):
+    rows = [{"source": "a b c 1", "target": "a"}, {"source": "a 1 2", "target": "b"}]
+    held = [{"source": "a b 1 2 3 4", "target": "a"}]
+    rules = {"letter": {"pattern": "[a-z]"}, "digit": {"pattern": "[0-9]", "count": 2}}
+    train, validation = write(tmp_path / "a.jsonl", rows), write(tmp_path / "b.jsonl", held)
+    settings = data(train, validation=str(validation))
+    pairs = UserPairs(settings, NameFinder(rules), say=lambda _: None)
+    for training, letters in ((True, 3), (False, 2)):
+        for there in (0, 1, 9):
+            expected = {"letter": max(letters - there, 0), "digit": max(2 - there, 0)}
+            assert pairs.lacking({"letter": there, "digit": there}, training) == expected
+    tokenizer = pairs.new_tokenizer("words")
+    assert tokenizer.symbol_classes == {"letter": 10, "digit": 2}
+    tokenizer.extend_symbols({"letter": 5, "digit": 0})  # as models do
+    assert pairs.new_tokenizer("words").symbol_classes == {"letter": 10, "digit": 2}
+
+
 def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
     rows = [{"source": f"swap x y : {w} x", "target": f"{w} y"} for w in ("F", "G", "ok", "fine")]
     train = write(tmp_path / "train.jsonl", rows * 3)
@@ -132,6 +153,16 @@ def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
     pairs = UserPairs(data(capital), NameFinder(rules), say=lines.append)
     with pytest.raises(ValueError, match="2 of the first 2 targets do not come back"):
         pairs.look(tokenizer)
+    # A check may take them all the same, and `same` says what is.
+    lines.clear()
+    checked = UserPairs(data(capital), NameFinder(rules), say=lines.append, has_check=True)
+    for _ in range(2):
+        checked.look(tokenizer)
+    assert [line[:14] for line in lines[1:]] == ["2 of the first"]
+    lines.clear()
+    settings = {"say": lines.append, "same": lambda one, two: one.lower() == two.lower()}
+    UserPairs(data(capital), NameFinder(rules), **settings).look(tokenizer)
+    assert len(lines) == 1
 
 
 def test_names_of_a_column_are_names_in_targets_too(tmp_path):

@@ -43,6 +43,7 @@ def reports(draw):
 def test_rates_add_up_in_every_grouping(report):
     for groups in (report.by_num_symbols, report.by_size, report.by_cell):
         assert sum(rates.count for rates in groups.values()) == len(report.records)
+        assert list(groups) == sorted(groups)
         for name in OUTCOMES:
             total = sum(rates.outcomes[name] for rates in groups.values())
             assert total == report.overall.outcomes[name]
@@ -69,6 +70,7 @@ def test_round_trip(tmp_path_factory, report):
     report.alpha_covariance = AlphaCovariance(
         (CovarianceSample(0, 2, 20, 5, 3, 3, 3),), {1: "has a single renaming"}, 5, 7
     )
+    report.warnings = ["few problems"]
     data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert Report.from_dict(data) == report
     folder = tmp_path_factory.mktemp("report")
@@ -84,6 +86,25 @@ def test_load_says_what_is_missing(tmp_path):
         Report.load(tmp_path)
     with pytest.raises(ValueError, match="unknown rate 'precision'"):
         Rates.of([]).rate("precision")
+    assert not Rates.of([]).is_outside
+    right = record(0, 1, "exact")
+    assert Rates.of([replace(right, distance=0)]).to_dict()["edit_distance"] == 0
+    assert "edit_distance" not in Rates.of([right]).to_dict()
+
+
+def test_reasons_for_no_answer_are_told_the_most_frequent_first():
+    reports = [
+        Report(name, {}, [
+            replace(record(i, 1, "malformed"), answers=(), reason=reason)
+            for i, reason in enumerate([*found, None])
+        ])
+        for name, found in (("one", []), ("two", ["too long", "late", "late"]), ("three", ["late"]))
+    ]  # fmt: skip
+    assert list(reports[1].reasons.items()) == [("late", 2), ("too long", 1)]
+    assert table(reports).splitlines()[-2:] == [
+        "no answer of two to 3 of 4 problems: 2 late, 1 too long",
+        "no answer of three to 1 of 2 problems: 1 late",
+    ]
 
 
 def record(index: int, num_symbols: int, *found: str) -> Record:
@@ -124,6 +145,7 @@ def test_table():
     other.alpha_covariance = measured(1, 1, 4, 4)
     line = "alpha-covariance: 2 problems a column, at most 12 renamings each (seed 0)"
     assert table([vanilla, other]).endswith(f"\n{line}; vanilla skipped 2 of 4")
+    assert f"alpha_covariance  vanilla    100.0      {DASH}  100.0" in table([vanilla, other])
     vanilla.alpha_covariance = measured(1, seed=3)
     assert table([vanilla, other]).splitlines()[-2:] == [
         "alpha-covariance of vanilla: 1 problem a column, at most 12 renamings each (seed 3)",
@@ -143,6 +165,23 @@ def test_table():
     assert "no name" not in table([vanilla, other])
 
 
+@pytest.mark.parametrize(
+    ("changes", "found", "measure", "expected"),
+    [
+        ({}, ["exact"], "edit_distance", "correct exact"),
+        ({"target": None}, ["correct", "wrong"], "correct", "correct top_n"),
+        ({"distance": 1}, ["exact"], "edit_distance", "edit_distance correct"),
+        ({"distance": 1}, ["exact"], "correct", "correct edit_distance"),
+        ({"distance": 1}, ["correct"], "edit_distance", "edit_distance correct exact"),
+    ],
+)
+def test_metrics_are_those_that_say_something(changes, found, measure, expected):
+    report = Report("one", {}, [replace(record(0, 1, *found), **changes)])
+    lines = table([report], measure=measure).splitlines()[2:]
+    words = [line.split()[0] for line in lines]
+    assert " ".join(words[: words.index("samples")]) == expected
+
+
 def test_facts_have_a_block_of_their_own():
     found = [
         ("exact", 1),
@@ -157,6 +196,9 @@ def test_facts_have_a_block_of_their_own():
         for i, (verdict, length) in enumerate(found)
     ]
     report = Report("ltl", {}, records)
+    report.alpha_covariance = AlphaCovariance(
+        (CovarianceSample(0, 1, 24, 24, 1, 24, 24),), {}, None, 0
+    )
     rows = report.to_dict()["by_witness_length"]
     assert [(row["witness_length"], row["count"]) for row in rows] == [
         (1, 2),
@@ -164,7 +206,7 @@ def test_facts_have_a_block_of_their_own():
         (3, 1),
         (7, 1),
     ]
-    assert table([report]).splitlines()[4:] == [
+    assert table([report]).splitlines()[6:] == [
         "",
         "%        witness length:     1      2    3+   all",
         "-------------------------------------------------",
@@ -185,8 +227,9 @@ def test_rates_by_length_and_names_are_told_apart():
     assert rows[0] == ["correct", "tokens:", "10", "50", "all"]
     assert rows[2] == ["one", "2", "names", "100.0", "0.0", "50.0"]
     assert rows[3] == ["3-10", "names", "100.0", "50.0", "75.0"]
-    same = [replace(record, size=10) for record in records]
-    assert lengths_table([Report("one", {}, same)], "correct") == ""
+    for same in ({"size": 10}, {"num_symbols": 2}):
+        report = Report("one", {}, [replace(record, **same) for record in records])
+        assert lengths_table([report], "correct") == ""
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=200), st.integers(1, 8))
@@ -209,4 +252,5 @@ def test_every_number_lies_in_one_range(numbers, most):
 def test_few_numbers_have_a_column_each():
     assert Bins.of([3, 1, 1, 7], 3).labels == {1: "1", 3: "3", 7: "7"}
     assert Bins.of([3, 1, 1, 7], 2).labels == {1: "1", 3: "3-7"}
+    assert len(Bins.of([1] * 8 + [2, 3], 3).ranges) == 3
     assert Bins.of(range(20)).ranges == tuple((n, n) for n in range(20))
