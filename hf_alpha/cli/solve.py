@@ -335,9 +335,11 @@ def serve(
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.processes import choose_device
     from hf_alpha.serve.engine import Engine
+    from hf_alpha.serve.reading import prepare
     from hf_alpha.serve.server import LOOPBACK, Api
     from hf_alpha.serve.server import serve as serve_api
 
+    prepare()
     weights, tokenizer = load_checkpoint(model)
     engine = Engine(weights.to(choose_device(device)), tokenizer, limits)
     if not api_key and host not in LOOPBACK:

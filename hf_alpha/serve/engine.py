@@ -140,8 +140,10 @@ class Engine:
 
     def start(self) -> None:
         """Start what reads and what answers."""
-        for starting in (*self._readers, *self._threads):
-            starting.start()
+        for reader in self._readers:
+            reader.start()
+        for thread in self._threads:
+            thread.start()
 
     def join(self) -> None:
         """Wait for the end, behind `closing`."""

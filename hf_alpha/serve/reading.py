@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from jinja2 import TemplateError
@@ -104,7 +105,7 @@ class TextReader:
             "add_generation_prompt": not goes_on,
             "continue_final_message": goes_on,
         }
-        of_host = super(WritesChats, self.tokenizer).apply_chat_template
+        of_host = super(WritesChats, self.tokenizer).apply_chat_template  # type: ignore[misc]
         write = partial(of_host, tools=tools, **how)
         text = write(messages)
         self._check_words(text)
@@ -158,7 +159,7 @@ def check_said(
     ]
     try:
         written = write(marked)
-    except (ValueError, TemplateError):  # it reads contents, of JSON, say
+    except Exception:  # it reads contents, of JSON, say
         written = ""
     for place, (content, mark) in enumerate(zip(said, marks, strict=True)):
         if content and mark not in written and content not in text:
@@ -199,6 +200,12 @@ def _reply(reader: TextReader, request: Request, may_grow: bool) -> Read | tuple
         return 500, f"this could not be read: {type(error).__name__}: {error}"
 
 
+def prepare() -> None:
+    """Start the process that others are forked from, which imports what they need meanwhile."""
+    forkserver.set_forkserver_preload([__name__])
+    forkserver.ensure_running()
+
+
 class ReadingProcess:
     """A process that reads texts, one after the other; there is always one.
 
@@ -207,12 +214,13 @@ class ReadingProcess:
     """
 
     def __init__(self, tokenizer: Any, max_input: int):
-        self._arguments, self._process = (tokenizer, max_input), None
+        self._arguments = tokenizer, max_input
+        self._process: BaseProcess | None = None
 
     def start(self) -> None:
         """Start the process, and wait until it is ready."""
+        prepare()
         context = get_context("forkserver")
-        context.set_forkserver_preload([__name__])  # imported once, not in every process
         self._pipe, theirs = context.Pipe()
         self._added = 0
         self._process = context.Process(

@@ -131,9 +131,9 @@ class Completions:
             self.status = refusal.status_code
             yield _event(_error(refusal))
         except Exception as error:
-            refusal = _fault(error)
-            self.status = refusal.status_code
-            yield _event(_error(refusal))
+            fault = _fault(error)
+            self.status = fault.status_code
+            yield _event(_error(fault))
 
 
 def _event(data: dict[str, Any]) -> str:

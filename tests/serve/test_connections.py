@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 
 from hf_alpha.serve import connections
-from hf_alpha.serve.connections import Connection
+from hf_alpha.serve.connections import Connection, tell_once
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -141,3 +141,15 @@ def test_one_too_many_takes_the_place_of_the_longest_idle(server, monkeypatch):
     assert all(reply(one).endswith(b"fine") for one in waiting)
     for one in (*idle, *waiting):
         one.close()
+
+
+def test_a_lack_of_files_is_told_once(caplog):
+    """The loop tries again each second, and for each connection that waits."""
+    loop = asyncio.new_event_loop()
+    tell_once(loop)
+    for _ in range(3):
+        loop.call_exception_handler({"message": "socket.accept() out of system resource"})
+        loop.call_exception_handler({"message": "another"})
+    loop.close()
+    messages = [record.message.split()[0] for record in caplog.records]
+    assert messages == ["socket.accept()", *["another"] * 3]
