@@ -256,8 +256,8 @@ def inside(folder: Path, name: str, root: Path | None = None) -> Path:
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(_around(root)):
         raise OutsideError(
-            f"{path} is a link to {real}, outside of the folder: put a copy of that file in its "
-            "place, or remove the link"
+            f"{path} is a link to {real}, outside of the folder: put a copy of that in its place, "
+            "or remove the link"
         )
     return path
 
@@ -265,9 +265,31 @@ def inside(folder: Path, name: str, root: Path | None = None) -> Path:
 def _around(folder: Path) -> Path:
     """Return the folder itself; of a repository in the Hub's cache, where files are links, all."""
     real = Path(os.path.realpath(folder))
-    repository = real.parent.parent
-    is_cached = real.parent.name == "snapshots" and "--" in repository.name
-    return repository if is_cached else real
+    for place in (real, *real.parents):
+        if place.parent.name == "snapshots" and "--" in place.parent.parent.name:
+            return place.parent.parent
+    return real
+
+
+def check_links(
+    folder: Path, but: Callable[[Path], bool] | None = None, hidden: bool = False
+) -> None:
+    """Refuse links out of a folder of others, at any depth; links to folders are links.
+
+    Args:
+        but: says which links are not looked at.
+        hidden: look into folders whose names begin with a point, too.
+
+    Raises:
+        OutsideError: naming the first.
+    """
+    for place, folders, files in os.walk(folder):
+        for name in sorted([*folders, *files]):
+            path = Path(place, name)
+            if path.is_symlink() and not (but and but(path)):
+                inside(folder, f"{path.relative_to(folder)}")
+        if not hidden:
+            folders[:] = [name for name in folders if not name.startswith(".")]
 
 
 def similar_names(path: Path) -> str:

@@ -14,16 +14,15 @@ from hf_alpha.folders import ADAPTER, base_of, file_of, read_json
 from hf_alpha.given_names import classes_by_row
 from hf_alpha.loading import (
     ANSWERING,
-    WEIGHTS,
     CheckpointError,
     auto_class,
-    check_files,
     load_config,
     load_parts,
     load_tokenizer,
     spells_names,
     tokenizer_place,
 )
+from hf_alpha.named_files import WEIGHTS, check_files
 from hf_alpha.plain_text import printable
 from hf_alpha.recipe import recipe_beside, writes_answers
 from hf_alpha.release import LOG_FILE, read_log

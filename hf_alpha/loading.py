@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from transformers import (
 )
 from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
 from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
-from transformers.utils import CHAT_TEMPLATE_DIR, logging
+from transformers.utils import logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.folders import (
@@ -28,23 +29,18 @@ from hf_alpha.folders import (
     base_of,
     checkpoint_place,
     file_of,
-    inside,
     read_json,
 )
 from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.choices import has_tokens
 from hf_alpha.modeling.host_attention import PREFIX
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
+from hf_alpha.named_files import WEIGHTS, check_code, check_files, entries_in, texts_in
+from hf_alpha.timed_patterns import PLAIN, SlowPatternError, check_patterns
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
-WEIGHTS = "model.safetensors"
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
 """The Auto classes of models that write answers."""
-NAMING = {
-    "tokenizer": [("tokenizer_config.json", "fast_tokenizer_files")],
-    WEIGHTS: [(f"{name}.index.json", "weight_map") for name in (WEIGHTS, "pytorch_model.bin")],
-}
-"""Part of a checkpoint -> the files and keys that name further files, which Transformers reads."""
 IMPLEMENTATIONS = {
     "attn_implementation": ("eager", "sdpa", "flex_attention"),
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
@@ -56,6 +52,24 @@ MERGED = (
     "TRAINABLE_TOKENS",
 )
 """The kinds of adapters that become part of a model's weights."""
+NOT_MERGED = {
+    "alora_invocation_tokens": "the adapter works behind these tokens only",
+    "arrow_config": "several adapters share the work",
+}
+"""Settings of an adapter that cannot become part of its model's weights, and why."""
+_ANYWHERE = r"(^|.*\.){}($|\..*)"
+PATTERNS = {
+    **dict.fromkeys(("target_modules", "modules_to_save", "exclude_modules"), _ANYWHERE),
+    "feedforward_modules": _ANYWHERE,
+    **dict.fromkeys(("rank_pattern", "alpha_pattern"), r"(.*\.)?({})$"),
+    "layers_pattern": r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
+}
+"""Settings with patterns, and what PEFT makes of each in a list; one that is alone is all."""
+USUAL = (
+    *("base_model_name_or_path", "revision", "peft_type", "task_type", "auto_mapping"),
+    *("peft_version", "inference_mode", "target_modules", "r", "lora_alpha", "lora_dropout"),
+)
+"""Settings that are no reason why an adapter cannot be used."""
 Check = Callable[[PreTrainedModel, dict[str, Any], str], None]
 """Of a model, what Transformers reports of loading it, and the file for errors."""
 
@@ -243,7 +257,7 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         FileNotFoundError: the folder or file is missing.
         CheckpointError: it cannot be read.
         UntrustedCodeError: it needs code of its own, which is not trusted.
-        OutsideError: a file is a link to somewhere else, or names one there.
+        OutsideError: a file is a link to somewhere else, or names a file or code there.
     """
     with _part(place, part):
         check_files(place, part)
@@ -258,24 +272,8 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
             return result
         if not is_trusted(place):
             raise UntrustedCodeError(place, custom_classes)
+        check_code(place)
         return auto.from_pretrained(place, trust_remote_code=True, **arguments)
-
-
-def check_files(place: str, part: str) -> None:
-    """Refuse files elsewhere that those of a checkpoint link to or name.
-
-    What is read is written again by `release`, `convert` and `train`, and then shared. All of it
-    has an ending; code is not read from there, and `push` sees what links to it are.
-    """
-    folder = Path(place)
-    for file in (*folder.glob("*"), *folder.glob(f"{CHAT_TEMPLATE_DIR}/*")):
-        if file.suffix not in ("", ".py") and not file.is_dir():
-            inside(folder, f"{file.relative_to(folder)}")
-    for name, key in NAMING.get(part, ()):
-        if (index := file_of(place, name)) is not None:
-            named = read_json(index).get(key) or ()
-            for path in named.values() if isinstance(named, dict) else named:
-                inside(index.parent, f"{path}")
 
 
 def _read_json_of(place: str, name: str) -> dict[str, Any]:
@@ -314,6 +312,7 @@ def _load_weights(
     """
     base = base_of(place)
     whole = base or place
+    _check_quantization(auto, config, whole)
     model, report = _from_pretrained(
         auto, whole, WEIGHTS, config=config, output_loading_info=True, ignore_mismatched_sizes=True
     )
@@ -351,29 +350,90 @@ def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
     _check_adapter(config, type(model).__name__, place, of_another)
     file = f"{place}/{ADAPTER_WEIGHTS}"
     _check_finite(in_file, file)
+    _check_patterns(f"{place}/{ADAPTER}", _patterns_of(config), model)
     with warnings.catch_warnings(action="ignore"):  # what is missing is said here
         try:
             adapted = PeftModel.from_pretrained(model, weights.parent, config=config)
         except (ValueError, RuntimeError, KeyError) as error:  # no such modules; other shapes
             raise CheckpointError(f"{place}{of_another}: {_on_one_line(error)}") from error
+        except Exception as error:  # whatever else its settings lead to
+            raise _odd(config, place, error) from error
         expected = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys()
         left_over = in_file.keys() - expected - adapted.state_dict().keys()
         _refuse_tensors(file, sorted(expected - in_file.keys()), f"is missing{of_another}")
         _refuse_tensors(file, sorted(left_over), f"is left over{of_another}")
-        merged: PreTrainedModel = adapted.merge_and_unload()
+        try:
+            merged: PreTrainedModel = adapted.merge_and_unload()
+        except Exception as error:
+            raise _odd(config, place, error) from error
     return merged.requires_grad_(True).eval()
 
 
 def _check_adapter(config: Any, kind: str, place: str, of_another: str) -> None:
     """Refuse an adapter for a model of another class, or of a kind that is not merged."""
+    for key, reason in NOT_MERGED.items():
+        if getattr(config, key, None) is not None:
+            raise CheckpointError(f"{place}/{ADAPTER}: {key}: {reason}: use it by PEFT itself")
     if config.peft_type not in MERGED:
         raise ValueError(
             f"{place} is an adapter of the kind {config.peft_type.value}, which does not become "
             f"part of a model's weights, as {', '.join(MERGED)} do: use it by PEFT itself"
         )
-    made_for = (config.auto_mapping or {}).get("base_model_class", kind)
+    mapping = config.auto_mapping if isinstance(config.auto_mapping, dict) else {}
+    made_for = mapping.get("base_model_class", kind)
     if made_for != kind:
         raise ValueError(f"{place}{of_another}: it was trained on a {made_for}")
+
+
+def _odd(config: Any, place: str, error: Exception) -> CheckpointError:
+    """Return the error for settings that PEFT cannot use: those that few adapters have."""
+    unusual = [
+        field.name
+        for field in fields(config)
+        if field.name not in USUAL
+        and getattr(config, field.name) not in (field.default, None, {}, [])
+    ]
+    return CheckpointError(
+        f"{place}/{ADAPTER}: these settings cannot be used, or not on this model: "
+        f"{', '.join(unusual) or 'none that is unusual'} ({type(error).__name__}: "
+        f"{_on_one_line(error)})"
+    )
+
+
+def _patterns_of(config: Any) -> dict[str, list[str]]:
+    """Return the patterns of an adapter as PEFT puts them together: key -> patterns."""
+    patterns = {}
+    for key, form in PATTERNS.items():
+        listed = getattr(config, key, None)
+        if isinstance(listed, str):
+            form, listed = form if key == "layers_pattern" else r"(?:{})\Z", [listed]
+        each = listed if isinstance(listed, list | set | dict) else []
+        patterns[key] = [form.format(x) for x in each if not PLAIN.fullmatch(f"{x}")]
+    return patterns
+
+
+def _check_quantization(auto: Any, config: PreTrainedConfig, place: str) -> None:
+    """Refuse slow patterns for the modules that a quantized model leaves as they are."""
+    settings = getattr(config, "quantization_config", None)
+    patterns = {
+        f"quantization_config.{key}": [
+            rf"(?:{text.removeprefix('re:')})(?:(?<=\.)|(?=\.|$))"
+            for text in [*texts_in(value), key]
+            if not PLAIN.fullmatch(text)
+        ]
+        for key, value in entries_in(settings if isinstance(settings, dict) else {})
+    }
+    if any(patterns.values()):
+        with torch.device("meta"):
+            model = auto.from_config(config)
+        _check_patterns(f"{place}/config.json", patterns, model)
+
+
+def _check_patterns(file: str, patterns: Mapping[str, list[str]], model: PreTrainedModel) -> None:
+    try:
+        check_patterns(patterns, [name for name, _ in model.named_modules()])
+    except SlowPatternError as error:
+        raise CheckpointError(f"{file}: {error}") from None
 
 
 def load_for(

@@ -5,16 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from yaml.composer import ComposerError
 
 from hf_alpha.folders import DEEPEST
 from hf_alpha.settings import RecipeError
 
+LONGEST = 2**20
+"""Characters of a text; PyYAML takes seconds for so many."""
+LONGEST_NUMBER = 1000
+"""Characters of a number: one in base 60 (`1:30`) takes time that grows with their square."""
+
 
 class _Loader(yaml.SafeLoader):
     """Reads 1e-3 as a number and `no` as text, as YAML 1.2 has it and everybody means it.
 
-    Refuses aliases, a key that a mapping has twice, and what is nested more than `DEEPEST` deep.
+    Refuses aliases, a key that a mapping has twice, what is nested more than `DEEPEST` deep, and
+    long numbers.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012
@@ -33,6 +40,13 @@ class _Loader(yaml.SafeLoader):
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
+        return node
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        if node.tag.endswith((":int", ":float")) and len(node.value) > LONGEST_NUMBER:
+            what = f"a number of {len(node.value):,} characters, the limit is {LONGEST_NUMBER:,}"
+            raise ComposerError(None, None, what, node.start_mark)
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -67,11 +81,14 @@ for _kind in (_Loader, _Dumper):
 
 
 def read_yaml(file: Path) -> Any:
-    """Read a file of anybody; see `parse_yaml`."""
+    """Read a file of anybody, or the header of a card (*.md), if it has one; see `parse_yaml`."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise RecipeError(f"{file}: no UTF-8 text: {error}") from error
+    if file.suffix == ".md":
+        header = REGEX_YAML_BLOCK.search(text)
+        text = header[2] if header else ""
     return parse_yaml(text, f"{file}")
 
 
@@ -79,8 +96,10 @@ def parse_yaml(text: str, place: str) -> Any:
     """Read YAML of anybody, without aliases.
 
     Raises:
-        RecipeError: it is none, or holds what `_Loader` refuses.
+        RecipeError: it is none, longer than `LONGEST`, or holds what `_Loader` refuses.
     """
+    if len(text) > LONGEST:
+        raise RecipeError(f"{place}: {len(text):,} characters of YAML, the limit is {LONGEST:,}")
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:

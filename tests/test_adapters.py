@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from small_tokenizers import unigram
 from strategies import make_model
 
-from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
+from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model, timed_patterns
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.loading import load_checkpoint
 
@@ -222,6 +222,8 @@ def test_a_shared_adapter_works_as_its_card_says(folders, place, hub):
 
 
 TENSORS = "adapter_model.safetensors"
+SLOW = "(?:[a-z_.0-9]*)*X"
+"""Takes years for long names; by the library `regex` no time, as there is no X."""
 
 
 @pytest.mark.parametrize(
@@ -235,6 +237,18 @@ TENSORS = "adapter_model.safetensors"
         ({"base_model_name_or_path": "wide"}, "another model than wide, .*size mismatch"),
         ({"auto_mapping": {"base_model_class": "Other"}}, "it was trained on a Other"),
         ({"peft_type": "PREFIX_TUNING"}, "of the kind PREFIX_TUNING, which does not become part"),
+        *[({key: SLOW}, f"{key}: its patt") for key in ("target_modules", "exclude_modules")],
+        ({"modules_to_save": [SLOW]}, "modules_to_save: its patterns take more than 0.5 seconds"),
+        *[({key: {SLOW: 2}}, f"{key}: its patt") for key in ("rank_pattern", "alpha_pattern")],
+        ({"layers_pattern": SLOW, "layers_to_transform": [0]}, "layers_pattern: its patterns"),
+        ({"target_modules": "(q_proj"}, "target_modules: a pattern cannot be read: .*missing"),
+        ({"alora_invocation_tokens": [1]}, "config.json: alora_invocation_tokens: the adapter wor"),
+        ({"arrow_config": {"arrow_top_k": 1}}, "adapter_config.json: arrow_config: several adapt"),
+        ({"bias": ["x"]}, r"adapter_config.json: these settings .*bias.*\(\w+Error"),
+        ({"trainable_token_indices": [10**5]}, "adapter_config.json: .*trainable_token_indices"),
+        ({"trainable_token_indices": "abc"}, "adapter_config.json: .*trainable_token_indices"),
+        ({"layers_to_transform": {"a": 1}}, "'layers_to_transform': {'a': 1}"),
+        ({"auto_mapping": "x", "target_modules": 5}, "adapter"),
         ("adapter_config.json", "is no JSON"),
         (TENSORS, f"{TENSORS} cannot be read"),
         ("lack", "is missing: it is an adapter for another model"),
@@ -242,7 +256,8 @@ TENSORS = "adapter_model.safetensors"
         ("nan", "holds numbers that are not finite"),
     ],
 )
-def test_an_adapter_has_to_fit_its_model(folders, place, change, said):
+def test_an_adapter_has_to_fit_its_model(folders, place, change, said, monkeypatch):
+    monkeypatch.setattr(timed_patterns, "LIMIT", 0.5 if "its patt" in said else 5)
     if isinstance(change, dict):
         content = dict(change)
         renamed_base(place / "adapter", content.pop("base_model_name_or_path", "base"), **content)

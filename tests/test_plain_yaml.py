@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_alpha.data.files import check_card
 from hf_alpha.folders import DEEPEST
-from hf_alpha.plain_yaml import parse_yaml, read_yaml, write_yaml
+from hf_alpha.plain_yaml import LONGEST, parse_yaml, read_yaml, write_yaml
 from hf_alpha.recipe import read_recipe
 from hf_alpha.settings import RecipeError
 from hf_alpha.transduction.rules import read_rules
@@ -27,7 +28,10 @@ REFUSED = {
     "a: 2026-13-01": "month must be in 1..12",
     "a: !!timestamp soon": "",
     "a: !!python/name:os.system ": "could not determine a constructor",
-    "a: " + "9" * 5_000: "limit",
+    "a: " + "9" * 5_000: "a number of 5,000 characters, the limit is",
+    "a: " + "1:" * 100_000 + "1": "line 1, column 4: a number of 200,001 characters",
+    "a: " + "1:" * 100_000 + "1.5": "a number of 200,003 characters",
+    "a: !!int " + "1:" * 100_000 + "1": "a number of 200,001 characters",
     "a: [": "line 1, column 5: expected the node content",
     "a: \0": "unacceptable character",
 }
@@ -39,8 +43,19 @@ def test_every_reader_refuses_what_is_more_than_it_says(text, tmp_path):
     for reader in (read_yaml, read_recipe, read_rules):
         with pytest.raises(RecipeError, match=f"some.yaml: not valid YAML: .*{REFUSED[text]}"):
             reader(file)
+    for card, content in {"README.md": f"---\n{text}\n---\n", ".huggingface.yaml": text}.items():
+        (tmp_path / card).write_text(content)
+        with pytest.raises(ValueError, match=f"{card}: not valid YAML: .*{REFUSED[text]}"):
+            check_card(tmp_path)
+        (tmp_path / card).unlink()
     with pytest.raises(RecipeError, match=f"override .*: not valid YAML: .*{REFUSED[text]}"):
         read_recipe("propositional/debug", [f"training.x={text}"])
+
+
+def test_a_long_text_is_not_read(tmp_path):
+    (file := tmp_path / "some.yaml").write_text("a: b\n" + "# \n" * (LONGEST // 3))
+    with pytest.raises(RecipeError, match=r"some.yaml: 1,048,5\d\d characters of YAML, the limit"):
+        read_yaml(file)
 
 
 @given(PLAIN)

@@ -461,6 +461,38 @@ def by_tokenizer_file(m: Path) -> None:
     changed(m / "tokenizer_config.json", fast_tokenizer_files=["../outside/tokenizer.4.0.0.json"])
 
 
+def by_weights(name: str) -> Callable[[Path], None]:
+    """Weights under another name than the usual one, elsewhere."""
+
+    def plant(m: Path) -> None:
+        (m.parent / "outside").mkdir()
+        (m / "model.safetensors").rename(m.parent / "outside" / "w.safetensors")
+        (m / "linked").symlink_to(m.parent / "outside")
+        weights = {"model.shared.weight": "../outside/w.safetensors"}
+        changed(m / "x.safetensors.index.json", metadata={}, weight_map=weights)
+        (m / "linked").unlink() if name.endswith("json") else None
+        changed(m / "config.json", transformers_weights=name)
+
+    return plant
+
+
+def by_configuration(m: Path) -> None:
+    """A configuration that names another one, which names weights elsewhere."""
+    by_weights("x.safetensors.index.json")(m)
+    (m / "config.json").rename(m / "config.4.0.0.json")
+    changed(m / "config.json", model_type="alpha", configuration_files=["config.4.0.0.json"])
+
+
+def by_opened_file(name: str, **settings: Any) -> Callable[[Path], None]:
+    """Files that tokenizers open where they are, from the current folder on."""
+
+    def plant(m: Path) -> None:
+        (m.parent / "private.txt").write_text("secret")
+        changed(m / name, **settings)
+
+    return plant
+
+
 def by_link(name: str) -> Callable[[Path], None]:
     def plant(m: Path) -> None:
         (m.parent / "outside").mkdir()
@@ -480,6 +512,13 @@ PATHS = [
       for name in ("../outside/model.safetensors", "{}/outside/model.safetensors")],
     (by_torch_index, SOLVE),
     (by_tokenizer_file, SOLVE),
+    *[(by_weights(name), command) for command in (SOLVE, INFO, RELEASE)
+      for name in ("x.safetensors.index.json", "linked/w.safetensors")],
+    (by_configuration, RELEASE),
+    (by_opened_file("tokenizer_config.json", merges="private.txt"), SOLVE),
+    (by_opened_file("tokenizer_config.json", sp_model_kwargs={"model_file": "private.txt"}), SOLVE),
+    (by_opened_file("tokenizer_config.json", init_inputs=["private.txt"]), SOLVE),
+    (by_opened_file("special_tokens_map.json", tokenizer_file="private.txt"), SOLVE),
     *[(by_link(name), RELEASE) for name in ("first_look.json", "chat_template.jinja", "vocab.json",
                                             "trainer_state.json", "recipe.yaml", "config.json")],
     (by_link("chat_template.jinja"), ("convert", "m", "o")),
@@ -530,6 +569,24 @@ def test_a_strangers_test_data_is_in_the_folder(here, hub, monkeypatch):
     assert "renamings of training's" not in done.out  # for which the user's file was read
 
 
+def test_a_strangers_test_data_holds_no_links_out_of_the_folder(here):
+    """Neither does a dataset; a link to the folder itself is the user's own word."""
+    (here / "m" / "data").mkdir()
+    (here / "m" / "data" / "test.jsonl").symlink_to(here / "pairs.jsonl")
+    changed(here / "m" / "recipe.yaml", data={"train": "pairs.jsonl", "test": "data"})
+    said = r"data/test\.jsonl is a link to .*, outside of the folder"
+    assert re.search(said, hf_alpha(*TEST).error)
+    given = ("evaluate", "m", "--data", "m/data", *TEST[2:])
+    assert re.search(said, hf_alpha(*given).error)
+    assert not (here / "r").exists()
+    (here / "m" / "data" / "test.jsonl").unlink()
+    shutil.copy("pairs.jsonl", "m/data/test.jsonl")
+    (here / "mine").symlink_to(here / "m")
+    (here / "rows").symlink_to(here / "m" / "data")
+    done = hf_alpha("evaluate", "mine", "--data", "rows", *TEST[2:])
+    assert done.code == 0, done.err
+
+
 def test_data_in_the_folder_is_taken(here):
     shutil.copy("pairs.jsonl", "m/test.jsonl")
     test = {"path": "test.jsonl", "split": "train"}
@@ -551,6 +608,36 @@ def test_data_of_what_this_user_trained_is_where_the_recipe_says(here):
     assert hf_alpha("evaluate", "released", *TEST[2:5], "r2").code == 0
     assert hf_alpha("release", "copied", "theirs").code == 0
     assert "--data" in hf_alpha("evaluate", "theirs", *TEST[2:5], "r3").error
+
+
+ELSEWHERE = {
+    "a path": "{}/else/mod.Config",
+    "a path as a repository": "{}/else--mod.Config",
+    "a repository": "evil/repo--mod.Config",
+    "above": "../else/mod.Config",
+    "a link": "linked.Config",
+    "a link to a folder": "else/mod.Config",
+    "an import of a link": "importing.Config",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE.values(), ids=ELSEWHERE)
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_trusted_code_lies_in_the_folder(file, name, here):
+    (here / "else").mkdir()
+    shutil.copy("wicked.py", "else/mod.py")
+    if "link" in name or "import" in name:
+        (here / "m" / "linked.py").symlink_to(here / "else" / "mod.py")
+    if name.startswith("else"):
+        (here / "m" / "else").symlink_to(here / "else")
+    (here / "m" / "importing.py").write_text("from .linked import Config\n")
+    by_config(here / "m")
+    changed(here / "m" / "config.json", auto_map={"AutoConfig": "wicked.Config"})
+    names = {"AutoTokenizer": [None, name]} if file.startswith("tok") else {"AutoConfig": name}
+    changed(here / "m" / file, auto_map=names)
+    with trusting("m"), pytest.raises(OutsideError, match=r"outside of (it|the folder)"):
+        load_config("m")
+    assert not (here / "RAN").exists()
 
 
 def test_trust_does_not_reach_further_than_code(here):

@@ -22,10 +22,9 @@ from datasets import (
     load_dataset_builder,
 )
 from datasets.exceptions import DatasetGenerationError
-from huggingface_hub import metadata_load
 from pandas import read_csv
 
-from hf_alpha.folders import DEEPEST, inside, parse_json
+from hf_alpha.folders import DEEPEST, check_links, inside, parse_json
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.plain_yaml import read_yaml
 
@@ -214,7 +213,7 @@ def check_card(folder: Path) -> bool:
     Raises:
         OutsideError: a path out of the folder or repository, or an address.
     """
-    headers = [read_named(_header, folder / card, folder / card) for card in CARDS]
+    headers = [_header(folder / card) for card in CARDS]
     configs = [
         config
         for header in headers
@@ -224,16 +223,17 @@ def check_card(folder: Path) -> bool:
     for name in _texts([[config.get("data_files"), config.get("data_dir")] for config in configs]):
         # A colon makes an address for fsspec: hf://, file:, zip://a::b.
         inside(folder, f"/{name}" if ":" in name else name)
+        if any(part.startswith(".") for part in Path(name).parts):  # perhaps of a pattern
+            check_links(folder, hidden=True)
     return any("data_files" in config for config in configs)
 
 
 def _header(card: Path) -> dict[str, Any]:
     """Return the header of a card, which is all of a YAML file; empty where there is none."""
-    if not card.is_file():
-        return {}
-    if card.suffix == ".md":
-        return metadata_load(card) or {}
-    return dict(read_yaml(card) or {})
+    header = (read_yaml(card) if card.is_file() else None) or {}
+    if not isinstance(header, dict):
+        raise ValueError(f"{card}: its header is no mapping: write keys and values")
+    return header
 
 
 def _texts(content: Any) -> Iterator[str]:

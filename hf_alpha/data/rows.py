@@ -27,7 +27,14 @@ from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.errors import EntryNotFoundError
 from tqdm import tqdm
 
-from hf_alpha.folders import OutsideError, inside, may_be_on_hub, read_json, similar_names
+from hf_alpha.folders import (
+    OutsideError,
+    check_links,
+    inside,
+    may_be_on_hub,
+    read_json,
+    similar_names,
+)
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
@@ -406,10 +413,12 @@ def read_splits(
 
     Raises:
         FileNotFoundError: there is nothing there.
+        OutsideError: a folder links to, or names, files outside of it.
         ValueError: it cannot be read, or is empty; the message names the file and the line.
     """
     parts = _parts(place)
     path, config = Path(parts["path"]), parts.get("config")
+    check_links(path)
     if read_file is not None:
         rows = Dataset.from_list(list(read_file(str(path))))
         return rows.to_iterable_dataset() if streaming else rows
