@@ -64,7 +64,7 @@ def check_files(place: str, part: str) -> None:
 
 
 def _is_not_read(link: Path) -> bool:
-    """Whether a link leads to code, or to a file without an ending, which is read if it is named."""
+    """Whether a link leads to code, or to a file without an ending: it is read if it is named."""
     return link.name == LINK or (link.suffix in ("", ".py") and not link.is_dir())
 
 
