@@ -32,6 +32,7 @@ from hf_alpha.folders import (
     read_json,
 )
 from hf_alpha.imported_code import import_functions
+from hf_alpha.modeling.chat_templates import limit_templates
 from hf_alpha.modeling.choices import has_tokens
 from hf_alpha.modeling.host_attention import PREFIX
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
@@ -232,7 +233,7 @@ def load_tokenizer(place: str) -> Any:
     """Load a tokenizer from a folder or from the Hub.
 
     Functions by which it finds names are imported where they are trusted; elsewhere the tokenizer
-    refuses texts that need them.
+    refuses texts that need them. Templates of chats have limits of time and size.
 
     Raises:
         FileNotFoundError: there is no such folder or tokenizer.
@@ -240,6 +241,7 @@ def load_tokenizer(place: str) -> Any:
         UntrustedCodeError: it needs code of its own, which is not trusted.
     """
     place = tokenizer_place(place)
+    limit_templates()
     tokenizer = _from_pretrained(AutoTokenizer, place, "tokenizer")
     rules = getattr(getattr(tokenizer, "finder", None), "rules", {})
     functions = {name: rule.function for name, rule in rules.items() if rule.function is not None}

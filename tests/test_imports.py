@@ -52,8 +52,9 @@ HUB_MAY_IMPORT = {
     "transformers",
     "tokenizers",
     "huggingface_hub",
-    "regex",
-}  # Transformers needs it
+    "regex",  # Transformers needs it
+    "jinja2",  # PyTorch needs it
+}
 HEAVY = [
     "datasets",
     "pandas",

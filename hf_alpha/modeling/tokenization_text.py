@@ -35,6 +35,7 @@ from transformers.utils import PaddingStrategy
 
 from .bound_names import BoundName
 from .chat_names import ROLES
+from .chat_templates import limit_templates
 from .chats import WritesChats
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
@@ -81,6 +82,7 @@ from .tokenizer_beneath import (
     writes_spaces,
 )
 
+limit_templates()
 RULED = ("tokenization_text", "tokenization_canonical")
 """Modules beside which is one that has the ready-made rules too."""
 FEWEST_SYMBOLS = 10
