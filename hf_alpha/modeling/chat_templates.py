@@ -95,7 +95,7 @@ class _Work:
         if isinstance(value, int):
             return value.bit_length() // 3 + 1, 0
         if isinstance(value, Namespace):  # which changes
-            return self._sum(value._Namespace__attrs.values())  # type: ignore[attr-defined]
+            return self._sum(value._Namespace__attrs.values())
         if not isinstance(value, list | tuple | dict):
             return 1, 0
         if (known := self._known.get(id(value))) is None:
