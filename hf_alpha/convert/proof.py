@@ -2,11 +2,13 @@
 
 On random inputs: rows added to its tables change no logit; without symbols, neither does the layer;
 names that are renamed move columns of the logits; and neither a cache nor saving changes a thing.
+Texts without names are the ids that they were.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,10 +19,17 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.host_attention import UnreachedError
 from hf_alpha.modeling.modeling_retrofit import RetrofitModel
+from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
 
 IDS = ("input_ids", "decoder_input_ids")
+TEXTS = (
+    "", "the", " the", "the  end ", "a = (b + 1);\n\tc", "Don't, e.g.\n\n stop\n", "1 => 2",
+    "\u00dcber e\u0301t\u00e9 \u6f22\u5b57 \u0928\u093f \U0001f642", "\u2581 _\u00a0x",
+)  # fmt: skip
+MOST_TOKENS = 256
+"""Of a tokenizer's added tokens, so many are looked at in texts: the last ones."""
 
 
 def random_probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
@@ -40,6 +49,39 @@ def random_probe(model: PreTrainedModel, base: list[int]) -> dict[str, Tensor]:
     return {name: value.to(model.device) for name, value in batch.items()} | {
         "attention_mask": torch.ones_like(ids).to(model.device)
     }
+
+
+def prove_texts(tokenizer: Any, host: Any) -> None:
+    """Check that texts are to a tokenizer with names what they are to its host.
+
+    Without names the ids are the same, with what is written around them and without it; and what
+    stands before a name is split as by itself.
+
+    Raises:
+        ConversionError: with the text.
+    """
+    added = [str(token) for token in host.added_tokens_decoder.values()][-MOST_TOKENS:]
+    forms = ("{}", "the {} end", "({}) 1", " {}")
+    kind = None if tokenizer.symbols_are_words else next(iter(tokenizer.finder.rules))
+    for text in [*TEXTS, *(form.format(token) for token in added for form in forms)]:
+        expected = host(text)["input_ids"]
+        _check_ids(text, host, tokenizer(MarkedText(text, []))["input_ids"], expected)
+        plain = [host(x, add_special_tokens=False)["input_ids"] for x in (text, f"{text} ")]
+        if kind is not None:
+            named = MarkedText(f"{text} name", [(len(text) + 1, len(text) + 5, kind)])
+            ids = tokenizer(named, add_special_tokens=False)["input_ids"]
+            ids = ids[: next(i for i, index in enumerate(ids) if index in tokenizer.symbol_ids)]
+            _check_ids(named, host, ids, plain[ids != plain[0]])
+
+
+def _check_ids(text: str, host: Any, ids: list[int], expected: list[int]) -> None:
+    if ids != expected:
+        read, was = (host.convert_ids_to_tokens(some) for some in (ids, expected))
+        raise ConversionError(
+            f"proof failed on texts: {str(text)!r} is read as {read}, and by the tokenizer beneath "
+            f"as {was}: if a token was added to it that takes spaces beside it, or is looked for "
+            "in normalized text, add that one otherwise (AddedToken(..., normalized=False))"
+        )
 
 
 @torch.no_grad()

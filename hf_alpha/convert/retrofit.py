@@ -37,6 +37,7 @@ from hf_alpha.convert.proof import (
     prove_encoding,
     prove_growth,
     prove_saving,
+    prove_texts,
     random_probe,
 )
 from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
@@ -180,6 +181,8 @@ def _symbol_model(
     plain = fast_bytes(tokenizer) if isinstance(tokenizer, ByT5Tokenizer) else tokenizer
     symbol_tokenizer = _with_symbols(plain, config)
     _check_vocabulary(model, plain)
+    if isinstance(symbol_tokenizer, TextTokenizer) and not isinstance(plain, SymbolTokenizer):
+        prove_texts(symbol_tokenizer, plain)
     plan = BackboneRows(model, symbol_tokenizer, plain, config)
     probe = random_probe(model, plan.base)
     before = plain_logits(model, probe)
@@ -573,7 +576,8 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
     lines = [
         f"{out}: a {config.host_config.model_type!r} model with {config.symbol_encoding!r} symbols "
         f"({symbols}), {model.num_parameters():,} parameters; {rows}",
-        "proved on random inputs: without symbols, the logits are identical to the backbone's; "
+        "proved on random inputs: without symbols, the logits are identical to the backbone's, "
+        "and so are tokens of texts; "
         f"with names, {renamed}a cache changes nothing, nor does saving and loading",
         f"next: fine-tune it on texts with names: {trainers}, or hf-alpha train my-task.yaml "
         f"checkpoint={out}" + (f"; {gap}: --names, or the recipe's symbols" if gap else ""),

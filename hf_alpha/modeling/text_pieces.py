@@ -34,6 +34,10 @@ Place = tuple[int, int, str, bool, bool]
 a space before it is implied where `spacing` says so, or stands as the text has it; and whether one
 behind it is implied, since the tokenizer beneath would write it."""
 
+GivenToken = tuple[int, int, bool, bool]
+"""Start and stop of a token that the text has itself; whether it is special: then it is no word,
+and nothing joins what stands beside it to it; and whether it parts what is beside it."""
+
 
 class Memory(dict[str, Any]):
     """What a function makes of texts; that of short ones is kept."""
@@ -93,35 +97,37 @@ def cut_at_names(
     spacing: str,
     text: str,
     names: Sequence[Place],
-    given_tokens: Sequence[tuple[int, int, bool]] = (),
-    begins_parts: tuple[str, bool] | None = None,
+    given_tokens: Sequence[GivenToken] = (),
+    begins_parts: Sequence[Any] | None = None,
 ) -> Cut:
     """Cut a text at its names.
 
     Args:
         spacing: one of `SPACINGS`.
-        given_tokens: start and stop of tokens that the text has itself, and whether they are
-            special: then they are no words, and nothing joins what stands beside them to them.
-        begins_parts: what is written where a part begins behind one of them, and whether it is
-            before a space too.
+        given_tokens: that the text has itself.
+        begins_parts: what is written where a part begins behind one that parts, whether it is
+            before a space too, and whether a text begins so (left out if not).
     """
     if spacing == "words":
         return _words(str(text), names, given_tokens)
     plain = str(text)
     spaced = [*(name[3] for name in names), False]
     closed = [False, *(name[4] for name in names)]
+    begin, before_space, *first = begins_parts or ("", False)
+    openings = [begin if any(first) else "", *[None] * len(names)]
     if not given_tokens:
-        beside = [*zip(closed, spaced, [True, *[False] * len(names)], strict=True)]
+        beside = [*zip(closed, spaced, openings, strict=True)]
         return Cut(_gaps(_gap, plain, names, beside), names, "")
-    begin, before_space = begins_parts or ("", False)
-    starts = {start for start, *_ in given_tokens}
-    edges = {stop for _, stop, _ in given_tokens} - starts if begins_parts else set[int]()
+    starts = {start for start, _, _, parted in given_tokens if parted}
+    edges = {stop for _, stop, _, parted in given_tokens if parted} - starts
+    edges = edges if begins_parts else set()
+    openings[0] = "" if 0 in starts else openings[0]
     begun = sorted(i for i in edges if before_space or plain[i : i + 1] != " ")
     gaps = [
         _gap(
             closed[number] and at not in starts,
             spaced[number],
-            number == 0,
+            openings[number],
             plain[at:end],
             begin,
             [i - at for i in begun if at < i < end],
@@ -150,17 +156,23 @@ def _table(write: Callable[..., Gap], beside: tuple[bool, ...]) -> Memory:
 
 
 def _gap(
-    closed: bool, spaced: bool, first: bool, part: str, begin: str = "", begun: Sequence[int] = ()
+    closed: bool,
+    spaced: bool,
+    opening: str | None,
+    part: str,
+    begin: str = "",
+    begun: Sequence[int] = (),
 ) -> Gap:
     """What is written for the text between two names.
 
     Args:
         closed: a space behind the name before it is implied.
         spaced: a space before the name behind it is implied.
+        opening: what is written before a text that begins; None of other parts.
         begin: what is written where a part begins.
         begun: where parts begin in it.
     """
-    end, joined = len(part), False
+    end, joined, first = len(part), False, opening is not None
     if spaced and (part or not first):
         if part[-1:] == " ":
             end -= (len(part) > 1 or not first) and not part[-2:-1].isspace()
@@ -171,22 +183,21 @@ def _gap(
         pieces.append((JOIN, 0, 0, False))
     for edge in (*begun, end):
         if edge > at:
-            pieces.append(((begin if at else "") + part[at:edge], at, edge, True))
+            before = begin if at else opening or ""
+            pieces.append((before + part[at:edge], at, edge, True))
         at = edge
     if joined:
         pieces.append((JOIN, len(part), len(part), False))
     return "".join(piece[0] for piece in pieces), tuple(pieces)
 
 
-def _words(
-    plain: str, names: Sequence[Place], given_tokens: Sequence[tuple[int, int, bool]]
-) -> Cut:
+def _words(plain: str, names: Sequence[Place], given_tokens: Sequence[GivenToken]) -> Cut:
     """Split a text into words, symbols, `<join>` and whitespace that is no single space."""
     wholes: Sequence[Any] = names
-    specials = {start for start, _, special in given_tokens if special}
+    specials = {start for start, _, special, _ in given_tokens if special}
     if given_tokens:
         wholes = sorted(
-            [*names, *((start, stop, plain[start:stop]) for start, stop, _ in given_tokens)]
+            [*names, *((start, stop, plain[start:stop]) for start, stop, *_ in given_tokens)]
         )
     are_words = [whole[0] not in specials for whole in wholes]
     others = [False] * len(wholes)
@@ -269,7 +280,8 @@ class RowEncoding:
         if not as_is:
             return first, last if start < stop else first  # a space that is no part of its token
         begin = last - len(written) - starts[number]
-        return max(begin + start, first), min(begin + stop, last)
+        first, last = max(begin + start, first), min(begin + stop, last)
+        return first, max(last, first + (start < stop))  # what begins a part is its first character
 
     def pad(self, *args: Any, **kwargs: Any) -> None:
         """Pad it, as `tokenizers.Encoding.pad` does."""

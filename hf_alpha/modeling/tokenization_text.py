@@ -128,7 +128,8 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         symbol_names: token -> the name that it stands for wherever that name occurs.
         spacing: "before", "kept" or "words", see the module.
         begins_parts: what the tokenizer beneath writes before what follows a special token of its
-            own in a text, as before a text ("▁"), and whether it does so before a space too.
+            own in a text, as before a text ("▁"), whether it does so before a space too, and
+            whether it is written for it before a text.
         target_template: what is written around answers, as `tokenizer.json` has it, if that is not
             what is written around texts: of a decoder, the end token; mBART and NLLB name the
             language.
@@ -167,7 +168,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         self.chat_roles = list(chat_roles)
         check_choice("spacing", spacing, SPACINGS)
         self.spacing, self._between = spacing, BETWEEN if spacing == "words" else ""
-        self.begins_parts = None if begins_parts is None else (begins_parts[0], begins_parts[1])
+        self.begins_parts = None if begins_parts is None else tuple(begins_parts)
         self.symbol_names = dict(symbol_names or {})
         ranges = as_ranges(symbol_ranges or {})
         self.symbol_ranges = dict(sorted(ranges.items(), key=lambda item: item[1]))
@@ -249,12 +250,12 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         }
         spans = [self._names(*pair, known) for pair in zip(texts, kept, strict=True)]
         keys = [keys_in(*pair, known) for pair in zip(texts, spans, strict=True)]
-        marks = self._marks() if any(kept) else ()
+        marks, inside = self._marks() if any(kept) else (), self._added.inside
 
         def cut(symbols: dict[str, str]) -> list[Any]:
             cuts = []
             for text, names, of_names, own in zip(texts, spans, keys, kept, strict=True):
-                tokens = [(start, stop, token in marks) for start, stop, token in own]
+                tokens = [(*span, token in marks, token not in inside) for *span, token in own]
                 places: list[Place] = [
                     (start, stop, symbols[key], *self._spaces[kind])
                     for (start, stop, kind, _), key in zip(names, of_names, strict=True)
@@ -537,7 +538,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         self._look_beneath()
 
     def _look_beneath(self) -> None:
-        self._added = AddedTokens.of(self._tokenizer, without=self._token_of)
+        self._added = AddedTokens.of(self._tokenizer, self._token_of, self.begins_parts)
         self._part_ids = PartIds(self._tokenizer, self._token_of)
         added = self._tokenizer.get_added_tokens_decoder()
         special = {index for index, token in added.items() if token.special}
@@ -640,9 +641,8 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         """
         finder = NameFinder(symbols)
         beneath, special = fast_backend(tokenizer)
-        data_names = (
-            NamesInData(finder, texts, AddedTokens.of(beneath)) if texts is not None else None
-        )
+        added = AddedTokens.of(beneath, begins_parts=special.get("begins_parts"))
+        data_names = NamesInData(finder, texts, added) if texts is not None else None
         if finder.inside:
             keeps = len(finder.inside) == len(finder.rules) and keeps_spaces(beneath)
             spacing = spacing or ("kept" if keeps else "before")

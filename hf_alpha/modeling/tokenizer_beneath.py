@@ -1,6 +1,7 @@
 """What is beneath a tokenizer of texts with names: made from data, or a fast tokenizer's own."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -13,6 +14,7 @@ from tokenizers import (
     Tokenizer,
     decoders,
     models,
+    normalizers,
     pre_tokenizers,
     processors,
     trainers,
@@ -33,7 +35,11 @@ OWN_TOKENS = [
 
 
 class AddedTokens:
-    """Finds the tokens that a tokenizer takes from a text before all else: the special ones too."""
+    """Finds the tokens that a tokenizer takes from a text before all else: the special ones too.
+
+    Attributes:
+        inside: those that part nothing: what stands behind one does not begin anew.
+    """
 
     def __init__(self, tokens: Iterable[AddedToken], normalizer: Any = None):
         tokens = list(tokens)
@@ -44,15 +50,32 @@ class AddedTokens:
             self._finder.normalizer = normalizer
         self._finder.add_tokens(tokens)
         self._any: Any = None
+        self.inside = frozenset[str]()
         if normalizer is None or not any(token.normalized for token in tokens):
             self._any = regex.compile(r"\L<tokens>", tokens=[token.content for token in tokens])
 
     @classmethod
-    def of(cls, beneath: Tokenizer, without: Container[int] = ()) -> "AddedTokens":
-        """The added tokens of a tokenizer, but for those with some ids."""
+    def of(
+        cls,
+        beneath: Tokenizer,
+        without: Container[int] = (),
+        begins_parts: Sequence[Any] | None = None,
+    ) -> "AddedTokens":
+        """The added tokens of a tokenizer, but for those with some ids.
+
+        Args:
+            begins_parts: see `TextTokenizer`.
+        """
         added = beneath.get_added_tokens_decoder()
         tokens = [token for index, token in added.items() if index not in without]
-        return cls(tokens, beneath.normalizer)
+        if not begins_parts or not any(begins_parts[2:]):
+            return cls(tokens, beneath.normalizer)
+        steps = [normalizers.Prepend(begins_parts[0]), beneath.normalizer]
+        normalizer = normalizers.Sequence([step for step in steps if step is not None])
+        made = cls(tokens, normalizer)
+        inside = (normalizer.normalize_str(t.content) for t in tokens if t.normalized)
+        made.inside = frozenset(inside)  # as they are found
+        return made
 
     def find(self, text: str, split_special_tokens: bool = False) -> list[tuple[int, int, str]]:
         """Return start, stop and token of each one in a text, in order.
@@ -64,10 +87,9 @@ class AddedTokens:
             return []
         self._finder.encode_special_tokens = split_special_tokens
         encoding = self._finder.encode(text)
+        tokens = map(self._finder.id_to_token, encoding.ids)  # without spaces that one takes
         return [
-            (*span, token)
-            for span, token in zip(encoding.offsets, encoding.tokens, strict=True)
-            if token
+            (*span, token) for span, token in zip(encoding.offsets, tokens, strict=True) if token
         ]
 
 
@@ -352,18 +374,21 @@ def _begin_once(state: dict[str, Any]) -> list[Any] | None:
     always, first = '"prepend_scheme": "always"', '"prepend_scheme": "first"'
     for part in ("pre_tokenizer", "decoder"):  # SentencePiece's spaces, wherever they are
         state[part] = json.loads(json.dumps(state[part]).replace(always, first))
-    normalizers, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
-    prefixes = [step["prepend"] for step in normalizers if step["type"] == "Prepend"]
-    begins += [[prefix, True] for prefix in prefixes]
-    normalizers = [step for step in normalizers if step["type"] != "Prepend"]
+    normalizing, splits = _steps(state, "normalizer"), _steps(state, "pre_tokenizer")
+    prefixes = [step["prepend"] for step in normalizing if step["type"] == "Prepend"]
+    normalizing = [step for step in normalizing if step["type"] != "Prepend"]
+    if prefixes:
+        # Written before the text itself, and looked for before tokens that are normalized.
+        begins.append([prefixes[0], True, True])
+        normalizing = [*_begun(state["added_tokens"], prefixes.pop(0)), *normalizing]
     kinds = [step["type"] for step in splits]
     if "WhitespaceSplit" in kinds and "Metaspace" in kinds:  # T5: each word would get its space
         splits = [step for step in splits if step["type"] != "WhitespaceSplit"]
         begins = [[" ", False]]  # nothing, where nothing but space follows
-        normalizers += [
-            {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
-            {"type": "Strip", "strip_left": False, "strip_right": True},
-        ]
+        normalizing.append({"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "})
+        # Not by a normalizer: parts end before tokens that are looked for in normalized text, too.
+        end = {"type": "Split", "pattern": {"Regex": r" +\z"}, "behavior": "Removed"}
+        splits = [{**end, "invert": False}, *splits]
     if spaced := [step for step in splits if step.get("add_prefix_space")]:
         prefixes.append(" ")
         begins.append([" ", False])
@@ -374,9 +399,17 @@ def _begin_once(state: dict[str, Any]) -> list[Any] | None:
     # A step that begins a text, and no part behind a name, with a space.
     first_space = {"type": "Metaspace", "prepend_scheme": "first", "split": False}
     splits = [{**first_space, "replacement": prefix} for prefix in prefixes] + splits
-    state["normalizer"] = _sequence("normalizer", normalizers)
+    state["normalizer"] = _sequence("normalizer", normalizing)
     state["pre_tokenizer"] = _sequence("pre_tokenizer", splits)
     return begins[0] if begins else None
+
+
+def _begun(added: Iterable[dict[str, Any]], prefix: str) -> Iterator[dict[str, Any]]:
+    """What puts a prefix before each token that is normalized itself, and nothing else."""
+    for token in added:
+        if token["normalized"]:
+            pattern = {"Regex": rf"\A{re.escape(token['content'])}\z"}
+            yield {"type": "Replace", "pattern": pattern, "content": prefix + token["content"]}
 
 
 _LISTS = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}

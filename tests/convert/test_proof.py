@@ -1,9 +1,12 @@
 """The proof of a conversion: what counts as the same logits, and what does not."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from hosts import make_host
 from small_tokenizers import unigram
+from tokenizers import AddedToken, pre_tokenizers
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
@@ -35,6 +38,18 @@ def test_a_folder_that_holds_another_model_is_found(tmp_path):
     layer.self_attn.v_proj.register_forward_hook(lambda module, args, output: 1.1 * output)
     with pytest.raises(ConversionError, match="loaded from what was written"):
         prove_saving(model, tmp_path)
+
+
+def test_texts_that_are_other_tokens_are_found():
+    """A space that is written behind a token, as the host does, is lost to one that takes it."""
+    for token, fault in (AddedToken("<a>"), ""), (AddedToken("<a>", rstrip=True), "the <a> end"):
+        host = unigram()
+        steps = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+        host.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
+        host.add_tokens([token])
+        model = make_host("llama", vocab_size=len(host), pad_token_id=0)
+        with pytest.raises(ConversionError, match=fault) if fault else nullcontext():
+            get_symbol_model(model, host, SymbolConfig())
 
 
 def test_a_gap_beyond_the_tolerance_fails_a_proof_and_so_does_nan():
