@@ -17,7 +17,7 @@ LIBRARIES = {
     "spot": ("spottl", "ltl"),
     "rdkit": ("rdkit", "chemistry"),
     "gradio": ("gradio", "demo"),
-    **{name: (name, "serve") for name in ("starlette", "uvicorn")},
+    **{name: (name, "serve") for name in ("starlette", "uvicorn", "llguidance")},
     "pytorch_optimizer": ("pytorch_optimizer", "optimizers"),
     "sqlglot": ("sqlglot", "sql"),
     "ahocorasick": ("pyahocorasick", "transduction"),

@@ -33,9 +33,11 @@ def renamed(text):
     return re.sub("|".join(NEW_NAMES), lambda match: NEW_NAMES[match[0]], text)
 
 
-def converted(kind="llama", encoding="relational", rule=PATTERN, positions=4096):
+def converted(
+    kind="llama", encoding="relational", rule=PATTERN, positions=4096, beneath=unigram, **settings
+):
     """A host with random weights, and a layer of two symbols around it."""
-    tokenizer = unigram(end=kind == "t5")
+    tokenizer = beneath(end=kind == "t5")
     tokenizer.chat_template = CHAT
     ids = {} if kind == "t5" else {"eos_token_id": None, "max_position_embeddings": positions}
     host = make_host(kind, vocab_size=len(tokenizer), **ids)
@@ -43,13 +45,17 @@ def converted(kind="llama", encoding="relational", rule=PATTERN, positions=4096)
     rules = {"name": {**rule, "count": 2}}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return get_symbol_model(host, tokenizer, SymbolConfig(symbols=rules, encoding=encoding))
+        return get_symbol_model(
+            host, tokenizer, SymbolConfig(symbols=rules, encoding=encoding, **settings)
+        )
 
 
 def canonical():
     """A host as it is, behind a tokenizer that spells names."""
     tokenizer = byte_level()
-    host = make_host("llama", vocab_size=len(tokenizer), eos_token_id=None)
+    host = make_host(
+        "llama", vocab_size=len(tokenizer), eos_token_id=None, max_position_embeddings=4096
+    )
     return host, CanonicalTokenizer.from_tokenizer(tokenizer, {"name": PATTERN})
 
 

@@ -1,37 +1,35 @@
-"""Answers that are what a request says: JSON, JSON by a schema, calls of tools.
+"""What an answer has to be, by a request: JSON, JSON by a schema, or calls of tools.
 
-What may come next is worked out by llguidance over what each token writes. A symbol writes a
-character of its own, one that no other token can write, and the names in a schema are written by
-these too. So what a model may write does not depend on what anything is called. A name gets back
-into an answer as JSON writes it, so that a quote in it does no harm.
+It is a grammar over what each token writes. A symbol writes a character of its own, which no other
+token can write, and the names in a schema are written by these too; so what a model may write does
+not depend on what anything is called. A name gets back into an answer as JSON writes it: a quote in
+it does no harm.
 """
 
 import json
-import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import torch
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from hf_alpha.environment import how_to_install
 from hf_alpha.modeling.text_pieces import JOIN
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.serve.messages import Calls
 
 FIRST, JOINED = 0x100000, "\U0010fffd"
 """Characters that symbols write, from `FIRST` on, and what says that no space is before one."""
 FREE = "^[^\U00100000-\U0010ffff]*$"
 """A string without symbols."""
-MAX_SCHEMA = 32 * 1024
-"""Characters of all schemas of a request: 2,000 properties take a second."""
-SPACE = r"[ \n\t]{1,40}"
+MAX_GRAMMAR = 32 * 1024
+"""Characters of what an answer has to be: 1,000 properties take a third of a second."""
+WHAT = "response_format, tool_choice"
+SPACE = r" |\n[ \t]{0,20}"
 OF_STRINGS = ("pattern", "format", "minLength", "maxLength")
 """What a schema says of the letters of a string, which a name could change."""
 OF_KEYS = ("patternProperties", "propertyNames")
-NO_NAMES = frozenset(("true", "false", "null"))
-"""Words of JSON outside of strings."""
+OF_JSON = frozenset(("true", "false", "null"))
+"""Words outside of strings."""
 SAMPLE = '{"a b": [1, -2.5], "c": "d"}'
 
 
@@ -43,9 +41,11 @@ class Spelling:
     """
 
     def __init__(self, tokenizer: Any):
-        self.tokenizer, backend = tokenizer, getattr(tokenizer, "backend_tokenizer", None)
+        if not isinstance(tokenizer, TextTokenizer) or tokenizer.symbols_are_words:
+            raise self._fault()
+        self.tokenizer, backend = tokenizer, tokenizer.backend_tokenizer
         self.is_canonical = isinstance(tokenizer, CanonicalTokenizer)
-        read = backend and _reader(backend) if isinstance(tokenizer, TextTokenizer) else None
+        read = _reader(backend)
         if read is None:
             raise self._fault()
         added = backend.get_added_tokens_decoder()
@@ -69,17 +69,19 @@ class Spelling:
     @staticmethod
     def _fault() -> ValueError:
         return ValueError(
-            "response_format, tool_choice: this model's tokenizer does not write JSON letter by "
+            f"{WHAT}: this model's tokenizer does not write JSON letter by "
             "letter, so that no form can be promised: leave them out"
         )
 
     def text(self, ids: Sequence[int]) -> str | None:
         """Return what tokens write; None if one of them writes no text."""
         written = [self.tokens[index] for index in ids]
-        return None if None in written else b"".join(w for w in written if w).decode(errors="replace")
+        if None in written:
+            return None
+        return b"".join(w for w in written if w is not None).decode(errors="replace")
 
 
-def _reader(backend: Any) -> Any:
+def _reader(backend: Any) -> Callable[[str], bytes] | None:
     """Return what reads a token as bytes; None where its text depends on other tokens."""
     decoder = json.loads(backend.decoder.__getstate__()) if backend.decoder else {}
     kinds = {part["type"] for part in (decoder, *decoder.get("decoders", ())) if part}
@@ -110,6 +112,7 @@ class NameWriter:
     def __init__(self, spelling: Spelling, names: Mapping[str, str], may_add: bool):
         self._spelling, self.names, self._may_add = spelling, dict(names), may_add
         self._written: dict[str, str] = {}
+        self.is_canonical = spelling.is_canonical
 
     def write(self, text: str) -> str:
         """Write a string.
@@ -126,8 +129,8 @@ class NameWriter:
         answer = tokenizer(text_target=quoted, names=self.names, allow_absent_symbols=True,
                            add_special_tokens=False)  # fmt: skip
         if not self._may_add and (new := answer.names.keys() - self.names.keys()):
-            told = f"{answer.names[min(new)]!r} is a name that the text lacks, and this model writes"
-            raise ValueError(f"{told} only names of its text: have it stand in a message")
+            told = f"{answer.names[min(new)]!r} is a name that the text lacks"
+            raise ValueError(f"{told}, so that this model cannot write it: say it in a message")
         ids = answer["input_ids"]
         written = (self._spelling.text(ids) or "").strip()
         if tokenizer.decode(ids, names=answer.names).strip() != quoted or len(written) < 2:
@@ -148,10 +151,10 @@ class NameWriter:
         if self.names and (odd := [key for key in OF_KEYS if key in schema]):
             raise ValueError(f"{odd[0]} says of letters what names would change: leave it out")
         if odd := [key for key in OF_STRINGS if key in schema]:
-            if self._spelling.is_canonical and self.names:
+            if self.is_canonical and self.names:
                 told = f"{odd[0]} says of letters what names would change"
                 raise ValueError(f"{told}, which this model writes as words: leave it out")
-            if not self._spelling.is_canonical:
+            if not self.is_canonical:
                 written["allOf"] = [*written.get("allOf", ()), {"pattern": FREE}]
         return written
 
@@ -185,7 +188,7 @@ class Form(NamedTuple):
 def form_of(
     request: Any, spelling: Spelling, names: Mapping[str, str], thought: str | None, may_add: bool
 ) -> Form:
-    """Return the form of the answers to a request.
+    """Return the form of the answers to a chat.
 
     Args:
         names: of its text.
@@ -197,128 +200,54 @@ def form_of(
     """
     writer = NameWriter(spelling, names, may_add)
     try:
-        rules = [*_rules(request, writer, thought)]
-        if len("".join(rules)) > MAX_SCHEMA:
-            raise ValueError(f"schemas have at most {MAX_SCHEMA:,} characters, all together")
+        grammar = "\n".join(_rules(request, writer, thought))
     except RecursionError:
-        raise ValueError("response_format, tool_choice: a schema is nested too deep") from None
+        raise ValueError(f"{WHAT}: a schema is nested too deep") from None
     except ValueError as error:
-        raise ValueError(f"response_format, tool_choice: {error}") from None
-    if spelling.is_canonical and (odd := [w for w in writer.names if w in NO_NAMES or w[0] in DIGITS]):
+        raise ValueError(f"{WHAT}: {error}") from None
+    if len(grammar) > MAX_GRAMMAR:
+        raise ValueError(f"{WHAT}: schemas have at most {MAX_GRAMMAR:,} characters in all")
+    odd = [word for word in writer.names if word in OF_JSON or word[0].isdigit()]
+    if spelling.is_canonical and odd:
         told = f"this model writes {odd[0]!r} for a name, which is a word or a number of JSON"
-        raise ValueError(f"response_format, tool_choice: {told}")
-    return Form("\n".join(rules), {k: _escaped(name) for k, name in writer.names.items()})
+        raise ValueError(f"{WHAT}: {told}")
+    return Form(grammar, {key: _escaped(name) for key, name in writer.names.items()})
 
 
 def _rules(request: Any, writer: NameWriter, thought: str | None) -> Iterator[str]:
     """Yield the rules of a grammar."""
-    options: dict[str, Any] = {"whitespace_pattern": SPACE}
+    schema, kinds = request.schema_of_answer, []
+    if schema is not None and not request.is_forced:
+        kinds.append("text")
+        yield f"text: {_by_schema(schema, writer)}"
+    for number, function in enumerate(request.callable):
+        name = json.dumps(writer.write(function["name"]), ensure_ascii=False)
+        head = json.dumps(f'{{"name": {name}, "arguments": ', ensure_ascii=False)
+        parameters = function.get("parameters") or {"type": "object"}
+        arguments = f'{head} ({_by_schema(parameters, writer, lenient=True)}) "}}"'
+        yield f'call_{number}: "<tool_call>" SPACE? {arguments} SPACE? "</tool_call>"'
+    if request.callable:
+        calls = " | ".join(f"call_{number}" for number in range(len(request.callable)))
+        yield from (f"call: {calls}", "SPACE: /[ \\n]{1,2}/")
+        kinds.append("call (SPACE? call)*" if request.may_call_twice else "call")
+    yield f"start: {'thought ' * (thought is not None)}({' | '.join(kinds)})"
+    if thought is not None:
+        end = re.escape(thought).replace("/", "\\/")
+        yield f"thought[lazy]: /(?s:.*){end}\\s*/"
+
+
+def _by_schema(schema: Any, writer: NameWriter, **options: Any) -> str:
+    """Return the rule for JSON by a schema."""
+    if not isinstance(schema, dict):
+        raise ValueError("a schema is a JSON object")
+    options["whitespace_pattern"] = SPACE
     if writer.is_canonical:  # in "\n" and the like, n could be a word for a name
         options["json_allowed_escapes"] = '"\\'
-
-    def by(schema: Any, **more: Any) -> str:
-        written = {**writer.schema(schema), "x-guidance": {**options, **more}}
-        return f"%json {json.dumps(written, ensure_ascii=False)}"
-
-    kinds = []
-    if request.schema_of_answer is not None:
-        kinds.append("text")
-        yield f"text: {by(request.schema_of_answer)}"
-    if request.tools:
-        kinds.append('call (SPACE? call)*' if request.several else "call")
-        yield f"call: {' | '.join(f'call_{i}' for i in range(len(request.callable)))}"
-        yield r"SPACE: /[ \n]{1,2}/"
-    for number, tool in enumerate(request.callable):
-        name, parameters = tool["name"], tool.get("parameters") or {"type": "object"}
-        head = f'{{"name": {json.dumps(writer.write(name), ensure_ascii=False)}, "arguments": '
-        yield (
-            f'call_{number}: "<tool_call>" SPACE? {json.dumps(head, ensure_ascii=False)} '
-            f'({by(parameters, lenient=True)}) "}}" SPACE? "</tool_call>"'
-        )
-    begins = "" if thought is None else "thought "
-    yield f"start: {begins}({' | '.join(kinds)})"
-    if thought is not None:
-        yield rf"thought[lazy]: /(?s:.*){re.escape(thought).replace('/', '\\/')}\s*/"
+    written = {**writer.schema(schema), "x-guidance": options}
+    return f"%json {json.dumps(written, ensure_ascii=False)}"
 
 
 def _escaped(name: str) -> str:
     """Return a name as it stands in a string of JSON."""
     written = json.dumps(name, ensure_ascii=False)[1:-1]
     return name if written == name else written
-
-
-class Matcher:
-    """Says what may come next in one answer."""
-
-    def __init__(self, matcher: Any):
-        self._matcher = matcher
-
-    def again(self) -> "Matcher":
-        """Return one for another answer to the same request, from its beginning."""
-        return Matcher(self._matcher.deep_copy())
-
-    def forbid(self, scores: torch.Tensor) -> None:
-        """Make the scores (V,) of tokens that may not come next impossible.
-
-        Raises:
-            ValueError: none is left.
-        """
-        mask = np.unpackbits(
-            np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little"
-        )
-        allowed = torch.zeros(len(scores), dtype=torch.bool)
-        columns = min(len(scores), len(mask))
-        allowed[:columns] = torch.from_numpy(mask[:columns]).bool()
-        scores.masked_fill_(~allowed.to(scores.device), float("-inf"))
-        if not scores.isfinite().any():
-            raise ValueError(self._matcher.get_error() or "the model can write nothing of it")
-
-    def take(self, token: int) -> bool:
-        """Take the next token; return whether the answer is whole and nothing may follow."""
-        self._matcher.consume_token(token)
-        return bool(self._matcher.is_stopped())
-
-
-class Matchers:
-    """Makes matchers for forms.
-
-    Args:
-        ends: tokens that end an answer.
-    """
-
-    def __init__(self, tokenizer: Any, ends: Collection[int]):
-        self._tokenizer, self._ends, self._lock = tokenizer, ends, threading.Lock()
-        self._vocabulary: Any = None
-
-    def matcher(self, form: Form) -> Matcher:
-        """Return what holds an answer to a form.
-
-        Raises:
-            ValueError: there is no such form; the library is missing.
-        """
-        try:
-            import llguidance
-        except ImportError:
-            raise ValueError(f"response_format, tool_choice: {how_to_install('llguidance')}") from None
-        with self._lock:
-            if self._vocabulary is None or self._vocabulary.size != len(self._tokenizer):
-                self._vocabulary = Vocabulary(Spelling(self._tokenizer), self._ends)
-        grammar = llguidance.LLMatcher.grammar_from_lark(form.grammar)
-        matcher = llguidance.LLMatcher(self._vocabulary.ll, grammar, log_level=0)
-        if matcher.is_error():
-            raise ValueError(f"response_format, tool_choice: {matcher.get_error()}")
-        return Matcher(matcher)
-
-
-class Vocabulary:
-    """A tokenizer as llguidance takes it."""
-
-    def __init__(self, spelling: Spelling, ends: Collection[int]):
-        import llguidance
-
-        self._spelling, self.size = spelling, len(spelling.tokens)
-        # a token that llguidance calls special is no text
-        self.tokens = [w or b"\xff<%d>" % i for i, w in enumerate(spelling.tokens)]
-        self.special_token_ids = [i for i, w in enumerate(spelling.tokens) if w is None]
-        self.bos_token_id = None
-        self.eos_token_id = min(ends, default=len(self.tokens))

@@ -23,6 +23,7 @@ from hf_alpha.answer.models import too_many_names
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.logprobs import BESIDE, Logprobs
+from hf_alpha.serve.messages import template_of, whole_call
 from hf_alpha.serve.reading import Read, ReadingProcess, log_fault
 from hf_alpha.serve.requests import Refusal, Request
 
@@ -55,6 +56,7 @@ class Ask:
         read: what the model goes on from.
         limit: tokens of an answer.
         grown: symbols were added for its names.
+        matcher: holds answers to their form, if they have one; each needs its own.
     """
 
     def __init__(self, request: Request, seconds: float):
@@ -62,6 +64,7 @@ class Ask:
         self._deadline = time.monotonic() + seconds
         self._loop, self._items = asyncio.get_running_loop(), asyncio.Queue[Any]()
         self.gone, self.read, self.limit, self.grown = False, Read(), 0, False
+        self.matcher: Any = None
 
     @property
     def tokens(self) -> int:
@@ -107,6 +110,7 @@ class AnswerRow:
     draw: Callable[[torch.Tensor], int] | None
     ids: list[int] = field(default_factory=list)
     logprobs: Logprobs | None = None
+    matcher: Any = None
     sent: str = ""
     done: bool = False
 
@@ -132,8 +136,11 @@ class Engine:
         self._rows, self._batch = deque[AnswerRow](), list[AnswerRow]()
         self._added: list[dict[str, int]] = []  # symbols, for names
         self._changed, self.closing = threading.Condition(), False
-        first = copy.deepcopy(tokenizer)
-        self._readers = [ReadingProcess(first, limits.max_input) for _ in range(READERS)]
+        self.template, self._matchers = template_of(model, tokenizer), None
+        self._call = self.template and whole_call(self.template)
+        adds = getattr(model.config, "new_symbols", True) or model.config.learns_names
+        how = (copy.deepcopy(tokenizer), limits.max_input, self.template, adds)
+        self._readers = [ReadingProcess(*how) for _ in range(READERS)]
         self._threads = [threading.Thread(target=self._run, name="engine", daemon=True)]
         for reader in self._readers:
             self._threads.append(threading.Thread(target=self._read, args=(reader,), daemon=True))
@@ -223,6 +230,7 @@ class Engine:
         row, rated = AnswerRow(ask, index, self._sampler(ask.request, index)), ask.request.rated
         if rated is not None:
             row.logprobs = Logprobs(self.tokenizer, row.encoding, self._is_decoder, rated)
+        row.matcher = ask.matcher and ask.matcher.again()
         return row
 
     def _fits(self, row: AnswerRow) -> bool:
@@ -253,13 +261,18 @@ class Engine:
         scores = scores.clone()
         finite = scores.amax(-1).isfinite().tolist()
         for place, row in enumerate(self._batch):
-            if row.done or (finite[place] and row.draw is None and row.logprobs is None):
+            plain = row.draw is None and row.logprobs is None and row.matcher is None
+            if row.done or (finite[place] and plain):
                 continue
             with self._failing_alone(row.ask):
                 if not finite[place]:
                     raise ArithmeticError("it gives scores that are no numbers")
                 if row.logprobs is not None:
                     row.logprobs.rate(scores[place])
+                if row.matcher is not None and not row.matcher.forbid(scores[place]):
+                    told = "the model can write nothing of what response_format or tool_choice ask"
+                    row.ask.give(Refusal(400, told))
+                    continue
                 if row.draw is None:
                     continue
                 token = row.draw(scores[place])
@@ -284,9 +297,13 @@ class Engine:
             if row.logprobs is not None:
                 row.logprobs.add(token)
             finish = "length" if len(row.ids) == row.ask.limit else None
-        if finish is None and not (request.stream or request.stop):
+            if row.matcher is not None and row.matcher.take(token):
+                finish = "stop"
+        if not (finish or request.stream or request.stop or request.ends_with_call):
             return
         text = self._text(row)
+        if request.ends_with_call and (call := self._call and self._call.search(text)):
+            text, finish = text[: call.end()], "stop"
         found = [place for stop in request.stop if (place := text.find(stop)) >= 0]
         if found:
             text, finish = text[: min(found)], "stop"
@@ -345,12 +362,22 @@ class Engine:
                 raise ValueError(too_many_names(self.model, self.tokenizer))
             ask.read = read
             ask.limit = 0 if read.encoding is None else self._limit(ask)
+            ask.matcher = read.form and self._matcher(read.form)
         except (Refusal, ValueError) as error:
             ask.give(error if isinstance(error, Refusal) else Refusal(400, str(error)))
             return
         with self._changed:
             self._waiting.append(ask)
             self._changed.notify_all()
+
+    def _matcher(self, form: Any) -> Any:
+        try:
+            from hf_alpha.serve.matching import Matchers
+        except ImportError as error:
+            raise ValueError(f"response_format, tool_choice: {error}") from None
+        with self._changed:
+            self._matchers = self._matchers or Matchers(self.tokenizer, self._end)
+        return self._matchers.matcher(form)
 
     def _limit(self, ask: Ask) -> int:
         """Return how many tokens an answer has at most."""

@@ -4,9 +4,11 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
+from transformers.cli.serving.utils import get_response_template
 from transformers.utils.chat_parsing import ResponseParser
 from transformers.utils.chat_parsing.response_templates import load_response_template
 
@@ -24,6 +26,24 @@ NO_CALL = (ValueError, KeyError, TypeError, RecursionError)
 _NAME = r'\s*\{\s*"name"\s*:\s*(?P<name>"(?:[^"\\]|\\.)+")'
 _HEAD = regex.compile(rf'(?s){_NAME}\s*,\s*"arguments"\s*:\s*(?=\{{)')
 """What is a call, whatever follows: its arguments are sent as they are written."""
+
+
+def template_of(model: Any, tokenizer: Any) -> Any:
+    """Return how a model writes messages, by its tokenizer or its family, if that is known."""
+    host = SimpleNamespace(config=getattr(model.config, "backbone_config", None) or model.config)
+    template = get_response_template(tokenizer, host)
+    if template is None and "<tool_call>" in f"{getattr(tokenizer, 'chat_template', None)}":
+        host.config = SimpleNamespace(model_type="qwen2")  # many write calls as it does
+        template = get_response_template(tokenizer, host)
+    return template
+
+
+def whole_call(template: Any) -> Any:
+    """Return the pattern of a call from where it opens to where it closes, if there are calls."""
+    field = load_response_template(template).fields.get(CALLS)
+    if not (field and field.open_re and field.close_re):
+        return None
+    return regex.compile(f"(?s)(?:{field.open_re.pattern}).*?(?:{field.close_re.pattern})")
 
 
 class Arguments:
@@ -71,6 +91,7 @@ class MessageReader:
         begun: list[Any] = []  # a call that an answer which is gone on with ends in
         for event in self._parser.initial_events if self._parser else ():
             begun = [] if event["type"] == "region_close" else [*begun, event]
+        self._within = begun[0]["field"] if begun else ""
         begun = [event for event in begun if event["field"] == CALLS]
         self._begun = [delta for event in begun for delta in self._of_event(event)]
 
@@ -147,14 +168,28 @@ class MessageReader:
             yield {CALLS: [{"index": self.calls - 1, "function": function}]}
 
     @property
+    def thought(self) -> str | None:
+        """What ends a thought that the answer begins in, if it does."""
+        field = self._template and self._template.fields.get(self._within)
+        is_thought = field and TEXTS.get(self._within) == "reasoning_content"
+        return field.close_literals[0] if is_thought and field.close_literals else None
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether calls are `<tool_call>`, a JSON object and `</tool_call>`."""
+        field = self._field
+        if not (field and field.open_re and field.close_re and self._is_plain):
+            return False
+        marks = field.open_re.fullmatch("<tool_call>"), field.close_re.fullmatch("</tool_call>")
+        return all(marks)
+
+    @property
     def _is_plain(self) -> bool:
         """Whether a call is written as JSON, with `name` and `arguments`."""
-        field = self._field
-        of_json = field.content == "json" and not field.content_args
-        transform = field.transform
-        return bool(
-            of_json and isinstance(transform, Mapping) and transform.get("function") == "{content}"
-        )
+        of_json = self._field.content == "json" and not self._field.content_args
+        transform = self._field.transform
+        is_whole = isinstance(transform, Mapping) and transform.get("function") == "{content}"
+        return bool(of_json and is_whole)
 
     def _of_no_call(self, finish: str | None) -> Iterator[Delta]:
         """Yield what was taken for a call, and is none: text, or half of one that is cut off."""

@@ -21,6 +21,8 @@ from transformers.utils import logging
 
 from hf_alpha import generation
 from hf_alpha.modeling.chats import ANSWERS, WritesChats
+from hf_alpha.serve.constraints import Form, Spelling, form_of
+from hf_alpha.serve.messages import MessageReader
 from hf_alpha.serve.requests import KNOWN_ROLES, Chat, Refusal, Request, shown
 
 PRIVATE = range(0xE000, 0xF900)
@@ -44,12 +46,14 @@ class Read:
 
     Attributes:
         prefix: of an answer in a chat: the text, as the model writes.
+        form: what an answer has to be.
         needed: class -> symbols for its names, where the tokenizer has too few; then there is
             nothing else.
     """
 
     encoding: Any = None
     prefix: str = ""
+    form: Form | None = None
     needed: Mapping[str, int] | None = None
 
 
@@ -58,10 +62,15 @@ class TextReader:
 
     Args:
         max_input: tokens of a text.
+        template: how the model writes messages, see `MessageReader`.
+        adds_names: the model can write names that a text lacks.
     """
 
-    def __init__(self, tokenizer: Any, max_input: int):
+    def __init__(
+        self, tokenizer: Any, max_input: int, template: Any = None, adds_names: bool = False
+    ):
         self.tokenizer, self._max_input = tokenizer, max_input
+        self._template, self._adds_names = template, adds_names
 
     def read(self, request: Request, may_grow: bool) -> Read:
         """Return a text or a chat as the model reads it.
@@ -84,8 +93,20 @@ class TextReader:
         self._check_size(len(ids), "tokens")
         if not ids:
             raise ValueError("the text is empty: the model reads nothing that it could go on from")
-        is_chat = isinstance(request, Chat)
-        return Read(encoding, self.tokenizer.decode(ids, False, names=encoding.names) * is_chat)
+        if not isinstance(request, Chat):
+            return Read(encoding)
+        prefix = self.tokenizer.decode(ids, False, names=encoding.names)
+        if not request.has_form:
+            return Read(encoding, prefix)
+        spelling, told = Spelling(self.tokenizer), MessageReader(self._template, prefix, [])
+        if request.callable and not told.can_be_told:
+            raise ValueError(
+                "tool_choice, response_format with tools: this is for models that write a call as "
+                "JSON within <tool_call> and </tool_call>"
+            )
+        form = form_of(request, spelling, encoding.names, told.thought, self._adds_names)
+        encoding.names = form.names
+        return Read(encoding, prefix, form)
 
     def _text(self, request: Any) -> tuple[str, dict[str, Any]]:
         """Return a text or a chat with its names, and how it is to be encoded."""
@@ -173,10 +194,10 @@ def log_fault(what: str, error: BaseException) -> None:
     logging.get_logger(__name__).error("%s: %s\n%s", what, type(error).__name__, places)
 
 
-def _work(pipe: Connection, tokenizer: Any, max_input: int) -> None:
+def _work(pipe: Connection, tokenizer: Any, *arguments: Any) -> None:
     """Read what comes through a pipe, as long as somebody is at its other end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server to handle
-    reader = TextReader(tokenizer, max_input)
+    reader = TextReader(tokenizer, *arguments)
     pipe.send(None)
     with suppress(EOFError, BrokenPipeError):
         while True:
@@ -211,10 +232,11 @@ class ReadingProcess:
 
     Args:
         tokenizer: as it was before any symbols were added; nobody changes it.
+        *arguments: of `TextReader`.
     """
 
-    def __init__(self, tokenizer: Any, max_input: int):
-        self._arguments = tokenizer, max_input
+    def __init__(self, tokenizer: Any, *arguments: Any):
+        self._arguments = tokenizer, *arguments
         self._process: BaseProcess | None = None
 
     def start(self) -> None:

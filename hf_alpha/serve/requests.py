@@ -59,6 +59,16 @@ class Request(BaseModel, extra="allow", allow_inf_nan=False):
         """How many likely tokens are told beside each one; None where nothing is."""
         return None
 
+    @property
+    def has_form(self) -> bool:
+        """Whether an answer has to be something: JSON, or a call."""
+        return False
+
+    @property
+    def ends_with_call(self) -> bool:
+        """Whether an answer ends with its first call."""
+        return False
+
     @model_validator(mode="before")
     @classmethod
     def _only_what_can_be_done(cls, given: Any) -> Any:
@@ -90,7 +100,9 @@ class Chat(Request):
 
     messages: list[dict[str, Any]] = Field(min_length=1)
     tools: list[dict[str, Any]] = []
-    tool_choice: Literal["auto", "none"] = "auto"
+    tool_choice: Literal["auto", "none", "required"] | dict[str, Any] = "auto"
+    parallel_tool_calls: bool = True
+    response_format: dict[str, Any] = {"type": "text"}
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool = False
     top_logprobs: int = Field(0, ge=0, le=20)
@@ -99,10 +111,63 @@ class Chat(Request):
     def rated(self) -> int | None:
         return self.top_logprobs if self.logprobs else None
 
+    @property
+    def has_form(self) -> bool:
+        return self.is_forced or self.schema_of_answer is not None
+
+    @property
+    def ends_with_call(self) -> bool:
+        return bool(self.tools) and not self.parallel_tool_calls
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether an answer is a call."""
+        return self.tool_choice not in ("auto", "none")
+
+    @property
+    def may_call_twice(self) -> bool:
+        """Whether an answer may be several calls."""
+        return self.parallel_tool_calls and not isinstance(self.tool_choice, dict)
+
+    @property
+    def schema_of_answer(self) -> dict[str, Any] | None:
+        """The schema of an answer that is JSON."""
+        if self.response_format["type"] == "text":
+            return None
+        schema = (self.response_format.get("json_schema") or {}).get("schema")
+        return {"type": "object"} if schema is None else schema
+
+    @property
+    def callable(self) -> list[dict[str, Any]]:
+        """The functions that may be called."""
+        functions = [tool["function"] for tool in self.tools]
+        if isinstance(self.tool_choice, dict):
+            name = self.tool_choice["function"]["name"]
+            functions = [function for function in functions if function["name"] == name]
+        return functions
+
+    def _check_form(self) -> None:
+        kind, told = self.response_format.get("type"), self.response_format.get("json_schema")
+        is_schema = isinstance(told, dict) and isinstance(told.get("schema"), dict)
+        if kind not in ("text", "json_object") and not (kind == "json_schema" and is_schema):
+            raise ValueError(
+                'response_format: give {"type": "json_object"}, or {"type": "json_schema", '
+                '"json_schema": {"name": ..., "schema": {...}}}'
+            )
+        try:
+            if self.is_forced and not self.callable:
+                raise ValueError(f"tool_choice = {self.tool_choice!r}: there is no such tool")
+            assert all(isinstance(one["name"], str) for one in self.callable) or not self.has_form
+        except (KeyError, TypeError, AssertionError):
+            raise ValueError(
+                'tools, tool_choice: give {"type": "function", "function": {"name": ...}}'
+            ) from None
+
     @model_validator(mode="after")
     def _as_templates_read_it(self) -> "Chat":
         self.max_tokens = self.max_completion_tokens or self.max_tokens
-        self.tools = self.tools if self.tool_choice == "auto" else []
+        self.tools = [] if self.tool_choice == "none" else self.tools
+        self._check_form()
         if self.top_logprobs and not self.logprobs:
             raise ValueError("top_logprobs: give logprobs = true with it")
         for place, message in enumerate(self.messages):

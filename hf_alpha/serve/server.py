@@ -12,7 +12,6 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -24,7 +23,6 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Call
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from transformers.cli.serving.utils import get_response_template
 
 from hf_alpha.serve.connections import Connection, most_connections, tell_once
 from hf_alpha.serve.engine import STOPPING, Ask, Engine, Part
@@ -216,30 +214,19 @@ class Api:
         self._check(call, self.name)
         request = read_request(kind, await _body(call, self._most))
         self._check(call, request.model)
-        template = self._template(request) if isinstance(request, Chat) else None
+        if isinstance(request, Chat) and request.tools and self.engine.template is None:
+            told = "nobody knows how this model calls tools: set its tokenizer's response_template"
+            raise Refusal(400, f"{told} (see Transformers' docs), or leave tools out")
         ask = Ask(request, self.engine.limits.timeout)
         self.engine.ask(ask)
         watcher = asyncio.create_task(_watch(call, ask))
         self._watchers.add(watcher)  # or it is forgotten before its end
         watcher.add_done_callback(self._watchers.discard)
         await ask.next()
-        call.state.answers = answers = Completions(ask, template)
+        call.state.answers = answers = Completions(ask, self.engine.template)
         if request.stream:
             return StreamingResponse(answers.stream(), media_type="text/event-stream")
         return JSONResponse(await answers.whole())
-
-    def _template(self, request: Chat) -> Any:
-        """Return how the model writes messages, by its tokenizer or its family."""
-        config, tokenizer = self.engine.model.config, self.engine.tokenizer
-        host = SimpleNamespace(config=getattr(config, "backbone_config", None) or config)
-        template = get_response_template(tokenizer, host)
-        if template is None and "<tool_call>" in f"{getattr(tokenizer, 'chat_template', None)}":
-            host.config = SimpleNamespace(model_type="qwen2")  # many write calls as it does
-            template = get_response_template(tokenizer, host)
-        if template is None and request.tools:
-            told = "nobody knows how this model calls tools: set its tokenizer's response_template"
-            raise Refusal(400, f"{told} (see Transformers' docs), or leave tools out")
-        return template
 
 
 async def _body(call: Call, most: int) -> bytes:

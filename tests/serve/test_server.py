@@ -238,6 +238,10 @@ def test_tools_are_called_by_their_names_whatever_they_are(client):
         calls = [call for c in chunks for call in c.choices[0].delta.tool_calls or ()]
         pieces = [(call.function.name, call.function.arguments) for call in calls]
         assert pieces == [("send_mail", ""), (None, '{"to": '), (None, '"c"}')]
+    with served(*caller([*SCRIPT[:-1], "<tool_call>"])) as asked:  # and calls it again
+        assert len(chat(asked, "to ann_lee", tools=TOOLS).message.tool_calls) > 2
+        reply = chat(asked, "to ann_lee", tools=TOOLS, parallel_tool_calls=False)
+        assert (len(reply.message.tool_calls), reply.finish_reason) == (1, "tool_calls")
     listing = ["<assistant>", "<tool_call>", '[{"name":', '"b"}]', "</tool_call>", "</s>"]
     with served(*caller(listing)) as asked:
         text = ' <tool_call> [{"name": "send_mail"}] </tool_call>'
