@@ -207,7 +207,8 @@ def form_of(
         raise ValueError(f"{WHAT}: {error}") from None
     if len(grammar) > MAX_GRAMMAR:
         raise ValueError(f"{WHAT}: schemas have at most {MAX_GRAMMAR:,} characters in all")
-    odd = [word for word in writer.names if word in OF_JSON or word[0].isdigit()]
+    words = [word for word, name in writer.names.items() if word != name]
+    odd = [word for word in words if word in OF_JSON or word[0].isdigit()]
     if spelling.is_canonical and odd:
         told = f"this model writes {odd[0]!r} for a name, which is a word or a number of JSON"
         raise ValueError(f"{WHAT}: {told}")

@@ -156,7 +156,7 @@ class Chat(Request):
             )
         try:
             if self.is_forced and not self.callable:
-                raise ValueError(f"tool_choice = {self.tool_choice!r}: there is no such tool")
+                raise ValueError(f"tool_choice = {shown(self.tool_choice)}: there is no such tool")
             assert all(isinstance(one["name"], str) for one in self.callable) or not self.has_form
         except (KeyError, TypeError, AssertionError):
             raise ValueError(

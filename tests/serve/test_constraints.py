@@ -30,7 +30,7 @@ TOOLS = [
     {"type": "function", "function": {"name": "xa1", "parameters": PARAMETERS}},
     {"type": "function", "function": {"name": "other"}},
 ]
-DRAWN = [{}, *({"temperature": 1.7, "seed": seed} for seed in range(3))]
+DRAWN = [{}, {"temperature": 1.7, "seed": 1}]
 
 
 def by_schema(schema):
@@ -96,7 +96,7 @@ def test_a_tool_is_called_where_one_has_to_be(client):
     named = {"type": "function", "function": {"name": "xa1"}}
     for choice in ("required", named):
         for options in DRAWN:
-            options = {"max_tokens": 400, **options}
+            options = {"max_tokens": 120, **options}
             one = chat(client, SAID, tools=TOOLS, tool_choice=choice, **options)
             two = chat(client, renamed(SAID), tools=other_names(TOOLS),
                        tool_choice=other_names(choice), **options)  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_tool_is_called_where_one_has_to_be(client):
 
 def test_an_answer_is_a_form_or_a_call_where_both_may_be(client):
     kinds = set()
-    for seed in range(6):
+    for seed in range(4):
         reply = chat(client, SAID, tools=TOOLS[:1], response_format=by_schema(SCHEMA), seed=seed,
                      parallel_tool_calls=False, temperature=2, max_tokens=300)  # fmt: skip
         kinds.add(reply.finish_reason)
@@ -238,15 +238,16 @@ def test_letters_of_a_string_are_no_names_where_a_schema_speaks_of_them():
     next(forms(TOKENIZERS["canonical"], schema, "alice"))
 
 
-def test_words_for_names_are_no_words_of_json_and_no_values():
+def test_words_for_names_are_no_words_of_json_and_values_get_others():
     def make(*words):
         return lambda: CanonicalTokenizer.from_tokenizer(byte_level(), {"name": PATTERN}, words)
 
     for words in (["true", "b"], ["b", "1"]):
         with pytest.raises(ValueError, match="a word or a number of JSON"):
             list(forms(make(*words), SCHEMA))
-    with pytest.raises(ValueError, match="'b' cannot be written beside the names of the text"):
-        list(forms(make("b", "c"), {"enum": ["b"]}))
+    form = next(forms(make("b", "c"), {"enum": ["b"]}, may_add=True))
+    word = json.loads(form.grammar.partition("%json ")[2].partition("\n")[0])["enum"][0]
+    assert word != "b" and form.names[word] == "b" and form.names["b"] == "xa1"
 
 
 def test_what_tokens_write_is_known_or_refused():

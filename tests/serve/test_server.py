@@ -20,6 +20,7 @@ import pytest
 import torch
 from serving import (
     CHAT,
+    SCRIPT,
     TEXTS,
     TOOLS,
     caller,
