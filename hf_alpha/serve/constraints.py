@@ -126,17 +126,18 @@ class NameWriter:
 
     def _write(self, text: str) -> str:
         tokenizer, quoted = self._spelling.tokenizer, f'"{text}"'
-        answer = tokenizer(text_target=quoted, names=self.names, allow_absent_symbols=True,
+        answer: Any = tokenizer(text_target=quoted, names=self.names, allow_absent_symbols=True,
                            add_special_tokens=False)  # fmt: skip
-        if not self._may_add and (new := answer.names.keys() - self.names.keys()):
-            told = f"{answer.names[min(new)]!r} is a name that the text lacks"
+        names: dict[str, str] = answer.names
+        if not self._may_add and (new := names.keys() - self.names.keys()):
+            told = f"{names[min(new)]!r} is a name that the text lacks"
             raise ValueError(f"{told}, so that this model cannot write it: say it in a message")
         ids = answer["input_ids"]
         written = (self._spelling.text(ids) or "").strip()
-        if tokenizer.decode(ids, names=answer.names).strip() != quoted or len(written) < 2:
+        if tokenizer.decode(ids, names=names).strip() != quoted or len(written) < 2:
             told = f"{text!r} cannot be written beside the names of the text"
             raise ValueError(f"{told}, or not by this model's tokenizer: call it otherwise")
-        self.names = answer.names
+        self.names = names
         return written[1:-1]
 
     def schema(self, schema: Any) -> Any:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import TemperatureLogitsWarper, TopPLogitsWarper
@@ -136,7 +136,7 @@ class Engine:
         self._rows, self._batch = deque[AnswerRow](), list[AnswerRow]()
         self._added: list[dict[str, int]] = []  # symbols, for names
         self._changed, self.closing = threading.Condition(), False
-        self.template, self._matchers = template_of(model, tokenizer), None
+        self.template, self._matchers = template_of(model, tokenizer), cast(Any, None)
         self._call = self.template and whole_call(self.template)
         adds = getattr(model.config, "new_symbols", True) or model.config.learns_names
         how = (copy.deepcopy(tokenizer), limits.max_input, self.template, adds)
@@ -314,7 +314,7 @@ class Engine:
             row.ask.give(Refusal(500, told))
         elif row.done or (request.stream and len(sure) > len(row.sent)):
             end = len(sure) if found or not row.done else sys.maxsize
-            rated = row.logprobs and row.logprobs.take(end, row.done)
+            rated = row.logprobs.take(end, row.done) if row.logprobs is not None else None
             new = sure[len(row.sent) :]
             row.ask.give(Part(row.index, new, finish, len(row.ids), rated))
             row.sent = sure

@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -61,7 +61,7 @@ class Vocabulary:
         own = [i for i, w in enumerate(written) if w and w[0] == 0xF4]
         names = tokenizer.convert_ids_to_tokens(own)
         self._own = {self._spelling.text([i]): name for i, name in zip(own, names, strict=True)}
-        self.size, self.table = len(written), None
+        self.size, self.table = len(written), cast(LLTokenizer, None)
         # 0xFF begins what is no text; a model without an end gets one that it cannot write
         silent = [b"\xff<%d>" % index for index in range(len(written) + 1)]
         self.tokens = [*(w or silent[i] for i, w in enumerate(written)), silent[-1]]

@@ -12,7 +12,8 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -39,7 +40,8 @@ PATHS = "ask for /v1/chat/completions, /v1/completions (POST), /v1/models or /he
 LOOPBACK = ["127.0.0.1", "localhost"]
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True)
+class Piece:
     """What is new in an answer: fields that grow, why it ends, if it does, and rated tokens."""
 
     index: int
