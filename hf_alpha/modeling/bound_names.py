@@ -20,6 +20,10 @@ class BoundName(str):
         return str(self), self.key
 
 
+class GluedName(BoundName):
+    """A name that is glued to a word where its text marks it, which it is in answers too."""
+
+
 def key_of(name: str) -> str:
     """Return the key of a name: its binding's, or its spelling."""
     return getattr(name, "key", name)

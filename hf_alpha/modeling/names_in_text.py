@@ -693,9 +693,9 @@ def _with_names(
     all_spans = [s for s in spans if s.binding or text[s.start : s.stop] not in classes]
     others = {n: k for n, k in classes.items() if k in inside or not _is_one_word(n)}
     for match in _WORDS.finditer(text) if len(others) < len(classes) else ():
-        word, place = match[0], match.span()
-        if word in classes and word not in others and not _overlaps(*place, kept):
-            all_spans.append(Span(*place, classes[word]))
+        word, (start, stop) = match[0], match.span()
+        if word in classes and word not in others and not _overlaps(start, stop, kept):
+            all_spans.append(Span(start, stop, classes[word]))
     for name, kind in others.items():
         start = text.find(name)
         while start >= 0:

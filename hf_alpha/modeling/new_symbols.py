@@ -231,7 +231,8 @@ class NewSymbols(nn.Module):
 
     def as_linear(self) -> nn.Linear:
         """Returns a linear layer with the same rows, as which they are initialised."""
-        linear = nn.Linear(*reversed(self.weight.shape), bias=False, device="meta")
+        rows, width = self.weight.shape
+        linear = nn.Linear(width, rows, bias=False, device="meta")
         linear.weight = self.weight
         return linear
 

@@ -143,7 +143,7 @@ def _between(text: str, wholes: Sequence[Any]) -> Iterable[tuple[int, int]]:
 
 
 def _gaps(
-    write: Callable[..., Gap], text: str, wholes: Sequence[Any], beside: Sequence[tuple[bool, ...]]
+    write: Callable[..., Gap], text: str, wholes: Sequence[Any], beside: Sequence[tuple[Any, ...]]
 ) -> list[Gap]:
     """What is written between wholes, by what a function is told of what is beside."""
     parts = [text[start:stop] for start, stop in _between(text, wholes)]
@@ -151,7 +151,7 @@ def _gaps(
 
 
 @cache
-def _table(write: Callable[..., Gap], beside: tuple[bool, ...]) -> Memory:
+def _table(write: Callable[..., Gap], beside: tuple[Any, ...]) -> Memory:
     return Memory(partial(write, *beside))
 
 
@@ -321,6 +321,11 @@ _SPACED = regex.compile(
 """Letters, digits and marks of scripts that put spaces between words."""
 
 
+def reads_on(before: str, behind: str) -> bool:
+    """Whether a character and the first one of a text would read as one word."""
+    return _SPACED.match(before) is not None and _SPACED.match(behind) is not None
+
+
 def spelled(pieces: Iterable[tuple[str, bool]]) -> str:
     """Put together what tokens are as text, and whether each piece is a name of whole words.
 
@@ -332,8 +337,8 @@ def spelled(pieces: Iterable[tuple[str, bool]]) -> str:
     for piece, is_name in pieces:
         if not piece:
             continue
-        if (is_name or name_before) and parts and _SPACED.match(parts[-1][-1]):
-            parts += [" "] if _SPACED.match(piece) else []
+        if (is_name or name_before) and parts and reads_on(parts[-1][-1], piece):
+            parts.append(" ")
         parts.append(piece)
         name_before = is_name
     return "".join(parts)

@@ -33,7 +33,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .bound_names import BoundName
+from .bound_names import BoundName, GluedName
 from .chat_names import ROLES
 from .chat_templates import limit_templates
 from .chats import WritesChats
@@ -57,6 +57,7 @@ from .text_pieces import (
     Place,
     RowEncoding,
     cut_at_names,
+    reads_on,
     spelled,
     unjoined,
 )
@@ -255,7 +256,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         def cut(symbols: dict[str, str]) -> list[Any]:
             cuts = []
             for text, names, of_names, own in zip(texts, spans, keys, kept, strict=True):
-                tokens = [(*span, token in marks, token not in inside) for *span, token in own]
+                tokens = [(i, j, token in marks, token not in inside) for i, j, token in own]
                 places: list[Place] = [
                     (start, stop, symbols[key], *self._spaces[kind])
                     for (start, stop, kind, _), key in zip(names, of_names, strict=True)
@@ -402,9 +403,8 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         """Put names in place of the symbols of decoded text; each piece, and if it is a word."""
         classes = {t: self.class_of(self._symbol_ids[t]) for _, t in pieces if t is not None}
         written = self.finder.spell(pieces, classes, names)
-        if not self.finder.inside:
-            return zip(written, (token is not None for _, token in pieces), strict=True)
         words = {token for token, kind in classes.items() if self.finder.rules[kind].finds_words}
+        words -= {token for token in words if isinstance(names.get(token), GluedName)}
         return zip(written, (token in words for _, token in pieces), strict=True)
 
     # Vocabulary
@@ -704,10 +704,11 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 def _classes(
     texts: Sequence[str], spans: Sequence[Sequence[Span]], keys: Sequence[Sequence[str]]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Key -> class, and key -> spelling of what is bound, in order of first occurrence."""
+    """Key -> class, and key -> spelling of what is bound or glued, in order of first occurrence."""
     classes: dict[str, str] = {}
     names: dict[str, str] = {}
-    for text, found, of_found in zip(map(str, texts), spans, keys, strict=True):
+    for given, found, of_found in zip(texts, spans, keys, strict=True):
+        text, is_marked = str(given), isinstance(given, MarkedText)  # rules glue no names
         for (start, stop, kind, _), key in zip(found, of_found, strict=True):
             if classes.setdefault(key, kind) != kind:
                 raise FormulaError(
@@ -715,9 +716,17 @@ def _classes(
                     f"{kind!r} in one text: a name belongs to one class",
                     start,
                 )
-            if key[0] == "\0" and key not in names:
+            if is_marked and _is_glued(text, start, stop):
+                names[key] = GluedName(names.get(key, text[start:stop]), key)
+            elif key[0] == "\0" and key not in names:
                 names[key] = BoundName(text[start:stop], key)
     return classes, names
+
+
+def _is_glued(text: str, start: int, stop: int) -> bool:
+    """Whether a name and what is beside it read as one word."""
+    before, behind = text[max(start - 1, 0) : start], text[stop : stop + 1]
+    return reads_on(before, text[start]) or reads_on(text[stop - 1], behind)
 
 
 def _symbol_pattern(classes: Iterable[str]) -> str:

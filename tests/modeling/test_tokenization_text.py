@@ -1201,3 +1201,29 @@ def test_answers_are_in_the_language_of_answers(kind, tmp_path):
     same = kind(vocab=vocabulary, src_lang=source, tgt_lang=source)
     other = TextTokenizer.from_tokenizer(same, {"name": {"tokens": ["tom"]}})
     assert other.settings() != made.settings() and "target_template" not in other.init_kwargs
+
+
+@pytest.mark.parametrize("kind", [*KEEPING, "characters", "bpe:300"])
+def test_a_name_that_its_text_glues_to_a_word_comes_back_so(kind: str) -> None:
+    """As a template does that trims what it puts together; other names are words of their own."""
+    rule = {"name": {"pattern": "[a-z]+_[a-z]+", "count": 9}}
+    made = kind not in HOSTS
+    texts = ["use get_it now x find_it 7 a"]
+    tokenizer = (
+        TextTokenizer.from_texts(texts, rule, kind)
+        if made
+        else TextTokenizer.from_tokenizer(HOSTS[kind], rule)
+    )
+    places = {"use get_itnow x": (4, 10), "xget_it now": (1, 7), "a find_it7": (2, 9)}
+    for text, span in places.items():
+        marked = MarkedText(text, [(*span, "name")])
+        batch = tokenizer([marked], text_target=[text[slice(*span)]])
+        ids, names = batch["input_ids"][0], batch.names[0]
+        assert tokenizer.decode(ids, names=names) == text
+        assert tokenizer.decode(ids, names=copy.deepcopy(dict(names))) == text
+        bound = MarkedText(text, [(*span, "name", "b")])
+        batch = tokenizer(bound)
+        assert tokenizer.decode(batch["input_ids"], names=batch.names) == text
+        name = text[slice(*span)]
+        apart = tokenizer.decode(ids, names={token: name for token in names})
+        assert apart != text and apart.replace(" ", "") == text.replace(" ", "")
