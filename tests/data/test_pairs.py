@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_alpha.data.keys import pair_key
 from hf_alpha.data.pairs import (
+    PairTexts,
     UserPairs,
     drop_bad,
     evaluation_rows,
@@ -119,13 +120,18 @@ def test_targets_may_have_names_of_their_own_where_the_model_can_write_them(tmp_
 
 
 def test_symbols_that_are_lacking_are_those_of_the_rules_or_of_the_rows(tmp_path):
-    rows = [{"source": "a b c 1", "target": "a"}, {"source": "a 1 2", "target": "b"}]
+    rows = [{"source": "a b c 1", "target": "a"}, {"source": "a 1 2", "target": "b x y"}]
     held = [{"source": "a b 1 2 3 4", "target": "a"}]
     rules = {"letter": {"pattern": "[a-z]"}, "digit": {"pattern": "[0-9]", "count": 2}}
     train, validation = write(tmp_path / "a.jsonl", rows), write(tmp_path / "b.jsonl", held)
     settings = data(train, validation=str(validation))
-    pairs = UserPairs(settings, NameFinder(rules), say=lambda _: None)
-    for training, letters in ((True, 3), (False, 2)):
+    for new_names, training, letters in [
+        (True, True, 4),
+        (True, False, 4),
+        (False, True, 3),
+        (False, False, 2),
+    ]:
+        pairs = UserPairs(settings, NameFinder(rules), say=lambda _: None, new_names=new_names)
         for there in (0, 1, 9):
             expected = {"letter": max(letters - there, 0), "digit": max(2 - there, 0)}
             assert pairs.lacking({"letter": there, "digit": there}, training) == expected
@@ -133,6 +139,15 @@ def test_symbols_that_are_lacking_are_those_of_the_rules_or_of_the_rows(tmp_path
     assert tokenizer.symbol_classes == {"letter": 10, "digit": 2}
     tokenizer.extend_symbols({"letter": 5, "digit": 0})  # as models do
     assert pairs.new_tokenizer("words").symbol_classes == {"letter": 10, "digit": 2}
+
+
+def test_names_that_are_no_symbols_are_told_with_their_row(tmp_path):
+    rows = [{"source": f"x + {name}", "target": "x"} for name in "xyz"]
+    pairs = UserPairs(data(write(tmp_path / "a.jsonl", rows)), FINDER, say=lambda _: None)
+    rules = {"variable": {"tokens": ["x", "y"]}}
+    tokenizer = TextTokenizer.from_texts(["x + y", "z"], rules)
+    with pytest.raises(ValueError, match=r"pair 2: .* 2 names \(x, z\), but .* are: <variable_0>"):
+        pairs.check_symbols(tokenizer)
 
 
 def test_targets_that_the_tokenizer_changes_are_said(tmp_path):
@@ -172,6 +187,9 @@ def test_names_of_a_column_are_names_in_targets_too(tmp_path):
     texts = list(pairs.texts)
     assert texts == list(pairs.texts)  # it is read more than once
     assert all(isinstance(text, MarkedText) for text in texts)
+    plain = Dataset.from_list([{"problem": "Ann met Bob", "answer": "An"}])
+    by_function = PairTexts(plain, NameFinder({"word": lambda text: [(0, 2)]}))
+    assert [[text[s.start : s.stop] for s in text.spans] for text in by_function] == [["An"]] * 2
     assert [text[s.start : s.stop] for text in texts[1::2] for s in text.spans] == [
         "Bob", "Di Ray", "Al",
     ]  # fmt: skip
