@@ -6,6 +6,7 @@ core, and files and lines of code that each kind of model carries when it is sav
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -21,10 +22,12 @@ class Wing(NamedTuple):
     Attributes:
         modules: of `hf_alpha`, each with all that is in it.
         goal: most other modules that may need it.
+        words: by which texts ask for it: types of models, tasks, commands.
     """
 
     modules: str
     goal: int
+    words: str
 
 
 WINGS = {
@@ -32,14 +35,16 @@ WINGS = {
         "modeling.modeling_folnet modeling.folnet_stacks modeling.logic_operators "
         "modeling.configuration_folnet convert.folnet convert.folnet_original",
         1,
+        "folnet",
     ),
     "geometric": Wing(
         "modeling.modeling_geometric modeling.configuration_geometric modeling.segment_relations "
         "modeling.tokenization_geometric convert.geometric transduction",
         1,
+        "geometric transduce transducer",
     ),
-    "logic": Wing("logic", 5),
-    "serve and demo": Wing("serve demo", 10),
+    "logic": Wing("logic", 5, "copying ltl propositional"),
+    "serve and demo": Wing("serve demo cli.serving", 3, "serve demo"),
 }
 SAVED = {
     "formulas": "configuration_alpha modeling_alpha tokenization_alpha",
@@ -58,24 +63,36 @@ SAVED = {
 class Package:
     """The modules of a checkout's package, and what they import.
 
+    Args:
+        with_tests: its tests too, called as they import one another.
+
     Attributes:
         files: module -> its file; of a link, there is none.
         imports: module -> the modules that it imports when it is imported.
         names: module -> all modules that it imports, in functions too.
     """
 
-    def __init__(self, checkout: Path = CHECKOUT):
-        paths = [p for p in sorted((checkout / "hf_alpha").rglob("*.py")) if not p.is_symlink()]
-        names = [".".join(path.relative_to(checkout).with_suffix("").parts) for path in paths]
-        self.files = {
-            name.removesuffix(".__init__"): path for name, path in zip(names, paths, strict=True)
+    def __init__(self, checkout: Path = CHECKOUT, with_tests: bool = False):
+        self.files: dict[str, Path] = {}
+        for folder in (checkout / "hf_alpha", *[checkout / "tests"] * with_tests):
+            base = checkout if folder.name == "hf_alpha" else folder
+            for path in sorted(folder.rglob("*.py")):
+                name = ".".join(path.relative_to(base).with_suffix("").parts)
+                if not path.is_symlink():
+                    self.files[name.removesuffix(".__init__")] = path
+        stub = ast.parse((checkout / "hf_alpha" / "__init__.pyi").read_text())
+        self.public = {
+            f"hf_alpha.{alias.name}": f"{node.module}"
+            for node in stub.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
         }
-        trees = {name: ast.parse(path.read_text()) for name, path in self.files.items()}
-        self.imports = {m: set(self._of(m, _when_imported(tree))) for m, tree in trees.items()}
-        self.names = {m: set(self._of(m, ast.walk(tree))) for m, tree in trees.items()}
+        self.trees = {name: ast.parse(path.read_text()) for name, path in self.files.items()}
+        self.imports = {m: set(self._of(m, _when_imported(t))) for m, t in self.trees.items()}
+        self.names = {m: set(self._of(m, ast.walk(tree))) for m, tree in self.trees.items()}
 
     def _of(self, module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
-        """Yield the package's modules that statements of a module import."""
+        """Yield the modules here that statements of a module import."""
         package = module.split(".")
         if self.files[module].name != "__init__.py":
             package = package[:-1]
@@ -87,6 +104,7 @@ class Package:
                 base = package[: len(package) - node.level + 1] if node.level else []
                 origin = ".".join([*base, *filter(None, [node.module])])
                 found = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+            found = [self.public.get(name, name) for name in found]
             yield from (name for name in found if name in self.files)
 
     def part(self, modules: str) -> set[str]:
@@ -100,10 +118,14 @@ class Package:
             module: imports | {name for name in self.files if module.startswith(f"{name}.")}
             for module, imports in self.imports.items()
         }
-        failing = set(missing)
-        while more := {m for m, names in needed.items() if m not in failing and names & failing}:
-            failing |= more
-        return failing - missing
+        return _reaching(needed, missing) - missing
+
+    def tests_of(self, wing: Wing) -> set[str]:
+        """Return the modules of tests that use a wing: that import it, or name it in a text."""
+        tests = {m: names for m, names in self.names.items() if not m.startswith("hf_alpha")}
+        words = re.compile(rf"(?i)\b({'|'.join(wing.words.split())})\b")
+        asking = {m for m in tests if any(map(words.search, _texts(self.trees[m])))}
+        return _reaching(tests, asking | self.part(wing.modules)) & tests.keys()
 
     def carried(self, modules: Iterable[str]) -> set[str]:
         """Return modules of `hf_alpha.modeling`, given without that, and all that they import."""
@@ -119,12 +141,26 @@ class Package:
         return sum(len(self.files[module].read_text().splitlines()) for module in modules)
 
 
+def _reaching(graph: Mapping[str, set[str]], ends: set[str]) -> set[str]:
+    """Return some nodes of a graph, and all from which a way leads to one of them."""
+    found = set(ends)
+    while more := {node for node, nexts in graph.items() if node not in found and nexts & found}:
+        found |= more
+    return found
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
 def _when_imported(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements that run when a module is imported."""
+    """Yield the statements that run when a module is imported, whatever is there."""
     for node in ast.iter_child_nodes(tree):
         is_later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        is_for_checkers = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        if not (is_later or is_for_checkers):
+        test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+        if not is_later and "TYPE_CHECKING" not in test and "is_here(" not in test:
             yield node
             yield from _when_imported(node)
 

@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -23,19 +22,10 @@ import hypothesis  # noqa: F401
 import pytest
 import torch  # noqa: F401
 import transformers.modeling_utils  # noqa: F401
+from file_trees import copy_tree
 
 ROOT = Path(__file__).resolve().parents[1]
 BUGS = ROOT / "tests" / "planted_bugs.json"
-COPIED = (
-    "benchmarks",
-    "docs",
-    "examples",
-    "hf_alpha",
-    "tests",
-    "tokenizer",
-    "training",
-    "pyproject.toml",
-)
 TIMEOUT = 900
 """Seconds for the tests of a bug, after which it counts as noticed: it made something hang."""
 
@@ -96,18 +86,6 @@ def selections(chosen: Iterable[Mutant]) -> list[str]:
     parts = [tests for tests in found if " -k " in tests]
     files = dict.fromkeys(file for tests in found if tests not in parts for file in tests.split())
     return [*([" ".join(files)] if files else []), *parts]
-
-
-def copy_tree(copy: Path) -> None:
-    """Copy what the tests need; the model cards, which are large, are linked."""
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, copy / name, symlinks=True, ignore=ignore)
-        else:
-            shutil.copy(source, copy / name)
-    (copy / "model_cards").symlink_to(ROOT / "model_cards")
 
 
 def try_mutant(copy: Path, mutant: Mutant) -> str:

@@ -3,6 +3,8 @@
 import code_wings
 import pytest
 
+from hf_alpha import wings
+
 PACKAGE = code_wings.package()
 
 
@@ -21,3 +23,16 @@ def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines):
     """Raise a limit for what all such models run; else import less, or elsewhere."""
     modules = PACKAGE.carried(code_wings.SAVED[kind].split())
     assert len(modules) <= most_files and PACKAGE.lines(modules) <= most_lines, sorted(modules)
+
+
+def test_the_core_imports_no_wing_in_functions_either():
+    """But commands, which import theirs when they run. A wing may need another one, so the page."""
+    missing = {m for wing in code_wings.WINGS.values() for m in PACKAGE.part(wing.modules)}
+    core = PACKAGE.files.keys() - missing - PACKAGE.part("cli")
+    holes = {module: PACKAGE.names[module] & missing for module in core}
+    assert not {module: names for module, names in holes.items() if names}
+
+
+def test_what_was_left_out_is_named():
+    with pytest.raises(ImportError, match=r"hf_alpha\.logic\.chess was left out of this copy"):
+        wings.part("hf_alpha.logic.chess")

@@ -10,6 +10,10 @@ from typer.core import TyperCommand
 from hf_alpha.cli import convert, data, evaluate, share, solve, train
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.environment import missing_library
+from hf_alpha.wings import is_here
+
+if CAN_SERVE := is_here("hf_alpha.cli.serving"):
+    from hf_alpha.cli import serving
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Train": {
@@ -21,8 +25,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Ask": {
         "solve": solve.solve,
         "evaluate": evaluate.evaluate,
-        "demo": solve.demo,
-        "serve": solve.serve,
+        **({"demo": serving.demo, "serve": serving.serve} if CAN_SERVE else {}),
     },
     "Share": {"release": share.release, "push": share.push, "info": share.info},
     "Data": {"generate-data": data.generate_data, "transduce": data.transduce},
