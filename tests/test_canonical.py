@@ -5,7 +5,7 @@ import os
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import islice, pairwise
+from itertools import islice, pairwise, permutations
 from urllib.request import Request, urlopen
 
 import own_process
@@ -239,6 +239,25 @@ def test_what_an_answer_names_itself_keeps_clear_of_the_names_of_the_text():
     assert spelled.back("let f = c in f + total") == "let f = result in f + total"
     assert spelled.back("e2 = b ; result = c") == "e2 = e ; f = result"
     assert spelled.answer("k = e + result") == "f = b + c"
+
+
+@pytest.mark.parametrize("people", [*permutations(["Alice", "Bob", "New York"])])
+def test_an_answer_that_spells_a_name_itself_does_not_mean_it(people):
+    """Whatever names are called: of a rule that lists them, in streams, and of tools."""
+    one, two, place = people
+    names = CanonicalNames({"name": {"column": "names"}})
+    spelled = names.spell(names.finder.mark(f"{one} met {two} in {place}.", [*people]))
+    said = "b or Alice and New York, not Bob, Bobby or b, f or c. "
+    expected = f"{one} or f and g, not h, Bobby or {one}, j or {two}. "
+    assert spelled.back(said) == expected
+    assert "".join(spelled.stream(re.findall(r"(?s).{1,3}", said))) == expected
+    own = MarkedText("May came in May", [(0, 3, "name")])  # which has the word itself
+    assert names.spell(own).back("b came in May") == own
+    tools = CanonicalNames({"name": {"rule": "tools"}})
+    call = MarkedText('{"city": ""}', [(2, 6, "name")])
+    assert (
+        tools.spell(call).back('a city: {"function_b": "city"}') == 'a city: {"city": "function_c"}'
+    )
 
 
 def test_a_word_of_the_text_that_is_spelled_like_a_key_stays_beside_it():

@@ -4,7 +4,7 @@ Some columns of a batch have rows that are no list of tokens.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tokenizers import Tokenizer
@@ -12,6 +12,28 @@ from transformers import BatchEncoding
 from transformers.utils import PaddingStrategy, TensorType, is_torch_tensor, to_py_obj
 
 Names = dict[str, str]  # symbol token -> the user's name, one per row
+
+
+class RowNames(dict[str, str]):
+    """The names of a row, of which the row itself has some as words that are no names.
+
+    Attributes:
+        words: these, which decoding leaves as they are. (JSON loses them.)
+    """
+
+    words: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, names: Mapping[str, str], words: Iterable[str]) -> "RowNames":
+        """Make one."""
+        self = cls(names)
+        self.words = frozenset(words)
+        return self
+
+
+def words_beside(names: Mapping[str, str] | None) -> frozenset[str]:
+    """Return the words that a row has beside its names and spelled like them."""
+    return getattr(names, "words", frozenset())
 
 
 class AlphaEncoding(BatchEncoding):

@@ -22,8 +22,8 @@ import regex  # type: ignore[import-untyped]
 
 from .bound_names import BoundName, key_of
 from .name_rules import reads_answers
-from .names_in_text import Kept, NameFinder, NameRule, Span, keys_in, parts
-from .text_pieces import Cut, Place, cut_at_names
+from .names_in_text import Kept, NameFinder, NameRule, Span, is_only_a_word, keys_in, parts
+from .text_pieces import Cut, Place, begins, cut_at_names
 
 LETTERS = tuple("bcefghjklnpqruvwxyz")
 """Words for names. The others are words of English, or stand behind an apostrophe (isn't, I'm)."""
@@ -163,6 +163,7 @@ class CanonicalNames:
         kept: Collection[str] = (),
     ):
         self.finder = symbols if isinstance(symbols, NameFinder) else NameFinder(symbols)
+        self._of_tools = any(rule.rule == "tools" for rule in self.finder.rules.values())
         rules, self.kept = self.finder.rules, frozenset(kept)
         if parts := [name for name in self.finder.inside if name not in self.kept]:
             raise ValueError(
@@ -284,6 +285,7 @@ class CanonicalNames:
 
         A name of the answer's own, one that the rules find or a word for names that the text does
         not use, stays as it is, unless the text has such a name: then it gets the next free word.
+        So does a word that is spelled like a name of the text, whatever found that.
         """
         return "".join(self.stream([answer], table))
 
@@ -307,8 +309,14 @@ class CanonicalNames:
         forms = Forms(table)
         others = (word for word in dict.fromkeys(_WORD.findall(answer)) if word not in table)
         table |= {word: name for word in others if (name := forms.name(word)) is not None}
-        spans = self.names_in(answer, more=self._words_in(answer, table))
-        spans = tuple(span for span in spans if answer[span.start : span.stop] not in words)
+        names = {str(name): None for name in table.values() if name in answer}
+        spans = self.names_in(answer, more=[*self._words_in(answer, table), *names])
+        spans = tuple(
+            span
+            for span in spans
+            if (found := answer[span.start : span.stop]) in table.keys() - words
+            or not (found in words or (self._of_tools and is_only_a_word(answer, span)))
+        )
         for start, stop, *_ in spans:
             if (name := answer[start:stop]) not in table:
                 called = {*table.values()}
@@ -468,12 +476,13 @@ class BackStream:
         readers = map(names.finder.reader, names.finder.rules)
         # what a name is, or would capture, depends on all of the answer
         self._at_once = len({*called}) < len(called) or any(map(reads_answers, readers))
+        self._called = called
 
     def feed(self, chunk: str) -> str:
         """Take more of the answer; return what no further part changes."""
         self._held += chunk
         ready = None if self._at_once else _WHOLE_WORDS.match(self._held)
-        return self._write(ready.end()) if ready else ""
+        return self._write(begins(ready.group(), self._called)) if ready else ""
 
     def close(self) -> str:
         """Return the rest of the answer."""

@@ -19,7 +19,7 @@ import regex  # type: ignore[import-untyped]
 
 from .choices import TIME_LIMIT, too_slow
 from .name_rules import ReadyRule, reads_answers, ready_rules, uncaptured
-from .text_pieces import Memory
+from .text_pieces import Memory, Segment, together
 
 CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
 WAYS = ("pattern", "tokens", "column", "function", "rule")
@@ -372,6 +372,49 @@ class NameFinder:
                     written[place] = spelling
         return written
 
+    def confused(
+        self,
+        segments: Sequence[Segment],
+        classes: Mapping[str, str],
+        kept: Callable[[str], Kept],
+        words: Collection[str] = (),
+    ) -> list[tuple[int, int]]:
+        """Return where an answer is read as a name of its problem though none was written there.
+
+        Args:
+            segments: the answer; those that are not plain were written as names.
+            classes: name -> class, of the problem's names.
+            kept: from a text to what `find` takes.
+            words: names that are words of the problem too: these may be meant.
+        """
+        asked = classes.keys() - words
+        if not self._may_have(segments, asked):
+            return []
+        text = together(segments)
+        try:
+            spans = self.find(text, classes, kept(text))
+        except ValueError:  # a pattern is slow, or what a function finds has a kept token in it
+            spans = _apart(_with_names(text, [], classes, (), self.inside), list(self.rules))
+        stops = [*accumulate(len(part) for part, _ in segments)]
+        written = zip([0, *stops], stops, [word for _, word in segments], strict=False)
+        places = {(start, stop) for start, stop, word in written if word is not None}
+        of_tools = [kind for kind, rule in self.rules.items() if rule.rule == "tools"]
+        return [
+            (span.start, span.stop)
+            for span in spans
+            if text[span.start : span.stop] in asked
+            and span[:2] not in places
+            and not (span[2] in of_tools and is_only_a_word(text, span))
+        ]
+
+    def _may_have(self, segments: Sequence[Segment], names: Collection[str]) -> bool:
+        """Whether a text may have names beside those that were written there; it takes no time."""
+        if not self.inside and all(map(_is_one_word, names)):
+            plain = "\n".join([text for text, word in segments if word is None])
+            return not set(names).isdisjoint(_WORDS.findall(plain))
+        text, written = together(segments), Counter(t for t, word in segments if word is not None)
+        return any(text.count(name) > written[name] for name in names)
+
     def take_functions(self, other: "NameFinder") -> None:
         """Take over the functions of another finder, of the rules that name the same ones."""
         for name, function in other.functions.items():
@@ -599,6 +642,11 @@ def is_alone(text: str, span: Span) -> bool:
     """Whether a name is all of a text, or stands in quotes."""
     before = text[span.start - 1 : span.start]
     return before == text[span.stop : span.stop + 1] and before in "\"'`"
+
+
+def is_only_a_word(text: str, span: Span) -> bool:
+    """Whether what is spelled like a parameter of a tool is a word of a text, as `city` may be."""
+    return like_a_word(text[span.start : span.stop]) and not is_alone(text, span)
 
 
 def check_marked(names: Iterable[Any], texts: Iterable[str]) -> None:

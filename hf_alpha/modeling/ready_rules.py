@@ -19,6 +19,7 @@ _TOKEN = regex.compile(
 )
 """Of SMILES (Daylight, OpenSMILES), and of reactions in SMILES."""
 _ATOM = regex.compile(r"[A-Za-z*\]]")
+_RING = regex.compile("[0-9]")
 _MAP = regex.compile(r"(?<=:)[0-9]+(?=\])")
 Tokens = list[tuple[str, int, int, str]]  # kind, start, stop and text
 
@@ -98,22 +99,38 @@ def lowest_free(
 ) -> list[str]:
     """Spell rings by the lowest number that is free, as RDKit does: 1 to 9, then %10.
 
-    A number that an atom closes is free again from the next atom on.
+    A number that an atom closes is free again from the next atom on. One that stands in the
+    molecule as text, and not as a symbol, is not free in it.
     """
     opened: dict[str, int] = {}
     closed: set[int] = set()  # by the atom in hand
     spellings = []
-    for before, symbol in zip(between, symbols, strict=False):
+    for before, symbol, plain in zip(between, symbols, _plain_rings(between), strict=False):
         if _ATOM.search(before):
             closed.clear()
         if symbol in opened:
             number = opened.pop(symbol)
             closed.add(number)
         else:
-            taken = closed.union(opened.values())
+            taken = closed.union(opened.values(), plain)
             number = opened[symbol] = next(n for n in count(1) if n not in taken)
         spellings.append(_ring_number(number))
     return spellings
+
+
+def _plain_rings(between: Sequence[str]) -> list[set[int]]:
+    """Return for each symbol the numbers of rings that its molecule has between symbols."""
+    plain = [set[int]() for _ in between[1:]]
+    if not any(map(_RING.search, between)):
+        return plain
+    first = 10**6  # numbers from here on stand for the symbols
+    text = between[0] + "".join(f"%({first + n}){part}" for n, part in enumerate(between[1:]))
+    for tokens in _molecules(text):
+        rings = {int(token.strip("%()")) for kind, *_, token in tokens if kind == "ring"}
+        for number in rings:
+            if number >= first:
+                plain[number - first] = {ring for ring in rings if ring < first}
+    return plain
 
 
 def _ring_number(number: int) -> str:

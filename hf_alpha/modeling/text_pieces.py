@@ -4,9 +4,10 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
-from itertools import accumulate, zip_longest
+from itertools import accumulate, count, zip_longest
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
 import regex  # type: ignore[import-untyped]
@@ -319,6 +320,7 @@ _SPACED = regex.compile(
     r"(?V1)[\w--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
 )
 """Letters, digits and marks of scripts that put spaces between words."""
+_LAST_WORD = regex.compile(rf"{_SPACED.pattern}++$")
 
 
 def reads_on(before: str, behind: str) -> bool:
@@ -326,22 +328,125 @@ def reads_on(before: str, behind: str) -> bool:
     return _SPACED.match(before) is not None and _SPACED.match(behind) is not None
 
 
-def spelled(pieces: Iterable[tuple[str, bool]]) -> str:
-    """Put together what tokens are as text, and whether each piece is a name of whole words.
+def begins(text: str, names: Collection[str]) -> int:
+    """Return where the end of a text begins that may be, or go on to be, one of some names."""
+    first = max(0, len(text) - max(map(len, names), default=0))
+    ends = (i for i in range(first, len(text)) if any(name.startswith(text[i:]) for name in names))
+    return next(ends, len(text))
 
-    Such a name is a word of its own: where it and what is beside it would read as one, a space
-    comes between, for "ra" and "t2" are no "rat2".
+
+def last_word(text: str) -> int:
+    """Return where the last word of a text begins, if the text ends in one: it may go on."""
+    match = _LAST_WORD.search(text)
+    return len(text) if match is None else match.start()
+
+
+Segment = tuple[str, str | None]
+"""A piece of text, and None if it is plain, "" if it is a name, else the plain word that it is
+written for."""
+Confused = Callable[[list[Segment], Mapping[str, str]], Sequence[tuple[int, int]]]
+ROUNDS = 50
+"""How often a text is read at most until no plain word in it is taken for a name."""
+_SIGNS = f"{digits}{ascii_letters}_?"
+
+
+def spaced(pieces: Iterable[tuple[str, bool, bool]]) -> list[Segment]:
+    """Put together what tokens are as text: plain segments and names in turn.
+
+    A name of whole words is a word of its own: where it and what is beside it would read as one, a
+    space comes between, for "ra" and "t2" are no "rat2".
+
+    Args:
+        pieces: what each is as text, whether it is a name, and whether one of whole words.
     """
-    parts: list[str] = []
-    name_before = False
-    for piece, is_name in pieces:
+    segments, plain, last, word_before = list[Segment](), "", "", False
+    for piece, is_name, is_word in pieces:
         if not piece:
             continue
-        if (is_name or name_before) and parts and reads_on(parts[-1][-1], piece):
-            parts.append(" ")
-        parts.append(piece)
-        name_before = is_name
-    return "".join(parts)
+        if (is_word or word_before) and reads_on(last, piece):
+            plain += " "
+        if is_name:
+            segments += [(plain, None), (piece, "")]
+            plain = ""
+        else:
+            plain += piece
+        last, word_before = piece[-1], is_word
+    return [*segments, (plain, None)]
+
+
+def together(segments: Iterable[Segment]) -> str:
+    """Return the text of segments."""
+    return "".join([text for text, _ in segments])
+
+
+def spell_apart(segments: list[Segment], used: Container[str], confused: Confused) -> list[Segment]:
+    """Give plain words that would be read as names spellings that are none.
+
+    A word has one spelling wherever that happens. Which one depends on the word, on the plain text
+    before it, and on which names are in use, whatever each of them stands for.
+
+    Args:
+        used: names in use, and what else new spellings must not be.
+        confused: tells where, [start, stop), segments are read as one of the names in use, or as
+            one of the new spellings (word -> spelling), though it was not written there.
+    """
+    spelled: dict[str, str] = {}
+    others: dict[str, Iterator[Iterable[str]]] = {}
+    for _ in range(ROUNDS):
+        segments, words = _cut_out(segments, confused(segments, spelled))
+        if not words:
+            break
+        for word, before in words.items():
+            taken = {*spelled.values()}
+            for kind in others.setdefault(word, _spellings(word)):
+                free = (new for new in kind if not (new in used or new in taken or new in before))
+                if new := next(free, ""):
+                    break
+            spelled[word] = new or word  # where there is none, it stays as it is
+        segments = [(spelled[word] if word else text, word) for text, word in segments]
+    return segments
+
+
+def _cut_out(
+    segments: list[Segment], places: Sequence[tuple[int, int]]
+) -> tuple[list[Segment], dict[str, str]]:
+    """Make plain words that are read as names segments of their own.
+
+    Returns:
+        The segments; and each word that needs a spelling, a first one or another one than it has,
+        with the plain text before it.
+    """
+    if not places:
+        return segments, {}
+    cut, words, before, start = list[Segment](), dict[str, str](), "", 0
+    for text, word in segments:
+        stop, at = start + len(text), start
+        inside = [(max(i, start), min(j, stop)) for i, j in places]
+        inside = [(first, last) for first, last in inside if first < last]
+        if word and inside:
+            words.setdefault(word, before)
+        for first, last in inside if word is None else ():
+            plain = text[first - start : last - start]
+            between = text[at - start : first - start]
+            words.setdefault(plain, before + between)
+            cut += [(between, None), (plain, plain)]
+            before, at = before + between + plain, last
+        cut.append((text[at - start :], word))
+        before += text[at - start :] if word is None else ""
+        start = stop
+    return cut, words
+
+
+def _spellings(word: str) -> Iterator[Iterable[str]]:
+    """Yield kinds of spellings for a plain word: other numbers for one, the word with a number.
+
+    Then letters and signs, for names that may stand inside words, so that all these may have one.
+    """
+    if word.isdecimal():
+        yield map(str, count(1))
+    yield (f"{word}{number}" for number in count(1))
+    alike = (str.isdigit, str.isupper, str.islower)
+    yield from sorted(_SIGNS, key=lambda sign: [is_(sign) != is_(word[:1]) for is_ in alike])
 
 
 def unjoined(tokens: Iterable[str], symbols: Container[str]) -> list[tuple[str, str | None]]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from transformers.utils import PaddingStrategy, TensorType, to_py_obj
 
-from .batches import AlphaEncoding, Names, PadsColumns
+from .batches import AlphaEncoding, Names, PadsColumns, RowNames, words_beside
 from .bound_names import key_of
 from .choices import refuse
 from .grammar import FormulaError
@@ -60,11 +60,13 @@ class Marked(NamedTuple):
             row lacks. Names that have a binding are called by its key (`Span.key`).
         cut: from name -> symbol token to the pieces of a `Row`.
         spellings: name -> how it is spelled, where that is not what it is called.
+        words: what else the row has that is spelled like its names.
     """
 
     classes: dict[str, str]
     cut: Callable[[dict[str, str]], list[Any]]
     spellings: Mapping[str, str] = {}
+    words: Collection[str] = ()
 
 
 class SymbolTokenizer(SavesCode, PadsColumns):
@@ -312,9 +314,9 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         allow_absent: bool,
         options: Mapping[str, Any],
     ) -> Row:
-        classes, cut, spellings = self._mark(texts, asked, allow_absent, options)
+        classes, cut, spellings, words = self._mark(texts, asked, allow_absent, options)
         if asked is not None:
-            if not classes.keys() - asked.table.keys():
+            if not words and not classes.keys() - asked.table.keys():
                 return Row(cut(asked.symbols), *asked[1:])
             if not allow_absent:
                 check_present(texts[0], classes, asked.table, spellings)
@@ -322,7 +324,8 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         symbols = dict(zip(table, map(self._token_of.__getitem__, table.values()), strict=True))
         names = {token: spellings.get(name, name) for name, token in symbols.items()}
         names |= {} if asked is None else asked.names
-        return Row(cut(symbols), table, symbols, names)
+        words = words_beside(asked and asked.names).union(words)
+        return Row(cut(symbols), table, symbols, RowNames.of(names, words) if words else names)
 
     @abstractmethod
     def _mark(
@@ -588,7 +591,8 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         """The names of a row, and spellings of the symbols that have none."""
         if spelling is None:
             return names
-        table = {**getattr(self, "symbol_names", {}), **(names or {})}
+        of_symbols = {**getattr(self, "symbol_names", {}), **(names or {})}
+        table = RowNames.of(of_symbols, words_beside(names))
         used = {*table.values(), *self.get_vocab()}  # type: ignore[attr-defined]
         numbers = count(1)
         for index in dict.fromkeys(ids):

@@ -33,6 +33,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
+from .batches import words_beside
 from .bound_names import BoundName, GluedName
 from .chat_names import ROLES
 from .chat_templates import limit_templates
@@ -48,6 +49,7 @@ from .names_in_text import (
     check_list,
     check_marked,
     keys_in,
+    parts,
 )
 from .saving import code_files
 from .text_pieces import (
@@ -56,9 +58,12 @@ from .text_pieces import (
     SPACINGS,
     Place,
     RowEncoding,
+    Segment,
     cut_at_names,
     reads_on,
-    spelled,
+    spaced,
+    spell_apart,
+    together,
     unjoined,
 )
 from .tokenization_symbols import (
@@ -265,7 +270,30 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             return cuts
 
         classes, spellings = _classes(texts, spans, keys)
-        return Marked(classes, cut, spellings)
+        words = self._words_beside(texts, spans, known or {}, any(kept))
+        return Marked(classes, cut, spellings, words)
+
+    def _words_beside(
+        self, texts: tuple[str, ...], spans: Sequence[Sequence[Span]], known: Known, kept: bool
+    ) -> set[str]:
+        """What texts have beside their names that would be read as one of them in an answer."""
+        if self.finder.by_words and not kept and not any(isinstance(t, MarkedText) for t in texts):
+            return set()  # all words that are spelled so are names
+        spelled = [
+            (str(text)[s.start : s.stop], s.symbol_class)
+            for text, found in zip(texts, spans, strict=True)
+            for s in found
+        ]
+        names = self._in_use([*spelled, *known.values()])
+        words: set[str] = set()
+        for text, found in zip(texts if names else (), spans, strict=False):
+            segments = list[Segment]()
+            for before, span in parts(str(text), found):
+                name = "" if span is None else text[span.start : span.stop]
+                segments += [(before, None), (str(name), "")]
+            places = self.finder.confused(segments, names, self._kept_in)
+            words.update(str(text)[start:stop] for start, stop in places)
+        return words
 
     def _kept(
         self, texts: tuple[str, ...], asked: Row | None, options: Mapping[str, Any]
@@ -371,12 +399,11 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             marks = {self._tokenizer.token_to_id(token) for token in self._marks()}
             dropped = marks | self._special_ids - {self.unk_token_id}
             ids = [index for index in ids if index not in dropped]
-        names = {**self.symbol_names, **(names or {})}
         if self._between:
             pieces = unjoined(self.convert_ids_to_tokens(ids), self._symbol_ids)
         else:
             pieces = self._pieces(self._tokenizer.decode(ids, skip_special_tokens=False))
-        return spelled(self._named(pieces, names))
+        return together(self._named(pieces, names or {}))
 
     def _pieces(self, text: str) -> list[tuple[str, str | None]]:
         """Cut decoded text at its symbols: pieces of text, and symbols with themselves beside."""
@@ -397,15 +424,36 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             pieces.append((token, token))
         return [*pieces, (text[end:], None)]
 
-    def _named(
-        self, pieces: Sequence[tuple[str, str | None]], names: Names
-    ) -> Iterator[tuple[str, bool]]:
-        """Put names in place of the symbols of decoded text; each piece, and if it is a word."""
+    def _named(self, pieces: Sequence[tuple[str, str | None]], names: Names) -> list[Segment]:
+        """Put names in place of the symbols of decoded text, and leave no plain word for a name."""
         classes = {t: self.class_of(self._symbol_ids[t]) for _, t in pieces if t is not None}
-        written = self.finder.spell(pieces, classes, names)
+        written = self.finder.spell(pieces, classes, {**self.symbol_names, **names})
         words = {token for token, kind in classes.items() if self.finder.rules[kind].finds_words}
         words -= {token for token in words if isinstance(names.get(token), GluedName)}
-        return zip(written, (token in words for _, token in pieces), strict=True)
+        spellings = [(text, token) for text, (_, token) in zip(written, pieces, strict=True)]
+        segments = spaced((text, token is not None, token in words) for text, token in spellings)
+        named = [(name, token) for token, name in names.items()] + spellings
+        ids, kinds = self._symbol_ids, self._class_at
+        used = self._in_use((n, kinds[ids[t]]) for n, t in named if t in ids and t != n)
+        if not used:
+            return segments
+        beside = words_beside(names)
+
+        def confused(segments: list[Segment], others: Mapping[str, str]) -> list[tuple[int, int]]:
+            any_class = next(iter(used.values()))
+            more = {other: used.get(word, any_class) for word, other in others.items()}
+            return self.finder.confused(segments, used | more, self._kept_in, beside)
+
+        return spell_apart(segments, used.keys() | beside, confused)
+
+    def _in_use(self, names: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Name -> class, by the first of each, but for those that their rule spells anew."""
+        rules, reader = self.finder.rules, self.finder.reader
+        anew = {kind for kind in rules if getattr(reader(kind), "spell", None) is not None}
+        return {name: kind for name, kind in reversed([*names]) if kind not in anew}
+
+    def _kept_in(self, text: str) -> Kept:
+        return self._added.find(text, self.split_special_tokens)
 
     # Vocabulary
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -20,6 +20,7 @@ from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
+from hf_alpha.modeling.text_pieces import begins, last_word
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.logprobs import BESIDE, Logprobs
@@ -308,7 +309,7 @@ class Engine:
         if found:
             text, finish = text[: min(found)], "stop"
         row.done = finish is not None
-        sure = text if row.done else text[: self._sure(text, request.stop)]
+        sure = text if row.done else text[: self._sure(text, request.stop, row.encoding.names)]
         if row.done and not sure.startswith(row.sent):
             told = "the names of this answer depend on more than a word: ask without stream"
             row.ask.give(Refusal(500, told))
@@ -328,13 +329,14 @@ class Engine:
             return str(text[len(read) :])
         return str(self.tokenizer.decode(row.ids, **names))  # a word of the text goes on in it
 
-    def _sure(self, text: str, stops: list[str]) -> int:
+    def _sure(self, text: str, stops: list[str], names: Mapping[str, str]) -> int:
         """Return how many characters of an answer no further token changes."""
-        end = len(text.rstrip("\ufffd"))  # bytes of a character that is not whole
+        end = len(text.rstrip("�"))  # bytes of a character that is not whole
         if isinstance(self.tokenizer, CanonicalTokenizer):  # what the last word stands for is open
             end = max((i + 1 for i in range(end) if text[i].isspace()), default=0)
-        rests = (i for i in range(end) if any(stop.startswith(text[i:end]) for stop in stops))
-        return next(rests, end)
+        elif names:  # and whether it will be spelled like a name
+            end = last_word(text[:end])
+        return begins(text[:end], [*stops, *names.values()])
 
     # -- reading
 

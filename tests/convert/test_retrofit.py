@@ -2,6 +2,7 @@
 
 import copy
 import json
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from transformers import (
     ProphetNetConfig,
     ProphetNetForConditionalGeneration,
     T5ForConditionalGeneration,
+    TextIteratorStreamer,
     WhisperConfig,
     WhisperForConditionalGeneration,
 )
@@ -75,6 +77,63 @@ def test_a_model_on_a_gpu_is_converted_there(encoding):
         host = host_for(tokenizer, name).cuda()
         model, _ = get_symbol_model(host, tokenizer, SymbolConfig(encoding, symbols=FIVE))
         assert {each.device for each in (*model.parameters(), *model.buffers())} == {host.device}
+
+
+CLASHES = {
+    "alice sees x and y, not z: x": ({"pattern": "[a-z]", "count": 5}, unigram, "xyz", "kmq"),
+    "C1CC2N1C3O2N3": ({"pattern": "[1-9]", "words": False, "count": 5}, smiles, "123", "724"),
+}
+"""Text -> a rule, a host's tokenizer, which has tokens for names, the text's names, and others."""
+
+
+@pytest.mark.parametrize("name", ["t5", "gpt2", "llama"])
+@pytest.mark.parametrize("encoding", ["relational", "streams"])
+@pytest.mark.parametrize("text", CLASHES)
+def test_a_renamed_text_has_the_renamed_answer_also_where_plain_tokens_spell_names(
+    name, encoding, text
+):
+    """Texts are compared, of greedy search, beams, draws of one seed, and streams."""
+    rule, make, names, others = CLASHES[text]
+    plain = make(end=True)
+    model, tokenizer = get_symbol_model(
+        host_for(plain, name), plain, SymbolConfig(encoding, {"name": rule})
+    )
+    clashing = {(i,): 3.0 for t, i in plain.get_vocab().items() if t.strip("▁") in [*names]}
+    search = {"max_new_tokens": 12, "sequence_bias": clashing}
+
+    def answers(text):
+        batch = tokenizer([text], return_tensors="pt")
+        start = 1 if model.config.is_encoder_decoder else batch["input_ids"].shape[1]
+        streamer = TextIteratorStreamer(tokenizer, start > 1, names=batch.names)
+        ways = {"num_beams": 1, "streamer": streamer}, {"num_beams": 3}, {"temperature": 9.0}
+        torch.manual_seed(0)
+        ids = [
+            model.generate(**batch, **search, do_sample="temperature" in way, **way)[0, start:]
+            for way in ways
+        ]
+        texts = [tokenizer.decode(row, names=batch.names[0]) for row in ids]
+        assert "".join(streamer).strip() == texts[0].strip()
+        return texts, sum(row in [*clashing] for row in zip(torch.cat(ids).tolist()))
+
+    def read(answer, names):
+        spans = tokenizer.finder.find(answer, dict.fromkeys(names, "name"))
+        places = {
+            s.start: names.index(x) for s in spans if (x := answer[s.start : s.stop]) in names
+        }
+        return [places.get(i, letter) for i, letter in enumerate(answer)]
+
+    found, clashes = answers(text)
+    assert clashes
+    for order in map("".join, permutations(names)):
+        renamed, _ = answers(text.translate(str.maketrans(names, order)))
+        for one, two in zip(found, renamed, strict=True):
+            assert read(one, names) == read(two, order)
+    renamed, _ = answers(text.translate(str.maketrans(names, others)))
+    for one, two in zip(found, renamed, strict=True):
+        places = [
+            [i for i in read(*each) if isinstance(i, int)] for each in ((one, names), (two, others))
+        ]
+        assert places[0] == places[1]
 
 
 def test_a_model_that_finds_no_names_says_so(caplog):

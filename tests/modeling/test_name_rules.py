@@ -285,6 +285,22 @@ def test_rings_of_many_and_of_none() -> None:
     assert [(s.start, s.stop, s.binding) for s in found[:2]] == [(4, 5, "0"), (7, 8, "0")]
 
 
+def test_rings_keep_clear_of_numbers_that_a_molecule_has_as_text() -> None:
+    """Of that molecule, and of rings alone: `1` of an isotope, or of the prose around, is none."""
+    texts = TextTokenizer.from_tokenizer(byte_level(), {"ring": {"rule": "smiles"}})
+    written = [
+        ("C<ring_0>CC1C<ring_0>C1", "C2CC1C2C1"),
+        ("C<ring_0>CC<ring_0>.C1CC", "C2CC2.C1CC"),
+        ("C <ring_0> 1 C C <ring_0> C 1", "C 2 1 C C 2 C 1"),
+        ("12 of [13CH2]<ring_0>CC<ring_0> and C1CC1", "12 of [13CH2]1CC1 and C1CC1"),
+    ]
+    for text, expected in written:
+        ids = texts.backend_tokenizer.encode(text, add_special_tokens=False).ids
+        assert texts.decode(ids, names={"<ring_0>": "5"}) == expected
+    text = "C1CC.C2CC2"  # one that is not closed
+    assert back(texts, text) == text
+
+
 def test_spaced_molecules_and_atom_maps() -> None:
     rules = {"ring": {"rule": "smiles", "count": 4}, "map": {"rule": "atom_maps", "count": 4}}
     finder = NameFinder(rules)

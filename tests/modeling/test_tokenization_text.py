@@ -4,12 +4,13 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import regex
 import torch
 from datasets.fingerprint import Hasher
 from hypothesis import given, settings
@@ -336,6 +337,110 @@ def test_whole_words_and_parts_of_words_in_one_text() -> None:
     joins = own.tokenize("find a1b2 bob").count("<join>")
     assert joins == 3  # BERT would write spaces at both sides of a name, and loses them
     assert own.decode(own.convert_tokens_to_ids(["find", "<digit_0>"])) == "find <digit_0>"
+
+
+# Plain words that are spelled like names
+
+WORDY, OTHERS = ["alice", "bob", "x", "carol", "y"], ["x1", "z", "zed", "q", "t2"]
+CLASHES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "letters": ({"pattern": "[a-z]"}, list("xyzab"), list("kmqrs")),
+    "words": ({"pattern": "[a-z]+[0-9]*", "reserved": ["and", "sees"]}, WORDY, OTHERS),
+    "column": ({"column": "names"}, WORDY, OTHERS),
+    "identifier": ({"rule": "identifier"}, WORDY, OTHERS),
+    "json": ({"rule": "json"}, WORDY, OTHERS),
+    "inside words": ({"pattern": "[1-9]", "words": False}, list("12345"), list("36789")),
+}
+"""Rule, names of a text, and what they are renamed to: plain tokens spell all of them."""
+CLASHING = {
+    (kind, host): TextTokenizer.from_tokenizer(make(), {"name": {**rule, "count": 6}})
+    for kind, (rule, *_) in CLASHES.items()
+    for host, make in {"bytes": small_byte_level, "bert": word_piece, "t5": unigram}.items()
+}
+
+
+def as_read(tokenizer: TextTokenizer, text: str, names: dict[str, str]) -> tuple[list[str], ...]:
+    """What stands between the names of a problem in an answer to it, and the symbols of these."""
+    symbols = {name: symbol for symbol, name in names.items()}
+    spans = tokenizer.finder.find(text, dict.fromkeys(symbols, "name"))
+    spans = [span for span in spans if text[span.start : span.stop] in symbols]
+    edges = [0, *(edge for span in spans for edge in span[:2]), len(text)]
+    pieces = [text[start:stop] for start, stop in pairwise(edges)]
+    return pieces[::2], [symbols[name] for name in pieces[1::2]]
+
+
+@pytest.mark.quick_cases(10)
+@pytest.mark.parametrize("kind", CLASHING, ids=" ".join)
+@settings(max_examples=60)
+@given(st.data())
+def test_names_are_all_that_renaming_changes_whatever_plain_tokens_spell(kind, data) -> None:
+    """Random ids under any names: what is read as a name was written as one, and no other."""
+    tokenizer, (_, names, others) = CLASHING[kind], CLASHES[kind[0]]
+    symbols = tokenizer.symbol_ids[: len(names)]
+    tokens = tokenizer.convert_ids_to_tokens(symbols)
+    texts = [*names, *others, *(f" {name}" for name in names), " ", ",", ". ", "(", "sees"]
+    beneath = tokenizer.backend_tokenizer
+    plain = [beneath.encode(text, add_special_tokens=False).ids for text in texts]
+    drawn = st.one_of(st.sampled_from([[i] for i in symbols]), st.sampled_from(plain))
+    ids = list(chain.from_iterable(data.draw(st.lists(drawn, min_size=1, max_size=10))))
+    tables = [
+        dict(zip(tokens, data.draw(st.permutations(pool)), strict=True))
+        for pool in (names, names, others)
+    ]
+    one, same, other = (
+        as_read(tokenizer, tokenizer.decode(ids, names=table), table) for table in tables
+    )
+    assert one == same
+    assert one[1] == other[1] == [tokens[symbols.index(i)] for i in ids if i in symbols]
+    # what is no name of the text may be another new name, each another one
+    words = regex.compile(r"." if tokenizer.finder.inside else r"\w+|\W", regex.DOTALL)
+    pairs = {*zip(*(words.findall("\0".join(each[0])) for each in (one, other)), strict=True)}
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+
+
+MEANT = [
+    ({"column": "names"}, MarkedText("May came in May, not in june", [(0, 3, "name")])),
+    ({"pattern": "(?<=Mr )\\w+"}, "Mr May came in May, and Mr Bob"),
+    ({"rule": "json"}, 'the city of {"city": "city", "x": 1} is no x'),
+    ({"rule": "python"}, "def f(x):\n    # x is\n    return x.x + y['x']"),
+    ({"rule": "python"}, "no program: f x, x = y . x"),
+    ({"pattern": "[1-9]", "words": False}, MarkedText("C1CC1[13CH3]", [(1, 2, "name")])),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), MEANT)
+def test_words_that_a_text_has_beside_its_names_come_back_as_they_are(rule, text) -> None:
+    """And so they do in answers to it, also where its names are copied and pickled."""
+    tokenizer = TextTokenizer.from_tokenizer(small_byte_level(), {"name": rule})
+    batch = tokenizer([text], text_target=[text], allow_absent_symbols=True)
+    assert tokenizer.batch_decode(batch["input_ids"], names=batch.names) == [text]
+    for names in (copy.deepcopy(batch.names), pickle.loads(pickle.dumps(batch)).names):
+        assert tokenizer.decode(batch["labels"][0], names=names[0], new_names="t") == text
+    pair = tokenizer([MarkedText("see: ", [])], [text])
+    written = tokenizer.decode(pair["input_ids"][0], names=pair.names)
+    assert written.removeprefix("see: ") == text
+
+
+@pytest.mark.parametrize(
+    ("rule", "names", "written", "text"),
+    [
+        ({"column": "names"}, ["May", "New York"], "May1 May, New York", "May1 May2, New York1"),
+        ({"column": "names"}, ["May"], "May, May1 May", "May1, May11 May1"),
+        ({"pattern": "[1-9]", "words": False}, list("12"), "C1CC1N2", "C3CC3N4"),
+        ({"pattern": "[1-9]", "words": False}, list("123456789"), "C1C2C1", "C0C_C0"),
+        ({"pattern": "[a-c]", "words": False}, list("abc"), "xaby", "xdey"),
+        ({"rule": "atom_maps"}, list("123"), "[CH3:1][OH:4] 1", "[CH3:4][OH:5] 1"),
+        ({"rule": "python"}, ["x", "y"], "lambda x: x.y + y", "lambda x1: x1.y + y1"),
+        ({"rule": "tools"}, ["f1", "city"], 'f1: city, "city"', 'f11: city, "city1"'),
+    ],
+)
+def test_plain_words_are_spelled_apart_by_hand(rule, names, written, text) -> None:
+    """By the lowest number that is free, or letter, the same word always alike."""
+    tokenizer = TextTokenizer.from_tokenizer(small_byte_level(), {"name": {**rule, "count": 9}})
+    ids = tokenizer.backend_tokenizer.encode(written, add_special_tokens=False).ids
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer.symbol_ids)
+    for order in (names, names[::-1]):
+        assert tokenizer.decode(ids, names=dict(zip(tokens, order, strict=False))) == text
+    assert tokenizer.decode(ids) == written
 
 
 @pytest.mark.parametrize("kind", HOSTS)

@@ -160,6 +160,21 @@ def test_stop_strings_are_in_the_names_of_the_text_and_never_sent(make):
         assert complete(client, TEXTS[0]).choices[0].finish_reason == "length"
 
 
+def test_a_plain_word_that_is_spelled_like_a_name_is_another_in_streams_too():
+    """Also where it is the beginning of a word that goes on."""
+    with served(*converted(rule={"column": "names"}, encoding="streams")) as client:
+
+        def answer(name):
+            return text_of(client, f"not {name}", extra_body={"names": [name]})
+
+        plain = answer("q9")
+        longest = max(re.findall(r"\w+", plain), key=len)
+        for name in (longest[:3], longest):
+            apart = re.sub(rf"\b{name}\b", f"{name}1", plain)
+            assert answer(name) == apart.replace("q9", name)
+        assert f"{longest}1" in apart
+
+
 def test_tokens_are_counted(client):
     usage = complete(client, TEXTS[0], n=2).usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (5, 40, 45)
