@@ -27,6 +27,7 @@ from hf_alpha.objectives.evaluate import table as score_table
 from hf_alpha.objectives.names import finder_of
 from hf_alpha.objectives.rows import DataSource
 from hf_alpha.plain_text import fenced, printable, within_line
+from hf_alpha.plain_yaml import read_yaml
 from hf_alpha.recipe import RECIPE_FILE, check_shareable, recipe_beside
 from hf_alpha.release import LOG_FILE, read_log
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
@@ -193,6 +194,23 @@ def write_score_card(
     )
 
 
+def check_own_card(folder: Path) -> None:
+    """Refuse to write over a card that was written by hand, not by a program.
+
+    Raises:
+        FileExistsError: there is one; what a user writes belongs into `NOTES_FILE`.
+    """
+    card = folder / "README.md"
+    if not card.is_file():
+        return
+    header, text = read_yaml(card), card.read_text(encoding="utf-8")
+    is_own = isinstance(header, dict) and "hf_alpha" in (header.get("tags") or ())
+    if not is_own and "# Framework versions" not in text:  # as PEFT and trainers write it
+        raise FileExistsError(
+            f"{card} was written by hand: move what you wrote to {NOTES_FILE}, which cards take in"
+        )
+
+
 def save_card(
     folder: Path,
     *,
@@ -208,6 +226,7 @@ def save_card(
     Args:
         fields: variables of the template, for Markdown: the texts of others in them are cleaned.
     """
+    check_own_card(folder)
     name, base = folder.resolve().name, base_of(folder)
     metadata = ModelCardData(
         license=license,

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from glob import escape
@@ -165,6 +165,24 @@ def write_text(path: Path, text: str) -> None:
     """Write a file in one step: a killed run leaves the old one or the new one."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def check_own(folder: Path, files: Iterable[str], sign: str) -> None:
+    """Refuse to write over files of somebody else.
+
+    Args:
+        files: that are about to be written.
+        sign: a pattern of files, one of which is there if this package wrote the others.
+
+    Raises:
+        FileExistsError: naming the first.
+    """
+    others = [name for name in files if os.path.lexists(folder / name)]
+    if others and not any(folder.glob(sign)):
+        raise FileExistsError(
+            f"{folder / others[0]} is there already, and not by this command: choose another "
+            "folder, or move it"
+        )
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from transformers.utils import logging
 from hf_alpha.data.keys import pair_key
 from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation.report import Rates, Report
-from hf_alpha.folders import locks_folder, write_text
+from hf_alpha.folders import check_own, locks_folder, write_text
 from hf_alpha.recipe import Recipe, read_recipe
 from hf_alpha.resources import resource_path
-from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
+from hf_alpha.side_by_side import CURVES_FILE, TABLE_FILE, compare_encodings
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 ENCODINGS = ("relational", "canonical", "learned")
@@ -57,6 +57,7 @@ def quickstart(
         The table that it prints.
 
     Raises:
+        FileExistsError: it holds files of that name that are others, or the recipe was changed.
         ValueError: another process writes in `output`.
     """
     start = time.monotonic()
@@ -128,6 +129,12 @@ def _recipe(output: Path, steps: int) -> Recipe:
     for name in ("train.jsonl", "test.jsonl"):  # paths are those of the current folder
         text = text.replace(f": {name}", f": {json.dumps(str(output / name))}")
     output.mkdir(parents=True, exist_ok=True)
+    written = ("train.jsonl", "test.jsonl", TABLE_FILE, CURVES_FILE)
+    check_own(output, written, RECIPE)
+    if (output / RECIPE).exists() and (output / RECIPE).read_text(encoding="utf-8") != text:
+        raise FileExistsError(
+            f"{output / RECIPE} was changed, or is another: choose another folder, or move it"
+        )
     write_text(output / RECIPE, text)
     changes = {
         "data.train": output / "train.jsonl",

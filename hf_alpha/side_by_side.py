@@ -16,9 +16,9 @@ from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, compare
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.evaluate import run
-from hf_alpha.evaluation.report import Report, lengths_table, table, warning_lines
+from hf_alpha.evaluation.report import REPORT_FILE, Report, lengths_table, table, warning_lines
 from hf_alpha.first_look import FirstLook, TrainingFacts, look_at_tests
-from hf_alpha.folders import locks_folder, read_json, write_text
+from hf_alpha.folders import check_own, locks_folder, read_json, write_text
 from hf_alpha.modeling.choices import check_known, check_unique
 from hf_alpha.plain_text import aligned
 from hf_alpha.processes import choose_device
@@ -116,6 +116,7 @@ def compare_encodings(
             models of other settings, or another process writes there.
     """
     _check(recipe, encodings)
+    check_own(out, (TABLE_FILE, CURVES_FILE), f"**/{REPORT_FILE}")
     if not recipe.data.validation:
         data = recipe.data.model_copy(update={"validation": HELD_OUT})
         recipe = recipe.model_copy(update={"data": data})

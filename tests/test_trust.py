@@ -23,10 +23,16 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
 
 import hf_alpha as package
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, timed_patterns
 from hf_alpha.cli import COMMANDS
 from hf_alpha.folders import OutsideError
-from hf_alpha.loading import load_checkpoint, load_config, load_host, load_tokenizer
+from hf_alpha.loading import (
+    CheckpointError,
+    load_checkpoint,
+    load_config,
+    load_host,
+    load_tokenizer,
+)
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.recipe import Data, Recipe, named_code, parse_recipe, recipe_of
 from hf_alpha.transduction import Transducer
@@ -610,6 +616,16 @@ def test_data_of_what_this_user_trained_is_where_the_recipe_says(here):
     assert "--data" in hf_alpha("evaluate", "theirs", *TEST[2:5], "r3").error
 
 
+def test_patterns_of_a_quantization_have_a_limit_of_time(here, monkeypatch):
+    monkeypatch.setattr(timed_patterns, "LIMIT", 0.5)
+    slow = {"quant_method": "fp8", "modules_to_not_convert": ["re:(?:[a-z_.0-9]*)*X"]}
+    changed(here / "m" / "config.json", quantization_config=slow)
+    with pytest.raises(
+        CheckpointError, match=r"config\.json: quantization_config\.modules_to_not_"
+    ):
+        load_checkpoint("m")
+
+
 ELSEWHERE = {
     "a path": "{}/else/mod.Config",
     "a path as a repository": "{}/else--mod.Config",
@@ -638,6 +654,45 @@ def test_trusted_code_lies_in_the_folder(file, name, here):
     with trusting("m"), pytest.raises(OutsideError, match=r"outside of (it|the folder)"):
         load_config("m")
     assert not (here / "RAN").exists()
+
+
+SCORES = ("evaluate", "classes", "--data", "classes/rows.jsonl", "--out", "mine")
+WRITTEN = [
+    *[(("transduce", "--lexicon", "words.tsv", "--save", "mine"), name)
+      for name in ("lexicon.tsv", "transducer.json")],
+    (("transduce", "fire hose", "--lexicon", "words.tsv", "--svg", "mine/a.svg"), "a.svg"),
+    *[((*EVALUATE[:-1], "mine"), name)
+      for name in ("m/report.json", "m/records.jsonl", "table.txt", "heatmap.png")],
+    *[(SCORES, name) for name in ("metrics.json", "predictions.jsonl", "report.txt")],
+    *[(TRAIN, name) for name in ("recipe.yaml", "first_look.json", "config.json",
+                                 "model.safetensors")],
+    *[(("quickstart", "--output", "mine", "--steps", 1), name)
+      for name in ("train.jsonl", "test.jsonl", "swap.yaml", "table.txt")],
+    ((*EVALUATE, "--card"), "../m/README.md"),
+    (("solve", "--file", "pairs.jsonl", "--model", "m", "--out", "mine/a.jsonl"), "a.jsonl"),
+    *[(("convert", "m", "mine"), "config.json"), (("release", "m", "mine"), "config.json")],
+    (("generate-data", "mine", "--task", "propositional"), "a.txt"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "name"), WRITTEN, ids=name_of)
+def test_no_command_writes_over_a_file_of_the_user(command, name, here, transducer):
+    (here / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+    (here / "mine" / name).write_text("my own: text\n")
+    written(here / "classes" / "rows.jsonl", [{"source": "swap x", "target": "yes"}])
+    done = hf_alpha(*command)
+    assert done.code == 2 and "Traceback" not in done.err, done
+    assert re.search("already|damaged|exists|by hand|not empty|was changed", done.err), done
+    assert (here / "mine" / name).read_text() == "my own: text\n"
+
+
+def test_a_command_writes_over_what_it_wrote(here, transducer):
+    for command in ((*WRITTEN[0][0],), (*SCORES,), (*EVALUATE[:-1], "again", "--card")):
+        written(here / "classes" / "rows.jsonl", [{"source": "swap x", "target": "yes"}])
+        for _ in range(2):
+            assert (done := hf_alpha(*command)).code in (0, 1), done
+    (here / "mine" / "lexicon.tsv").write_text("mine\tOWN\n")
+    assert "no transducer was saved with it" in hf_alpha(*WRITTEN[0][0]).error
 
 
 def test_trust_does_not_reach_further_than_code(here):

@@ -197,6 +197,8 @@ def transduce(
 
         if len(spaces) > 1:
             raise ValueError(f"--svg draws one text, and there are {len(spaces)}")
+        if svg.is_file() and not svg.read_bytes().lstrip().startswith(b"<svg"):
+            raise FileExistsError(f"{svg} is there already, and no picture: choose another name")
         write_text(svg, spaces[0].svg())
     for space in spaces:
         say(f"{space}")

@@ -135,6 +135,11 @@ class Card:
         """
         if self.card and (elsewhere := [model for model in models if not Path(model).is_dir()]):
             raise ValueError(f"--card writes beside a model, and {elsewhere[0]} is no folder here")
+        if self.card:
+            from hf_alpha.card import check_own_card
+
+            for model in models:
+                check_own_card(Path(model))
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -19,17 +19,17 @@ from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.names import by_rules
-from hf_alpha.evaluation.report import Report, table, warning_lines
-from hf_alpha.folders import locks_folder, write_text
+from hf_alpha.evaluation.report import REPORT_FILE, Report, table, warning_lines
+from hf_alpha.folders import check_own, locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
 from hf_alpha.objectives import make_objective
-from hf_alpha.objectives.evaluate import Scores, evaluate_checkpoint
+from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
 from hf_alpha.recipe import Recipe, recipe_of
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
-TABLE_FILE, HEATMAP_FILE = "table.txt", "heatmap.png"
+TABLE_FILE, HEATMAP_FILE, SCORES_FILE = "table.txt", "heatmap.png", "report.txt"
 MOST_COLUMNS = 12
 """Numbers of names, of the user's own texts, that have a column each; more share columns."""
 
@@ -165,6 +165,7 @@ def compare(
     Raises:
         ValueError: another process writes in `out`.
     """
+    check_own(out, (TABLE_FILE, HEATMAP_FILE), f"**/{REPORT_FILE}")
     rows = described(task, rows)
     probes, reports, notes = _probes(rows, covariance, seed), [], []
     chance = Random(task.random_name, seed, max((each.search.top_n for each in models), default=1))
@@ -309,6 +310,7 @@ def evaluate_objective(
     Raises:
         ValueError: a model or the data cannot be read, or another process writes in `out`.
     """
+    check_own(out, (SCORES_FILE,), f"**/{METRICS_FILE}")
     objective, scores = make_objective(recipe.objective), {}
     for name, model in models.items():
         scores[name] = evaluate_checkpoint(
@@ -317,5 +319,5 @@ def evaluate_objective(
         parts = [part for part in Path(name).parts if part not in ("/", "..")]
         scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
     text = scores_table(scores, by)
-    write_text(out / "report.txt", f"{text}\n")
+    write_text(out / SCORES_FILE, f"{text}\n")
     return text, scores

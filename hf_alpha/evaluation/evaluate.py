@@ -21,7 +21,7 @@ from hf_alpha.evaluation.report import (
     Record,
     Report,
 )
-from hf_alpha.folders import Records, check_settings, read_json, write_text
+from hf_alpha.folders import Records, check_own, check_settings, read_json, write_text
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 from hf_alpha.tasks.checking import check_answer
@@ -182,6 +182,9 @@ class _RunFiles:
             self.finished = Report.load(folder)
             check_settings(folder, self.finished.settings, self._settings)
             return
+        if (folder / REPORT_FILE).is_file():
+            read_json(folder / REPORT_FILE, "model", "settings")
+        check_own(folder, (RECORDS_FILE,), PROGRESS_FILE)
         if (folder / PROGRESS_FILE).is_file():
             check_settings(folder, read_json(folder / PROGRESS_FILE), self._settings)
             parts = sorted(folder.glob(PROGRESS_PARTS))

@@ -13,7 +13,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 
 from hf_alpha.first_look import unknown_id
-from hf_alpha.folders import write_text
+from hf_alpha.folders import check_own, read_json, write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.plain_text import aligned
 from hf_alpha.tasks.base import warn_once
@@ -45,8 +45,15 @@ class Scores:
     records: list[Record]
 
     def save(self, folder: Path) -> None:
-        """Write `metrics.json` and `predictions.jsonl`."""
+        """Write `metrics.json` and `predictions.jsonl`, over those of an earlier evaluation.
+
+        Raises:
+            ValueError, FileExistsError: files of these names are others.
+        """
         folder.mkdir(parents=True, exist_ok=True)
+        check_own(folder, (PREDICTIONS_FILE,), METRICS_FILE)
+        if (folder / METRICS_FILE).is_file():
+            read_json(folder / METRICS_FILE, "metrics", "samples")
         numbers = {"metrics": self.metrics, "samples": self.samples}
         write_text(folder / METRICS_FILE, json.dumps(numbers, indent=1) + "\n")
         lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in self.records)

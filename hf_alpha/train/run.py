@@ -9,16 +9,20 @@ import torch
 from transformers import Seq2SeqTrainingArguments, set_seed
 from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+from transformers.utils import CONFIG_NAME
 
 from hf_alpha.data.pairs import UserPairs
-from hf_alpha.folders import lock_folder
+from hf_alpha.first_look import FIRST_LOOK_FILE
+from hf_alpha.folders import check_own, lock_folder
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.named_files import WEIGHTS
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, named_code, write_recipe
 from hf_alpha.settings import section
-from hf_alpha.trust import remember_recipe
+from hf_alpha.trust import remember_recipe, was_trained_here
 
 from .checkpoints import (
+    TRAINER_STATE,
     check_shapes,
     check_vocabulary,
     final_weights,
@@ -68,12 +72,19 @@ def train(
             at the end; no model is written.
         Interrupted: Ctrl-C; there is a checkpoint of the last step.
         ValueError: another process trains in `output_dir`.
-        FileExistsError: it is a file.
+        FileExistsError: it is a file, or holds a recipe or a model that no run of this user wrote.
     """
     arguments = prepare_arguments(recipe)
     out = Path(arguments.output_dir)  # which the first process claims for all of a run
     with lock_folder(out) if arguments.process_index == 0 else nullcontext():
         return _train(recipe, arguments, allow_changes, say, make_trainer, examples)
+
+
+def _check_own(arguments: Seq2SeqTrainingArguments) -> None:
+    """Refuse to train over a model or a recipe that no run of this user left there."""
+    out = Path(arguments.output_dir)
+    if starting_point(arguments) is None and not was_trained_here(out):
+        check_own(out, (RECIPE_FILE, FIRST_LOOK_FILE, CONFIG_NAME, WEIGHTS), TRAINER_STATE)
 
 
 def _train(
@@ -85,6 +96,8 @@ def _train(
     examples: Any,
 ) -> RunTrainer:
     """Train in a folder that is this run's."""
+    if arguments.process_index == 0:
+        _check_own(arguments)
     code_names = named_code(recipe).values()  # before a checkpoint adds to it
     tell = say if arguments.process_index == 0 else lambda _: None
     recipe = complete_rules(recipe, tell)

@@ -155,13 +155,19 @@ class Transducer:
         return {**asdict(self._options), "rules": [asdict(rule) for rule in self.rules]}
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write `lexicon.tsv` and `transducer.json` to a folder, which is made if it is absent."""
+        """Write `lexicon.tsv` and `transducer.json` to a folder, which is made if it is absent.
+
+        Raises:
+            FileExistsError: one is there that no transducer was saved with.
+            ValueError: another process writes there.
+        """
         folder = Path(folder)
         content = self._table.encode()
         sha256 = hashlib.sha256(content).hexdigest()
         record = {**self.settings(), "labels": self.labels, "sha256": sha256}
         settings = f"{json.dumps(record, indent=1, ensure_ascii=False)}\n"
         with lock_folder(folder):
+            _check_saved(folder)
             with replacing(folder / LEXICON_FILE) as file:
                 file.write_bytes(content)
             write_text(folder / SETTINGS_FILE, settings)
@@ -222,6 +228,18 @@ class Transducer:
             return cls.compile(_lexicon_of(lexicon), rules or (), **options)
         except RuleError as error:
             raise RuleError(f"{place}: {error}") from None
+
+
+def _check_saved(folder: Path) -> None:
+    """Refuse to write over a user's own lexicon, or one that was changed since it was saved."""
+    lexicon, settings = folder / LEXICON_FILE, folder / SETTINGS_FILE
+    content = lexicon.read_bytes() if lexicon.is_file() else b""
+    known = settings.is_file() and read_json(settings, "sha256")["sha256"]
+    if (lexicon.exists() or settings.exists()) and known != hashlib.sha256(content).hexdigest():
+        raise FileExistsError(
+            f"{lexicon if lexicon.exists() else settings} is there already, and no transducer was "
+            "saved with it: choose another folder, or move it"
+        )
 
 
 def _lexicon_of(sources: Any) -> Lexicon | None:
