@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 PATIENCE = 30.0
 """Seconds for the header and the body of a request together, and for what is to be read next."""
 LINGER = 2.0
-"""Seconds for the rest of a request that was refused before its end."""
+"""Seconds for the rest of a request that is refused before its end."""
 MOST = 1024
 """Connections, if a process may have four times as many files."""
 FULL = "all connections of this server are in use: ask again later\n"

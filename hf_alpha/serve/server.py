@@ -25,7 +25,7 @@ from starlette.requests import Request as Call
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hf_alpha.serve.connections import Connection, most_connections, tell_once
+from hf_alpha.serve.connections import LINGER, Connection, most_connections, tell_once
 from hf_alpha.serve.engine import STOPPING, Ask, Engine, Part
 from hf_alpha.serve.logprobs import as_listed
 from hf_alpha.serve.messages import MessageReader, add
@@ -213,8 +213,7 @@ class Api:
             raise Refusal(404, told, "model_not_found")
 
     async def _answer(self, call: Call, kind: type[Request]) -> Response:
-        self._check(call, self.name)
-        request = read_request(kind, await _body(call, self._most))
+        request = read_request(kind, await self._read(call))
         self._check(call, request.model)
         if isinstance(request, Chat) and request.tools and self.engine.template is None:
             told = "nobody knows how this model calls tools: set its tokenizer's response_template"
@@ -230,22 +229,51 @@ class Api:
             return StreamingResponse(answers.stream(), media_type="text/event-stream")
         return JSONResponse(await answers.whole())
 
+    async def _read(self, call: Call) -> bytes:
+        refusal = None
+        try:
+            self._check(call, self.name)
+            _check_headers(call, self._most)
+        except Refusal as error:
+            refusal = error
+        return await _body(call, self._most, refusal)
 
-async def _body(call: Call, most: int) -> bytes:
-    """Read a request, up to a size; JSON by its type, which no page of others sends unasked."""
+
+def _check_headers(call: Call, most: int) -> None:
+    """Refuse what is no JSON by its type, which no page of others sends unasked, or too large."""
     if call.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Refusal(415, f"send JSON, with the header Content-Type: {JSON}")
-    length = call.headers.get("content-length", "0")
     if "transfer-encoding" in call.headers and "content-length" in call.headers:
         raise Refusal(400, "send Content-Length or Transfer-Encoding, not both")
-    told = f"a request has at most {most:,} bytes: send a shorter one, or serve with more "
-    refusal, body = Refusal(413, f"{told}--max-input"), bytearray()
-    if int(length) > most:
+    if int(call.headers.get("content-length", 0)) > most:
+        raise _too_large(most)
+
+
+def _too_large(most: int) -> Refusal:
+    told = f"a request has at most {most:,} bytes: send a shorter one, or serve with more"
+    return Refusal(413, f"{told} --max-input")
+
+
+async def _body(call: Call, most: int, refusal: Refusal | None) -> bytes:
+    """Read a request, up to a size.
+
+    Of one that is refused the rest is thrown away for a while: many clients send all of it before
+    they look at an answer.
+    """
+    body, more = bytearray(), True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER if refusal else None) as limit:
+            while more:
+                message = await call.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                more = message["more_body"]
+                body += b"" if refusal else message["body"]
+                if len(body) > most and refusal is None:
+                    refusal = _too_large(most)
+                    limit.reschedule(asyncio.get_running_loop().time() + LINGER)
+    if refusal is not None:
         raise refusal
-    async for part in call.stream():
-        body += part
-        if len(body) > most:
-            raise refusal
     return bytes(body)
 
 

@@ -361,6 +361,13 @@ def test_nobody_asks_without_the_key_or_another_model_or_from_elsewhere(limited)
     for body in (large, iter([large.encode()])):  # by its header, and in chunks
         status, told = post(limited, body, **known)
         assert status == 413 and f"at most {MARKUP + 128_000:,} bytes" in told
+    for wrong in (
+        {},
+        {**known, "Content-Type": "text/plain"},
+        known,
+    ):  # who sends all, then listens
+        status, _ = post(limited, b"a" * 9_000_000, **{**wrong, "Connection": "close"})
+        assert status in (401, 413, 415)
     escaped = {"model": "small", "prompt": "é" * 25_000, "max_tokens": 1}  # 150,000 bytes of 50,000
     assert post(limited, json.dumps(escaped), **known)[0] == 200
     # what is null, or asks for what is done anyway, is no matter
