@@ -232,10 +232,11 @@ def _rules(request: Any, writer: NameWriter, thought: str | None) -> Iterator[st
         calls = " | ".join(f"call_{number}" for number in range(len(request.callable)))
         yield from (f"call: {calls}", "SPACE: /[ \\n]{1,2}/")
         kinds.append("call (SPACE? call)*" if request.may_call_twice else "call")
-    yield f"start: {'thought ' * (thought is not None)}({' | '.join(kinds)})"
+    yield f"start: {'thought GAP? ' * (thought is not None)}({' | '.join(kinds)})"
     if thought is not None:
         end = re.escape(thought).replace("/", "\\/")
-        yield f"thought[lazy]: /(?s:.*){end}\\s*/"
+        yield f"thought[lazy]: /(?s:.*){end}/"
+        yield r"GAP: /\s{1,4}/"
 
 
 def _by_schema(schema: Any, writer: NameWriter, **options: Any) -> str:

@@ -71,6 +71,7 @@ class TextReader:
     ):
         self.tokenizer, self._max_input = tokenizer, max_input
         self._template, self._adds_names = template, adds_names
+        self._spelling: Spelling | None = None
 
     def read(self, request: Request, may_grow: bool) -> Read:
         """Return a text or a chat as the model reads it.
@@ -98,7 +99,9 @@ class TextReader:
         prefix = self.tokenizer.decode(ids, False, names=encoding.names)
         if not request.has_form:
             return Read(encoding, prefix)
-        spelling, told = Spelling(self.tokenizer), MessageReader(self._template, prefix, [])
+        told, spelling = MessageReader(self._template, prefix, []), self._spelling
+        if spelling is None or len(spelling.tokens) != len(self.tokenizer):
+            self._spelling = spelling = Spelling(self.tokenizer)
         if request.callable and not told.can_be_told:
             raise ValueError(
                 "tool_choice, response_format with tools: this is for models that write a call as "

@@ -2,15 +2,21 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import jsonschema
 import openai
 import pytest
+import torch
 from serving import CHAT, PATTERN, caller, canonical, chat, converted, renamed, served
 from small_tokenizers import byte_level, unigram
+from transformers import LlamaConfig
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from hf_alpha import CanonicalTokenizer, TextTokenizer
 from hf_alpha.serve.constraints import Spelling, form_of
+from hf_alpha.serve.matching import Matchers
+from hf_alpha.serve.messages import MessageReader, template_of
 from hf_alpha.serve.requests import Chat, read_request
 
 SAID = "alice sees xa1 and ya1"
@@ -249,6 +255,45 @@ def test_words_for_names_are_no_words_of_json_and_values_get_others():
     form = next(forms(make("b", "c"), {"enum": ["b"]}, may_add=True))
     word = json.loads(form.grammar.partition("%json ")[2].partition("\n")[0])["enum"][0]
     assert word != "b" and form.names[word] == "b" and form.names["b"] == "xa1"
+
+
+def matched(tokenizer, form, text):
+    """How many characters of a text may be written, one token for each; and whether it is whole."""
+    matcher = Matchers(tokenizer, [0]).matcher(form)
+    written = [piece and piece.decode(errors="ignore") for piece in Spelling(tokenizer).tokens]
+    for place, character in enumerate(text):
+        scores = torch.zeros(len(tokenizer) + 2)
+        assert matcher.forbid(scores) and not scores[len(tokenizer) :].isfinite().any()
+        if not scores[token := written.index(character)].isfinite():
+            return place, False
+        matcher.take(token)
+    matcher.forbid(scores := torch.zeros(len(tokenizer)))
+    return len(text), bool(scores[0].isfinite())
+
+
+def test_what_may_be_written_is_what_a_form_says():
+    """Escapes only where no word for a name can stand in them; no parts of a symbol's character."""
+    for make, whole in ((TOKENIZERS["canonical"], False), (TOKENIZERS["symbols"], True)):
+        (form, _), tokenizer = forms(make, {"type": "string"}), make()
+        for text, may in (('"a b"', True), ('"\\"\\\\"', True), ('"\\n"', whole)):
+            assert matched(tokenizer, form, text) == ((len(text), True) if may else (2, False))
+        byte = tokenizer.convert_tokens_to_ids(bytes_to_unicode()[0xF4])
+        assert Spelling(tokenizer).tokens[byte] is None
+    (form, _), tokenizer = forms(TOKENIZERS["symbols"], {"type": "string", "maxLength": 1}), make()
+    assert matched(tokenizer, form, '"a"') == (3, True)
+    assert matched(tokenizer, form, '"\U00100000"') == (1, False)
+
+
+def test_a_thought_that_is_begun_may_go_on_before_the_form():
+    tokenizer = TOKENIZERS["symbols"]()
+    request = request_of(response_format={"type": "json_object"})
+    form = form_of(request, Spelling(tokenizer), {}, "</think>", False)
+    assert matched(tokenizer, form, 'so {"</think> {}') == (16, True)
+    assert matched(tokenizer, form, "so </think> no") == (12, False)
+    calls = SimpleNamespace(chat_template="<tool_call>")
+    template = template_of(SimpleNamespace(config=LlamaConfig()), calls)
+    for prefix, ends in (("<think>", "</think>"), ("", None), ("<think>a</think>", None)):
+        assert MessageReader(template, f"<|im_start|>assistant\n{prefix}", []).thought == ends
 
 
 def test_what_tokens_write_is_known_or_refused():
