@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
+from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.text_pieces import JOIN
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -126,12 +127,15 @@ class NameWriter:
 
     def _write(self, text: str) -> str:
         tokenizer, quoted = self._spelling.tokenizer, f'"{text}"'
-        answer: Any = tokenizer(text_target=quoted, names=self.names, allow_absent_symbols=True,
-                           add_special_tokens=False)  # fmt: skip
+        try:
+            answer: Any = tokenizer(text_target=quoted, names=self.names, add_special_tokens=False,
+                                    allow_absent_symbols=self._may_add)  # fmt: skip
+        except FormulaError as error:
+            told = f"{error}".removeprefix("row 0: ")
+            if not self._may_add:
+                told = "a name that the text lacks cannot be written: say it in a message"
+            raise ValueError(f"{text!r}: {told}") from None
         names: dict[str, str] = answer.names
-        if not self._may_add and (new := names.keys() - self.names.keys()):
-            told = f"{names[min(new)]!r} is a name that the text lacks"
-            raise ValueError(f"{told}, so that this model cannot write it: say it in a message")
         ids = answer["input_ids"]
         written = (self._spelling.text(ids) or "").strip()
         if tokenizer.decode(ids, names=names).strip() != quoted or len(written) < 2:

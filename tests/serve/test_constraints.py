@@ -233,7 +233,7 @@ def test_a_form_depends_on_no_name(make):
     assert {
         k: renamed(v) for k, v in one.names.items()
     } == two.names and "xb9" in two.names.values()
-    with pytest.raises(ValueError, match="'xb9' is a name that the text lacks"):
+    with pytest.raises(ValueError, match="'xb9': a name that the text lacks"):
         list(forms(make, {"enum": ["xb9"]}))
 
 
