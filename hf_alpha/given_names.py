@@ -24,6 +24,37 @@ def by_class(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
+def read_rule(text: str) -> dict[str, Any]:
+    """Read a rule for names: a regular expression, or `{rule: python}` as in a recipe."""
+    from hf_alpha.plain_yaml import parse_yaml
+
+    is_mapping = text.startswith("{") and text.endswith("}")
+    return dict(parse_yaml(text, "--names")) if is_mapping else {"pattern": text}
+
+
+def patterns_of(names: list[str]) -> dict[str, str]:
+    """Return class -> regular expression of its names; the class is "" where none is named."""
+    patterns: dict[str, str] = {}
+    for text in names:
+        by_name = by_class(text)
+        if twice := patterns.keys() & by_name.keys():
+            raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
+        patterns |= by_name
+    return patterns
+
+
+def read_rules(names: Iterable[str]) -> dict[str, Any]:
+    """Return class -> rule, of options such as `{rule: tools}` or `person=[A-Z][a-z]+`.
+
+    A class that is not named is called as its ready-made rule, or `name`.
+
+    Raises:
+        ValueError: a class is named twice, or a rule is no YAML.
+    """
+    rules = {kind: read_rule(text) for kind, text in patterns_of(list(names)).items()}
+    return {kind or str(rule.get("rule", "name")): rule for kind, rule in rules.items()}
+
+
 def classes_by_row(part: Any) -> list[str]:
     """Return the classes of a task or tokenizer whose names are known row by row only."""
     return list(getattr(getattr(part, "finder", None), "columns", ()))

@@ -5,19 +5,104 @@ are.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.modeling.canonical_names import BackStream, CanonicalNames, Forms, Spelling
 from hf_alpha.modeling.chat_names import ANSWERS, ChatNames, write_data, write_message, write_schema
+from hf_alpha.modeling.names_in_text import NameFinder
 
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
 _JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|.", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
+
+
+Write = Callable[[bool, str], str]
+"""From whether a text answers those before, and the text, to what stands in its place."""
+
+
+def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Write all texts of a request that may have names, in the order in which they are read.
+
+    Raises:
+        ValueError: a field is not as OpenAI has it.
+    """
+    written = {key: value for key, value in body.items() if key != "names"}
+    said = partial(write, False)
+    try:
+        for key in ("tools", "functions"):
+            if written.get(key):
+                written[key] = write_schema(written[key], said)
+        if "messages" in written:
+            written["messages"] = [_message(message, write) for message in written["messages"]]
+        for key in ("prompt", "suffix", "stop"):
+            if isinstance(value := written.get(key), str) or _are_texts(value):
+                written[key] = write_data(value, said)
+        for key in ("tool_choice", "function_call"):
+            if isinstance(choice := written.get(key), Mapping):
+                written[key] = _choice(choice, said)
+        form = written.get("response_format")
+        if isinstance(form, Mapping) and isinstance(schema := form.get("json_schema"), Mapping):
+            schema = {**schema, "schema": write_schema(schema.get("schema"), said)}
+            written["response_format"] = {**form, "json_schema": schema}
+        if isinstance(guess := written.get("prediction"), Mapping):
+            written["prediction"] = write_message(guess, said)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
+    return written
+
+
+def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Write a message; arguments of calls are JSON in a string."""
+    said = partial(write, message.get("role") == ANSWERS)
+    calls, legacy = message.get("tool_calls"), message.get("function_call")
+    rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call")}
+    written = write_message(rest, said)
+    if calls:
+        written["tool_calls"] = [
+            {**call, "function": _call(call["function"], said)} if "function" in call else call
+            for call in calls
+        ]
+    if legacy:
+        written["function_call"] = _call(legacy, said)
+    return {key: written.get(key, value) for key, value in message.items()}  # in the same order
+
+
+def _call(call: Mapping[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
+    written = {**call, "name": said(call["name"])} if "name" in call else {**call}
+    if isinstance(arguments := call.get("arguments"), str):
+        written["arguments"] = _in_json(arguments, said)
+    return written
+
+
+def _choice(choice: Mapping[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
+    if isinstance(function := choice.get("function"), Mapping):
+        return {**choice, "function": {**function, "name": said(function["name"])}}
+    if isinstance(allowed := choice.get("allowed_tools"), Mapping):
+        tools = [_choice(tool, said) for tool in allowed["tools"]]
+        return {**choice, "allowed_tools": {**allowed, "tools": tools}}
+    return {**choice, "name": said(choice["name"])} if "name" in choice else {**choice}
+
+
+def names_of(finder: NameFinder, body: Mapping[str, Any]) -> ChatNames:
+    """Return what finds the names of a request, text by text.
+
+    Raises:
+        ValueError: names have to be given, and are not; or they are wrong.
+    """
+    given = body.get("names")
+    if given is None:
+        finder.require_names("")
+    try:
+        tools = [*(body.get("tools") or ()), *(body.get("functions") or ())]
+        return ChatNames(finder, tools, given)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
 
 
 class CanonicalRequest:
@@ -40,84 +125,14 @@ class CanonicalRequest:
     """
 
     def __init__(self, names: CanonicalNames, body: Mapping[str, Any]):
-        given = body.get("names")
-        if given is None:
-            names.finder.require_names("")
-        self._names, self._spelling = names, Spelling(names)
-        self.table = self._spelling.table
-        self.body = {key: value for key, value in body.items() if key != "names"}
-        try:
-            tools = [*(body.get("tools") or ()), *(body.get("functions") or ())]
-            self._found = ChatNames(names.finder, tools, given)
-            self._write_tools()
-            self._write_messages()
-            self._write_texts()
-        except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
+        found, spelling = names_of(names.finder, body), Spelling(names)
 
-    def _write_tools(self) -> None:
-        for key in ("tools", "functions"):
-            if self.body.get(key):
-                self.body[key] = write_schema(self.body[key], self._write)
+        def write(answers: bool, text: str) -> str:
+            spans, keys = found.find(text, answers)
+            return spelling.add(text, spans, (), keys).written
 
-    def _write_messages(self) -> None:
-        if "messages" in self.body:
-            self.body["messages"] = [self._message(one) for one in self.body["messages"]]
-
-    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Spell a message; arguments of calls are JSON in a string."""
-        answers = message.get("role") == ANSWERS
-
-        def write(text: str) -> str:
-            return self._write(text, answers)
-
-        calls, legacy = message.get("tool_calls"), message.get("function_call")
-        rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call")}
-        written = write_message(rest, write)
-        if calls:
-            written["tool_calls"] = [
-                {**call, "function": self._call(call["function"], write)}
-                if "function" in call
-                else call
-                for call in calls
-            ]
-        if legacy:
-            written["function_call"] = self._call(legacy, write)
-        # as they were given: keys keep their order
-        return {key: written.get(key, value) for key, value in message.items()}
-
-    def _call(self, call: Mapping[str, Any], write: Any) -> dict[str, Any]:
-        written = {**call, "name": write(call["name"])} if "name" in call else {**call}
-        if isinstance(arguments := call.get("arguments"), str):
-            written["arguments"] = _in_json(arguments, write)
-        return written
-
-    def _write_texts(self) -> None:
-        """Spell what else has names: a text to go on with, choices of tools, schemas, stops."""
-        for key in ("prompt", "suffix", "stop"):
-            if isinstance(value := self.body.get(key), str) or _are_texts(value):
-                self.body[key] = write_data(value, self._write)
-        for key in ("tool_choice", "function_call"):
-            if isinstance(choice := self.body.get(key), Mapping):
-                self.body[key] = self._choice(choice)
-        form = self.body.get("response_format")
-        if isinstance(form, Mapping) and isinstance(schema := form.get("json_schema"), Mapping):
-            written = {**schema, "schema": write_schema(schema.get("schema"), self._write)}
-            self.body["response_format"] = {**form, "json_schema": written}
-        if isinstance(guess := self.body.get("prediction"), Mapping):
-            self.body["prediction"] = write_message(guess, self._write)
-
-    def _choice(self, choice: Mapping[str, Any]) -> dict[str, Any]:
-        if isinstance(function := choice.get("function"), Mapping):
-            return {**choice, "function": {**function, "name": self._write(function["name"])}}
-        if isinstance(allowed := choice.get("allowed_tools"), Mapping):
-            tools = [self._choice(tool) for tool in allowed["tools"]]
-            return {**choice, "allowed_tools": {**allowed, "tools": tools}}
-        return {**choice, "name": self._write(choice["name"])} if "name" in choice else {**choice}
-
-    def _write(self, text: str, answers: bool = False) -> str:
-        spans, keys = self._found.find(text, answers)
-        return self._spelling.add(text, spans, (), keys).written
+        self._names, self.table = names, spelling.table
+        self.body = write_request(body, write)
 
     # -- answers
 
@@ -292,11 +307,3 @@ def _in_json(text: str, write: Any) -> str:
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, Sequence) and all(isinstance(one, str) for one in value)
-
-
-def names_not_found(request: CanonicalRequest, names: Sequence[str]) -> Iterator[str]:
-    """Yield those names that still stand in what the model reads, as words."""
-    texts: list[str] = []
-    write_data(request.body, lambda text: texts.append(text) or text)  # type: ignore[func-returns-value]
-    words = set(regex.findall(r"\w+", "\n".join(texts)))
-    yield from (name for name in dict.fromkeys(names) if name in words)

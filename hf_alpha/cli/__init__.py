@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from hf_alpha.cli import convert, data, evaluate, share, solve, train
+from hf_alpha.cli import certify, convert, data, evaluate, share, solve, train
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.environment import missing_library
 from hf_alpha.wings import is_here
@@ -25,6 +25,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Ask": {
         "solve": solve.solve,
         "evaluate": evaluate.evaluate,
+        "certify": certify.certify,
         **({"demo": serving.demo, "serve": serving.serve} if CAN_SERVE else {}),
     },
     "Share": {"release": share.release, "push": share.push, "info": share.info},
@@ -32,9 +33,9 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
 }
 """Panel of the help -> its commands, in the order of the help."""
 COMMANDS = {name: command for panel in PANELS.values() for name, command in panel.items()}
-LATE = ("solve", "info", "transduce")
+LATE = ("solve", "info", "transduce", "certify")
 """They do not begin by importing Transformers: formulas are read first, info without a model is for
-what cannot be imported, and transducers do not need it."""
+what cannot be imported, and transducers and certificates do not need it."""
 
 STYLE: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},

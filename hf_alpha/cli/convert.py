@@ -9,7 +9,7 @@ import typer
 from hf_alpha.cli.common import say
 from hf_alpha.cli.options import grouped, may_trust, names_of, refuse
 from hf_alpha.folders import base_of, checkpoint_place
-from hf_alpha.given_names import by_class
+from hf_alpha.given_names import by_class, patterns_of, read_rule
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -271,8 +271,8 @@ def _convert_names(
             "has no effect with --to canonical",
         )
         renaming = symbols.renaming or "first_occurrence"
-        patterns = _patterns(symbols.names or []).items()
-        rules = {name or CLASS: _rule(text) for name, text in patterns}
+        patterns = patterns_of(symbols.names or []).items()
+        rules = {name or CLASS: read_rule(text) for name, text in patterns}
         convert_to_canonical(model, out, rules, say, symbol_renaming=renaming)
     elif vanilla:
         transformers_only = f"is for models of Transformers; {model} is none"
@@ -334,7 +334,7 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
     from hf_alpha.convert.backbone_rows import CLASS
 
     counts = by_class(symbols or "32")
-    patterns = _patterns(names)
+    patterns = patterns_of(names)
     if bad := [text for text in counts.values() if not text.isdecimal()]:
         raise ValueError(f"--symbols {bad[0]}: write 32, or name=32,number=16")
     if "" in counts:  # so many of each class
@@ -347,24 +347,5 @@ def _symbol_rules(symbols: str | None, names: list[str]) -> dict[str, Any]:
             f"--names is for {with_patterns}, --symbols for {', '.join(counts)}: name the same "
             "classes, such as --symbols x=32,f=16 --names x='[a-z]' --names f='[A-Z]'"
         )
-    rules = {name: _rule(text) for name, text in patterns.items()}
+    rules = {name: read_rule(text) for name, text in patterns.items()}
     return {name: {"count": int(count), **rules.get(name, {})} for name, count in counts.items()}
-
-
-def _rule(text: str) -> dict[str, Any]:
-    """Read a rule for names: a regular expression, or `{rule: python}` as in a recipe."""
-    from hf_alpha.plain_yaml import parse_yaml
-
-    is_mapping = text.startswith("{") and text.endswith("}")
-    return dict(parse_yaml(text, "--names")) if is_mapping else {"pattern": text}
-
-
-def _patterns(names: list[str]) -> dict[str, str]:
-    """Return class -> regular expression of its names; the class is "" where none is named."""
-    patterns: dict[str, str] = {}
-    for text in names:
-        by_name = by_class(text)
-        if twice := patterns.keys() & by_name.keys():
-            raise ValueError(f"--names is given twice for {min(twice) or 'no class'}: {text}")
-        patterns |= by_name
-    return patterns

@@ -5,56 +5,14 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai_chats import FIRST, NAMES, SECOND, request, written
 
 from hf_alpha import CanonicalNames
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
 
-RULES = {"tool": {"rule": "tools"}, "person": {"column": "people"}}
-NAMES = CanonicalNames(RULES, words={"person": "Person"})
-FIRST = ["get_weather", "sky.probe", "Ann Lee", "größe"]
-SECOND = ['say-"hi"', "function_b", "PersonB", "Function_c"]  # a quote; words for names themselves
 PLAIN = ["and", "b", "function_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
 said = st.lists(st.sampled_from(PLAIN) | st.integers(0, 3), min_size=1, max_size=8)
 turns = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system"]), said))
-
-
-def written(parts, names):
-    """A text of plain words and numbers of names."""
-    return " ".join(part if isinstance(part, str) else names[part] for part in parts)
-
-
-def request(template, names, last=None):
-    """A request: two tools, one of which has a parameter, people, and what was said."""
-    call = {"name": names[0], "arguments": json.dumps({names[1]: f"x {names[2]}\n{names[0]}"})}
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": names[0],
-                "description": f"Ask {names[0]} for {names[1]}.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {names[1]: {"type": "string"}},
-                    "required": [names[1]],
-                },
-            },
-        }
-    ]
-    messages = []
-    for role, parts in template[:last]:
-        message = {"role": role, "content": written(parts, names)}
-        if role == "assistant":
-            message["tool_calls"] = [{"id": "1", "type": "function", "function": call}]
-        messages.append(message)
-    choice = {"type": "function", "function": {"name": names[0]}}
-    return {
-        "model": "m",
-        "messages": messages,
-        "tools": tools,
-        "tool_choice": choice,
-        "names": {"person": [names[2], names[3]]},
-        "x_unknown": {"city": names[0]},
-    }
 
 
 def spelled(template, names, last=None):

@@ -1,17 +1,15 @@
 """The transport, behind real clients and in front of a real address."""
 
 import asyncio
-import gzip
 import json
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import httpx2
 import pytest
 from openai import APIStatusError, AsyncOpenAI, OpenAI
+from openai_chats import echoing
 
 from hf_alpha import CanonicalTransport
 
@@ -28,77 +26,11 @@ TOOLS = [
 ]
 
 
-class Echo(BaseHTTPRequestHandler):
-    """Says the last message again and calls the first tool with it, as OpenAI's API does."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        data = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.seen.append((self.path, self.headers, data))
-        if not self.path.endswith("/completions"):
-            return self._send(data, "application/json")
-        body = json.loads(data)
-        said = body["messages"][-1]["content"]
-        if "status" in body:
-            return self._send(b'{"error": {"message": "no function_b"}}', "application/json", 429)
-        if "plain" in body:
-            return self._send(b"function_b is no JSON", "text/plain")
-        name = body["tools"][0]["function"]["name"] if body.get("tools") else ""
-        call = {"name": name, "arguments": json.dumps({"function_c": said})}
-        calls = [{"index": 0, "id": "1", "type": "function", "function": call}] if name else None
-        if not body.get("stream"):
-            message = {"role": "assistant", "content": said, "tool_calls": calls}
-            answer = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "x": 1}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return self._send(json.dumps({**answer, "choices": [choice]}).encode())
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(b": a remark\r\n\r\n")
-        for start in range(0, len(said), 4):
-            self._chunk({"content": said[start : start + 4]})
-            if "cut" in body:
-                return None
-        if calls:
-            self._chunk({"tool_calls": calls})
-        self._chunk({}, "stop")
-        self.wfile.write(b"data: [DONE]\n\n")
-
-    do_GET = do_POST
-
-    def _chunk(self, delta, finish=None):
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
-        self.wfile.write(f"data: {json.dumps({**head, 'choices': [choice]})}\n\n".encode())
-
-    def _send(self, data, kind="application/json", status=200):
-        if status == 200 and kind == "application/json":
-            data = gzip.compress(data)
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("x-request-id", "7")
-        if status == 200 and kind == "application/json":
-            self.send_header("Content-Encoding", "gzip")
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture(scope="module")
 def server():
     """The address."""
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    made.seen, made.daemon_threads = [], True
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    made.url = f"http://127.0.0.1:{made.server_port}/v1"
-    yield made
-    made.shutdown()
-    made.server_close()
+    with echoing() as made:
+        yield made
 
 
 def ask(client, text, **fields):

@@ -1,0 +1,301 @@
+"""A certificate that what reaches a model depends on no name: renamings made to break that."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import regex  # type: ignore[import-untyped]
+
+from hf_alpha.alias.chat import CanonicalRequest, names_of, write_request
+from hf_alpha.folders import parse_json
+from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.modeling.chat_names import write_data
+from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
+
+Table = dict[tuple[str, str], str]
+"""(class, name) -> the name in its place."""
+Ask = Callable[[dict[str, Any]], Any]
+"""From a request to its answer, both in OpenAI's form."""
+SWAPPED, WORDS = "swapped", "words for names"
+INVENTED: dict[str, Callable[[int], str]] = {
+    "invented": lambda n: f"zuka_{n}lo",
+    "misleading": lambda n: ("delete_everything", "get_stock_price", "send_email")[n % 3] + f"_{n}",
+    "reserved": lambda n: ("None_", "class_", "return_", "null_")[n % 4] + f"{n}",
+    "long": lambda n: f"n{n}_" + "x" * 197,
+    "other scripts": lambda n: ("größe_", "变量_", "имя_", "नाम_")[n % 4] + f"{n}",
+}
+"""Kind of renaming -> the name of a number."""
+FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
+_LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
+_MOST_SHOWN = 5
+
+
+@dataclass
+class Certificate:
+    """What was tried, and what came of it.
+
+    Attributes:
+        texts: chats and texts.
+        names: all their names, once for each text.
+        renamings: of texts, by kind.
+        differing: (text, kind) of those that reach the model otherwise than the text does.
+        asked: answers that were compared.
+        changed: (text, kind) of those that are not the renamed answer.
+        undescribed: tools and parameters without a description -> how many texts have them. What
+            they are for, their names alone said.
+        like_names: words that reach the model and look like names -> how many texts have them.
+    """
+
+    texts: int = 0
+    names: int = 0
+    renamings: Counter[str] = field(default_factory=Counter)
+    differing: list[tuple[int, str]] = field(default_factory=list)
+    asked: int = 0
+    changed: list[tuple[int, str]] = field(default_factory=list)
+    undescribed: Counter[str] = field(default_factory=Counter)
+    like_names: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no renaming made a difference."""
+        return not (self.differing or self.changed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"holds": self.holds, **vars(self)}
+
+    def __str__(self) -> str:
+        tried = sum(self.renamings.values())
+        said = f"{self.texts:,} texts, {self.names:,} names, {tried:,} renamings: "
+        said += f"{len(self.differing):,} reach the model otherwise"
+        if self.asked:
+            said += f"; {len(self.changed):,} of {self.asked:,} answers change"
+        return said
+
+
+def certify(
+    requests: Iterable[Mapping[str, Any]],
+    names: CanonicalNames,
+    ask: Ask | None = None,
+    plain: bool = False,
+) -> Certificate:
+    """Rename the names of requests in several ways, and see whether that makes a difference.
+
+    Names that are like words (`city`) are swapped among themselves: in prose such a word is no
+    name. A name that a rule finds is given only names that the rule finds too.
+
+    Args:
+        requests: in OpenAI's form: `messages` with `tools`, or a `prompt`.
+        ask: a model, whose answers are compared too.
+        plain: requests go to the model as they are, so that its answers alone are compared.
+
+    Raises:
+        ValueError: a request is wrong; the message says which.
+    """
+    made = Certificate()
+    for number, body in enumerate(requests):
+        try:
+            _try_one(made, number, body, names, ask, plain)
+        except ValueError as error:
+            raise ValueError(f"text {number + 1}: {error}") from None
+    return made
+
+
+def _try_one(
+    made: Certificate,
+    number: int,
+    body: Mapping[str, Any],
+    names: CanonicalNames,
+    ask: Ask | None,
+    plain: bool,
+) -> None:
+    def sent(one: Mapping[str, Any]) -> tuple[dict[str, Any], CanonicalRequest]:
+        request = CanonicalRequest(names, one)
+        return (write_request(one, lambda _, text: text) if plain else request.body), request
+
+    first, spelled = sent(body)
+    found = _names_in(names.finder, body)
+    made.texts, made.names = made.texts + 1, made.names + len(found)
+    made.undescribed.update(_undescribed(body))
+    made.like_names.update(_like_names(spelled, names))
+    answer = None if ask is None else _back(ask(first), spelled, plain, {})
+    for kind, table in _tables(names, found, body):
+        other, request = sent(renamed(names.finder, body, table))
+        made.renamings[kind] += 1
+        if not plain and json.dumps(other) != json.dumps(first):
+            made.differing.append((number, kind))
+        if ask is not None:
+            made.asked += 1
+            if _back(ask(other), request, plain, table) != answer:
+                made.changed.append((number, kind))
+
+
+def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """Return a request with other names.
+
+    Args:
+        table: (class, name) -> the name in its place.
+    """
+    found = names_of(finder, body)
+
+    def write(answers: bool, text: str) -> str:
+        spans, _ = found.find(text, answers)
+        written = ""
+        for before, span in parts(text, spans):
+            written += before
+            if span is not None:
+                name = text[span.start : span.stop]
+                written += table.get((span.symbol_class, name), name)
+        return written
+
+    new = write_request(body, write)
+    if (given := body.get("names")) is not None:
+        by_class = finder.by_class(given)
+        new["names"] = {
+            kind: [table.get((kind, str(name)), name) for name in listed]
+            for kind, listed in by_class.items()
+        }
+    return new
+
+
+def _names_in(finder: NameFinder, body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (class, name) of a request's names, in order of first occurrence."""
+    found, names = names_of(finder, body), dict[tuple[str, str], None]()
+
+    def write(answers: bool, text: str) -> str:
+        spans, _ = found.find(text, answers)
+        names.update({(s.symbol_class, text[s.start : s.stop]): None for s in spans})
+        return text
+
+    write_request(body, write)
+    return [*names]
+
+
+def _tables(
+    names: CanonicalNames, found: list[tuple[str, str]], body: Mapping[str, Any]
+) -> Iterator[tuple[str, Table]]:
+    """Yield renamings of these names, with their kind."""
+    by_group: dict[Any, list[str]] = {}
+    for kind, name in found:
+        by_group.setdefault((kind, like_a_word(name)), []).append(name)
+    swapped: Table = {}
+    for (kind, _), group in by_group.items():
+        swapped |= {(kind, a): b for a, b in zip(group, [*group[1:], group[0]], strict=True)}
+    if any(name != new for (_, name), new in swapped.items()):
+        yield SWAPPED, swapped
+    text = json.dumps(body, ensure_ascii=False)
+    words = {kind: [*islice(series, len(found))][::-1] for kind, series in names.words.items()}
+    for kind, invent in INVENTED.items():
+        table = {pair: invent(number) for number, pair in enumerate(found)}
+        if usable := _usable(names.finder, table, text):
+            yield kind, usable
+    table = {(kind, name): words[kind][number] for number, (kind, name) in enumerate(found)}
+    if usable := _usable(names.finder, table, text):
+        yield WORDS, usable
+
+
+def _usable(finder: NameFinder, table: Table, text: str) -> Table:
+    """Leave out names that the text has already, or that a rule does not find."""
+
+    def is_found(kind: str, name: str) -> bool:
+        rule = finder.rules[kind]
+        if rule.rule == "tools" or rule.column:
+            return not like_a_word(name)
+        spans = finder.find(name)
+        return [(s.start, s.stop, s.symbol_class) for s in spans] == [(0, len(name), kind)]
+
+    new = {pair: name for pair, name in table.items() if is_found(pair[0], name)}
+    folded = text.casefold()
+    return {pair: name for pair, name in new.items() if name.casefold() not in folded}
+
+
+def _undescribed(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of tools and of their parameters that nothing describes."""
+    for tool in (*(body.get("tools") or ()), *(body.get("functions") or ())):
+        function = tool.get("function", tool)
+        if not function.get("description"):
+            yield str(function.get("name"))
+        properties = (function.get("parameters") or {}).get("properties")
+        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
+            if not (isinstance(schema, Mapping) and {"description", "enum"} & schema.keys()):
+                yield str(name)
+
+
+def _like_names(spelled: CanonicalRequest, names: CanonicalNames) -> set[str]:
+    """Return the words that reach the model and look like names."""
+    texts: list[str] = []
+
+    def look(_: bool, text: str) -> str:
+        texts.append(text)
+        return text
+
+    write_request(spelled.body, look)
+    words = set(_LIKE_A_NAME.findall("\n".join(texts)))
+    return {word for word in words if word not in spelled.table and names.class_of(word) is None}
+
+
+def _back(answer: Any, request: CanonicalRequest, plain: bool, table: Table) -> Any:
+    """Return what an answer says and calls, in the first names."""
+    if not plain:
+        answer = request.back(answer)
+    choice = answer["choices"][0]
+    message = choice.get("message") or {"content": choice.get("text")}
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    said = [message.get("content"), [[call["name"], _data(call["arguments"])] for call in calls]]
+    old = {new: name for (_, name), new in table.items()}
+    if not old:
+        return said
+    ordered = "|".join(regex.escape(name) for name in sorted(old, key=len, reverse=True))
+    pattern = regex.compile(rf"(?<!\w)(?:{ordered})(?!\w)")
+    return write_data(said, lambda text: pattern.sub(lambda match: old[match[0]], text))
+
+
+def _data(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def read_requests(file: Path, finder: NameFinder) -> Iterator[dict[str, Any]]:
+    """Yield the requests of a file: lines of JSON, or of text.
+
+    A line of JSON has `messages`, and perhaps `tools`, or a `prompt` or `source`; and the columns
+    in which rules have names.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a line is no JSON, or has neither.
+    """
+    is_json = file.suffix in (".jsonl", ".json", ".ndjson")
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield (
+                    _request(line, f"{file}, line {number}", finder)
+                    if is_json
+                    else {"prompt": line.rstrip("\n")}
+                )
+
+
+def _request(line: str, place: str, finder: NameFinder) -> dict[str, Any]:
+    row = parse_json(line, place)
+    if not isinstance(row, dict):
+        raise ValueError(f"{place} is no record: each line is an object of JSON")
+    body = {key: row[key] for key in FIELDS if row.get(key) is not None}
+    if "messages" not in body and "prompt" not in body:
+        if not isinstance(row.get("source"), str):
+            raise ValueError(f"{place} has no `messages`, `prompt` or `source`")
+        body["prompt"] = row["source"]
+    columns = {kind: row[column] for kind, column in finder.columns.items() if column in row}
+    return {**body, "names": columns} if columns and "names" not in body else body
+
+
+def shown(counts: Counter[str]) -> str:
+    """Return the most frequent of what was counted, for a line."""
+    listed = [f"{name} ({number})" for name, number in counts.most_common(_MOST_SHOWN)]
+    return ", ".join(listed) + (", ..." if len(counts) > _MOST_SHOWN else "")

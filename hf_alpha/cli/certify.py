@@ -1,0 +1,92 @@
+"""`hf-alpha certify`: does anything that reaches a model depend on names?"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hf_alpha.cli.common import say
+from hf_alpha.folders import write_text
+
+
+def certify(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Lines of JSON with `messages` (and `tools`), `prompt` or `source`; or lines of "
+            "text."
+        ),
+    ],
+    names: Annotated[
+        list[str],
+        typer.Option(
+            help="Which words are names: '{rule: tools}', '\\[a-z]+', or person='\\[A-Z]\\w+', "
+            "once for each class."
+        ),
+    ],
+    upstream: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a model, http://host:8000/v1, whose answers are compared too. Its key "
+            "is OPENAI_API_KEY."
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help="What the address calls the model.")] = "default",
+    max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer of the address.")] = 128,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Ask as it is: how often do its answers change?")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="File for all figures, as JSON; it must not exist.")
+    ] = None,
+) -> None:
+    """Rename what is only a name, in ways made to break it; does it make a difference?
+
+    Names are swapped, and called by misleading, reserved and very long words, in other scripts, and
+    as the words that stand for names. Without an address: do the bytes that would reach a model by
+    canonical spelling stay the same? With one: do its answers? The exit status is 1 if not.
+    """
+    from hf_alpha.alias.certificate import certify as certify_requests
+    from hf_alpha.alias.certificate import read_requests, shown
+    from hf_alpha.given_names import read_rules
+    from hf_alpha.modeling.canonical_names import CanonicalNames
+
+    if plain and upstream is None:
+        raise ValueError("--plain asks a model as it is: name its address, --upstream")
+    if out is not None and out.exists():
+        raise FileExistsError(f"{out} exists: name another --out")
+    canonical = CanonicalNames(read_rules(names))
+    ask = None if upstream is None else _asker(upstream, model, max_tokens)
+    made = certify_requests(read_requests(file, canonical.finder), canonical, ask, plain)
+    if out is not None:
+        write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    say(f"{made}")
+    if made.undescribed:
+        say(f"only their names say what these are for: {shown(made.undescribed)}", err=True)
+    if made.like_names:
+        say(f"not found, though they look like names: {shown(made.like_names)}", err=True)
+    for told, rows in (("sent otherwise", made.differing), ("answered otherwise", made.changed)):
+        for number, kind in rows[:3]:
+            say(f"{told}: text {number + 1}, names {kind}", err=True)
+    raise typer.Exit(0 if made.holds else 1)
+
+
+def _asker(upstream: str, model: str, max_tokens: int) -> Any:
+    """Return what asks an address, greedily."""
+    import os
+
+    import httpx2
+
+    key = os.environ.get("OPENAI_API_KEY", "none")
+    client = httpx2.Client(headers={"Authorization": f"Bearer {key}"}, timeout=600)
+
+    def ask(body: dict[str, Any]) -> Any:
+        path = "/chat/completions" if "messages" in body else "/completions"
+        sent = {"model": model, "temperature": 0, "max_tokens": max_tokens, **body}
+        response = client.post(upstream.rstrip("/") + path, json=sent)
+        if response.status_code != 200:
+            raise ValueError(f"{upstream} answers {response.status_code}: {response.text[:300]}")
+        return response.json()
+
+    return ask

@@ -1,0 +1,84 @@
+"""Certificates: of what reaches a model, of its answers, and of a file by the command."""
+
+import json
+
+import pytest
+from commands import hf_alpha
+from openai_chats import FIRST, NAMES, echoing, request
+
+from hf_alpha import CanonicalNames
+from hf_alpha.alias.certificate import INVENTED, SWAPPED, WORDS, certify, renamed
+
+CHAT = [("user", [0, "for", 2, '"x"', "b"]), ("assistant", [1, "and", 3]), ("user", ["1_000_x"])]
+
+
+def test_canonical_requests_are_certified():
+    """All kinds of renamings are tried, of tools, people and what a pattern finds."""
+    made = certify([request(CHAT, FIRST), request(CHAT[:1], FIRST)], NAMES)
+    assert made.holds and made.texts == 2 and made.names == 7
+    assert made.renamings == dict.fromkeys([SWAPPED, *INVENTED, WORDS], 2)
+    assert made.undescribed == {"sky.probe": 2} and made.like_names == {"1_000_x": 1}
+    assert json.loads(json.dumps(made.to_dict()))["holds"] is True
+    assert str(made) == "2 texts, 7 names, 14 renamings: 0 reach the model otherwise"
+    names = CanonicalNames({"x": {"pattern": "[xyz]\\w*", "reserved": ["xor"]}})
+    made = certify([{"prompt": "x1 xor y and z"}], names)
+    assert made.holds and made.renamings == {SWAPPED: 1, "invented": 1}  # others are no names
+
+
+def test_what_depends_on_names_is_found():
+    """A rule that takes one spelling for another thing; a plain model whose answer is a name."""
+    names = CanonicalNames({"x": {"function": lambda text: [] if text < "b" else [(0, 1)]}})
+    made = certify([{"prompt": "b = 1"}], names)
+    assert made.holds and not made.renamings  # nothing that the rule would take
+    body = request(CHAT, FIRST)
+    other = renamed(
+        NAMES.finder, body, {("tool", "get_weather"): "aaa_1", ("person", "größe"): "c"}
+    )
+    assert "get_weather" not in json.dumps([other["messages"], other["tools"]])
+    assert other["names"]["person"] == ["Ann Lee", "c"]
+
+    def first_in_order(sent):
+        name = min(word for word in json.dumps(sent["tools"]).split('"') if "_" in word)
+        call = {"name": name, "arguments": "{}"}
+        message = {"content": f"so {name}", "tool_calls": [{"function": call}]}
+        return {"choices": [{"message": message}]}
+
+    two = {"messages": [], "tools": [tool("a_x"), tool("b_y")]}
+    rules = CanonicalNames({"tool": {"rule": "tools"}})
+    made = certify([two], rules, first_in_order, plain=True)
+    assert not made.holds and (0, SWAPPED) in made.changed and not made.differing
+    assert "of 7 answers change" in str(made)
+    made = certify([two], rules, first_in_order)
+    assert made.holds and made.asked == 7
+    with pytest.raises(ValueError, match="text 2: the request is not"):
+        certify([two, {"messages": [1]}], rules)
+
+
+def tool(name):
+    return {"type": "function", "function": {"name": name, "description": "A tool."}}
+
+
+def test_the_command(tmp_path):
+    """Of lines of JSON and of text; with an address; exit status and file of figures."""
+    chats = tmp_path / "chats.jsonl"
+    chats.write_text("".join(json.dumps(request(CHAT, FIRST)) + "\n" for _ in range(2)))
+    rules = ["--names", "tool={rule: tools}", "--names", "person={column: people}"]
+    done = hf_alpha("certify", chats, *rules, "--out", tmp_path / "figures.json")
+    assert done.code == 0 and done.out.startswith("2 texts, 8 names, 14 renamings: 0 reach")
+    assert "only their names say what these are for: sky.probe (2)" in done.err
+    assert "not found, though they look like names: 1_000_x (2)" in done.err
+    assert json.loads((tmp_path / "figures.json").read_text())["renamings"][SWAPPED] == 2
+    assert "exists" in hf_alpha("certify", chats, *rules, "--out", tmp_path / "figures.json").err
+    texts = tmp_path / "texts.txt"
+    texts.write_text("def f(a, b): return a\n\nx = 1\n")
+    done = hf_alpha("certify", texts, "--names", "{rule: python}")
+    assert done.code == 0 and done.out.startswith("2 texts, 4 names,")
+    (tmp_path / "bad.jsonl").write_text('{"source": "x"}\n{"target": "x"}\n')
+    done = hf_alpha("certify", tmp_path / "bad.jsonl", "--names", "[a-z]")
+    assert done.code == 2 and "line 2 has no `messages`, `prompt` or `source`" in done.err
+    (tmp_path / "one.jsonl").write_text(
+        json.dumps({"messages": [{"role": "user", "content": "use a_x"}], "tools": [tool("a_x")]})
+    )
+    with echoing() as server:
+        done = hf_alpha("certify", tmp_path / "one.jsonl", *rules[:2], "--upstream", server.url)
+    assert done.code == 0 and "0 of 6 answers change" in done.out
