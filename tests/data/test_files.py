@@ -47,6 +47,7 @@ BAD_FILES = {
     "number.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "x", "target": 5}',
                      "number.jsonl, row 1: the column 'target' holds 5, which is no text"),
     "damaged.parquet": (b"PAR1 no PAR1", "damaged.parquet cannot be read: "),
+    "packed.parquet.gz": (gzip.compress(b"PAR1"), "packed.parquet.gz is of no kind"),
     "text.txt": (b"x\ny\n", r"text.txt is of no kind .*\.csv, .*; plain text has no columns"),
     "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",
                   "twice.csv has the column 'source' more than once: rename all but the one to be"),
@@ -180,6 +181,7 @@ def test_all_files_of_a_folder_count_or_none(tmp_path, end):
         write(tmp_path / hidden / f"train{end}", ROWS)
     (tmp_path / "config.json").write_text("{}")
     assert len(read_pairs(tmp_path)) == 2 * len(ROWS)
+    assert len(read_pairs(tmp_path, encoding="latin-1")) == 2 * len(ROWS)  # of a kind that has one
     write(tmp_path / f"part3-test{end}", ROWS)
     with pytest.raises(ValueError, match=rf"split part1{end} is: .* part3-test{end} \(test\)"):
         read_pairs(tmp_path)
