@@ -52,6 +52,7 @@ BAD_FILES = {
     "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",
                   "twice.csv has the column 'source' more than once: rename all but the one to be"),
     "twice.jsonl": (b'{"source": "x", "target": "y", "source": "z"}', "twice.jsonl.* twice"),
+    "list.jsonl": (b'{"source": "x", "target": "y"}\n[]\n{"so', "list.jsonl, line 3 is no JSON"),
     "twice.json": (b'[{"source": "x", "target": "y", "source": "z"}]', "twice.json.* twice"),
     "quote.csv": (b'source,target\nx,y\nx,"y\n', "quote.csv cannot be read: .* EOF inside string"),
     "cut.csv.gz": (gzip.compress(b"source,target\nx,y\n" * 9)[:-20], "cut.csv.gz cannot be read: "),
@@ -92,7 +93,16 @@ def test_brackets_in_texts_are_not_deep(tmp_path):
     _look_through(file, None)
 
 
-def test_a_date_may_lie_over_the_border_of_parts(tmp_path):
+def test_lines_of_a_folder_with_brackets(tmp_path):
+    (folder := tmp_path / "[a]").mkdir()
+    (folder / "notes.txt").write_text("x\n")
+    assert read_files(folder, {}, lines="line")["train"]["line"][:] == ["x"]
+
+
+def test_a_date_or_an_escape_may_lie_over_the_border_of_parts(tmp_path):
+    text = "x" * ((1 << 20) - len('{"n": "\\')) + '\\"' + "[" * (DEEPEST + 1)
+    (tmp_path / "long.jsonl").write_text(f'{{"n": "{text}"}}')
+    assert not _look_through(tmp_path / "long.jsonl", None)
     for before in (1, 6, 10):  # signs of the first part
         text = "x" * ((1 << 20) - len('{"n": "", "d": ') - before)
         (file := tmp_path / "long.jsonl").write_text(f'{{"n": "{text}", "d": "2010-05-01"}}')
@@ -101,14 +111,15 @@ def test_a_date_may_lie_over_the_border_of_parts(tmp_path):
 
 def test_every_file_of_a_folder_is_looked_through(tmp_path):
     """Of the second one it is said what is wrong, and where."""
-    row = {"source": "2010-05-01", "target": "x"}
-    write(tmp_path / "1.jsonl", [row])
+    date, row = ({"source": source, "target": "x"} for source in ("2010-05-01", "x"))
     deep = '{"source": "x", "target": "y", "n": ' + "[" * DEEPEST + "]" * DEEPEST + "}\n"
-    for content, message in [
-        (deep, "2.jsonl: lists and mappings are nested more than"),
-        (json.dumps(row) + '\n{"source": "x"', "2.jsonl, line 2 is no JSON"),
-        (json.dumps(row) + "\n5\n", "2.jsonl cannot be read: line 2 holds 5 in place of a row"),
+    for first, content, message in [
+        (date, deep, "2.jsonl: lists and mappings are nested more than"),
+        (date, json.dumps(row) + '\n{"source": "x"', "2.jsonl, line 2 is no JSON"),
+        (row, json.dumps(row) + '\n{"source": "x"', "2.jsonl, line 2 is no JSON"),
+        (date, json.dumps(row) + "\n5\n", "2.jsonl cannot be read: line 2 holds 5 in place of"),
     ]:
+        write(tmp_path / "1.jsonl", [first])
         (tmp_path / "2.jsonl").write_text(content)
         with pytest.raises(ValueError, match=message):
             read_pairs(tmp_path)
@@ -164,6 +175,9 @@ def test_texts_that_look_like_dates_stay_texts(tmp_path, streaming):
         texts = {(row["problem"], row["answer"]) for row in found.with_format(None)}
         more = {("May", "none")} if place.name in ("b.jsonl", "c.jsonl", "two") else set()
         assert texts == {("2010-05-01", "2010-05-01 10:00")} | more, place
+    later = write(tmp_path / "later.jsonl", [{"source": "2010-05-01"}, *dates])
+    columns = read_files(later, {}, streaming=False)["train"].column_names
+    assert columns == ["source", "target", "n"]  # also those that the first row lacks
     (tmp_path / "splits").mkdir()
     for split, rows in (("train", words), ("test", dates)):
         write(tmp_path / "splits" / f"{split}.jsonl", rows)
