@@ -123,6 +123,11 @@ def test_every_file_of_a_folder_is_looked_through(tmp_path):
         (tmp_path / "2.jsonl").write_text(content)
         with pytest.raises(ValueError, match=message):
             read_pairs(tmp_path)
+    (tables := tmp_path / "tables").mkdir()
+    write(tables / "1.csv", [row])
+    (tables / "2.csv").write_bytes(b"source,target\n\xe9,x\n")
+    with pytest.raises(ValueError, match=r"2\.csv, line 2: byte 0xe9"):
+        read_pairs(tables)
 
 
 @pytest.mark.parametrize("end", ["csv", "parquet"])
