@@ -57,10 +57,10 @@ def how_to_install(module: str | None) -> str | None:
 
     Args:
         module: that cannot be imported, such as `pysat.solvers`, or a part of the package itself
-            that was left out.
+            that is not there.
     """
     if f"{module}".startswith("hf_alpha."):
-        return f"{module} was left out of this copy of hf_alpha: install all of it"
+        return f"{module} is not in this copy of hf_alpha: install all of it"
     package, extra = LIBRARIES.get(f"{module}".partition(".")[0], ("", ""))
     where = ONLY.get(extra, "")
     return f"{package} is not installed: {_command(extra)}{where}" if package else None

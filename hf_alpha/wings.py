@@ -44,7 +44,7 @@ def segments() -> Any:
 
 
 def part(module: str) -> Any:
-    """Return a module; of one that was left out, the error says so."""
+    """Return a module; of one that is not there, the error says so."""
     with optional():
         return import_module(module)
 
