@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -309,11 +309,13 @@ class Engine:
         if found:
             text, finish = text[: min(found)], "stop"
         row.done = finish is not None
-        sure = text if row.done else text[: self._sure(text, request.stop, row.encoding.names)]
+        if not (row.done or request.stream):
+            return
+        sure = text if row.done else text[: self._sure(text, row)]
         if row.done and not sure.startswith(row.sent):
             told = "the names of this answer depend on more than a word: ask without stream"
             row.ask.give(Refusal(500, told))
-        elif row.done or (request.stream and len(sure) > len(row.sent)):
+        elif row.done or len(sure) > len(row.sent):
             end = len(sure) if found or not row.done else sys.maxsize
             rated = row.logprobs.take(end, row.done) if row.logprobs is not None else None
             new = sure[len(row.sent) :]
@@ -329,14 +331,18 @@ class Engine:
             return str(text[len(read) :])
         return str(self.tokenizer.decode(row.ids, **names))  # a word of the text goes on in it
 
-    def _sure(self, text: str, stops: list[str], names: Mapping[str, str]) -> int:
-        """Return how many characters of an answer no further token changes."""
+    def _sure(self, text: str, row: AnswerRow) -> int:
+        """Return how many characters of an answer no further token changes: what is sent, or more.
+
+        There may be many names, and long ones: only what is new is compared with them.
+        """
+        names, sent = row.encoding.names, len(row.sent)
         end = len(text.rstrip("�"))  # bytes of a character that is not whole
         if isinstance(self.tokenizer, CanonicalTokenizer):  # what the last word stands for is open
             end = max((i + 1 for i in range(end) if text[i].isspace()), default=0)
         elif names:  # and whether it will be spelled like a name
             end = last_word(text[:end])
-        return begins(text[:end], [*stops, *names.values()])
+        return sent + begins(text[sent:end], [*row.ask.request.stop, *names.values()])
 
     # -- reading
 
