@@ -260,6 +260,27 @@ def test_an_answer_that_spells_a_name_itself_does_not_mean_it(people):
     )
 
 
+@pytest.mark.parametrize("words", [None, {"name": "function_"}])
+@given(
+    order=st.permutations(["Ann", "bob", "b", "function_c", "Eve Lee"]),
+    reply=st.lists(st.integers(0, 4) | st.sampled_from(["c", "v1", "Ann", "Eve Lee", "bob", "B"])),
+)
+def test_renamed_texts_have_renamed_answers_whatever_a_model_writes(words, order, reply):
+    """Words for names, and names that it spells itself, which are none of the text's."""
+    people = ["Ann", "bob", "b", "function_c", "Eve Lee"]
+    names = CanonicalNames({"name": {"column": "names"}}, words=words)
+    one, two = (
+        names.spell(names.finder.mark(" met ".join(some), {"name": some}))
+        for some in (people, order)
+    )
+    assert one.text == two.text
+    given = [*one.words.values()]
+    said = " , ".join(part if isinstance(part, str) else given[part] for part in reply)
+    table = dict(zip(people, order, strict=True))
+    either = re.compile("|".join(rf"\b{name}\b" for name in people))
+    assert two.back(said) == either.sub(lambda match: table[match[0]], one.back(said))
+
+
 def test_a_word_of_the_text_that_is_spelled_like_a_key_stays_beside_it():
     """It is no second binding of that name, which would get a number."""
     text = 'Name a city and a country: {"city": "", "country": ""}'
