@@ -148,6 +148,9 @@ def test_a_tokenizer_that_writes_no_word_for_names_is_refused():
     """It has to be said which words it knows."""
     tokenizer = word_level()
     assert host_words(tokenizer) == ("u", "x", "y", "z")
+    assert host_words(characters(), ["ab", "cd"]) == ()  # it writes v1, v2, ...
+    tools = CanonicalNames({"tool": {"rule": "tools"}}, tokenizer=digits())
+    assert tools.words["tool"].stem is None  # it does not write function_b
     tokenizer = finish(Tokenizer(models.WordLevel({"~": 0, "1": 1}, "~")), False, unk_token="~")
     with pytest.raises(ValueError, match="knows none of the words"):
         CanonicalNames({"name": "[a-z]+"}, tokenizer=tokenizer)
@@ -297,6 +300,9 @@ def test_classes_that_mean_something_stay_as_they_are():
     spelled = CanonicalNames(rules, kept=["function"]).spell("sin(x) + b(z)")
     assert spelled.text == "sin(c) + b(e)"
     assert spelled.back("b(c)") == "b(x)"
+    assert CanonicalNames(rules, kept=["function"]).spell("sin(x)").text == "sin(c)"
+    rules = {"variable": "[xyz]", "function": "[a-h]"}  # the text says which ones they are
+    assert CanonicalNames(rules, kept=["function"]).spell("x + b(y)").text == "c + b(e)"
     with pytest.raises(ValueError, match="give some of variable, function"):
         CanonicalNames(rules, kept=["operator"])
 
@@ -317,6 +323,14 @@ def test_special_tokens_of_a_chat_are_no_names():
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_end|>"]})
     names = CanonicalNames({"name": "[a-z_]+"}, tokenizer=tokenizer)
     assert names.spell("speed<|im_end|>").text == "b<|im_end|>"
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|b|>"]})
+    names = CanonicalNames({"name": "[a-z_]{2,}"}, tokenizer=tokenizer)
+    assert names.spell("speed").answer("speed<|b|>") == "b<|b|>"
+
+
+def test_lines_of_an_answer_come_as_they_are_written():
+    stream = CanonicalNames({"name": "[a-z]+"}).spell("p = q").stream(["b\nb ", "c"])
+    assert list(stream) == ["p\np ", "q"]
 
 
 # -- models ---------------------------------------------------------------------------------------
