@@ -26,6 +26,7 @@ from pandas import read_csv
 
 from hf_alpha.folders import DEEPEST, check_links, inside, parse_json
 from hf_alpha.modeling.choices import refuse
+from hf_alpha.named_files import texts_in
 from hf_alpha.plain_yaml import read_yaml
 
 from .formats import open_text
@@ -220,7 +221,9 @@ def check_card(folder: Path) -> bool:
         for config in header.get("configs") or ()
         if isinstance(config, dict)
     ]
-    for name in _texts([[config.get("data_files"), config.get("data_dir")] for config in configs]):
+    for name in texts_in(
+        [[config.get("data_files"), config.get("data_dir")] for config in configs]
+    ):
         # A colon makes an address for fsspec: hf://, file:, zip://a::b.
         inside(folder, f"/{name}" if ":" in name else name)
         if any(part.startswith(".") for part in Path(name).parts):  # perhaps of a pattern
@@ -234,15 +237,6 @@ def _header(card: Path) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise ValueError(f"{card}: its header is no mapping: write keys and values")
     return header
-
-
-def _texts(content: Any) -> Iterator[str]:
-    """Yield all texts in lists and mappings."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list | dict):
-        for entry in content.values() if isinstance(content, dict) else content:
-            yield from _texts(entry)
 
 
 def _streamed(
