@@ -17,7 +17,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from hf_alpha import CanonicalTokenizer, SymbolConfig, get_symbol_model
 from hf_alpha.serve import Limits
 from hf_alpha.serve.engine import Engine
-from hf_alpha.serve.server import Api, Server
+from hf_alpha.serve.http import Server
+from hf_alpha.serve.server import Api
 
 TEXTS = ["alice sees xa1 and ya1", "alice sees zb2 and xa1"]
 NEW_NAMES = {"xa1": "zb2", "ya1": "xa1"}
@@ -60,20 +61,26 @@ def canonical():
 
 
 @contextmanager
-def served(model, tokenizer, key="", **limits):
-    """A server in this process, and a client of it."""
-    api = Api(Engine(model, tokenizer, Limits(**{"max_tokens": 3000, **limits})), "small", key)
+def running(api):
+    """A server in this process, and its address."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = Server(api, ["127.0.0.1"])
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-    with openai.OpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=30) as client:
-        client.engine = api.engine
-        yield client
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
     server.handle_exit(signal.SIGTERM, None)
     thread.join(20)
     assert not thread.is_alive()
+
+
+@contextmanager
+def served(model, tokenizer, key="", **limits):
+    """A model on a server in this process, and a client of it."""
+    api = Api(Engine(model, tokenizer, Limits(**{"max_tokens": 3000, **limits})), "small", key)
+    ask = {"api_key": key or "none", "max_retries": 0, "timeout": 30}
+    with running(api) as url, openai.OpenAI(base_url=url, **ask) as client:
+        client.engine = api.engine
+        yield client
 
 
 def complete(client, prompt, **options):

@@ -120,7 +120,9 @@ class CanonicalTransport:
         """Return the library of a request, and what sends it."""
         library = sys.modules[type(request).__module__.partition(".")[0]]
         if self._transport is None:
-            self._transport = getattr(library, kind)()
+            # as many at once as ask: who uses a client has its limits
+            limits = library.Limits(max_connections=None, max_keepalive_connections=20)
+            self._transport = getattr(library, kind)(limits=limits)
         return library, self._transport
 
     def _spelled(self, request: Any, read: Callable[[], bytes]) -> CanonicalRequest | None:
@@ -150,7 +152,7 @@ def _sent(library: Any, request: Any, body: Any) -> Any:
         request.method,
         request.url,
         headers=headers,
-        content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        content=json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace"),
         extensions=request.extensions,
     )
 
@@ -186,7 +188,7 @@ def _back(response: Any, content: bytes, spelled: CanonicalRequest) -> bytes:
         answer = json.loads(content)
     except (ValueError, RecursionError):
         return content
-    return json.dumps(spelled.back(answer), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(spelled.back(answer), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 class _Lines:
@@ -213,7 +215,7 @@ def _line_back(line: bytes, stream: CanonicalStream) -> bytes:
         return line  # [DONE]
     end = line[len(line.rstrip(b"\r\n")) :]
     text = json.dumps(stream.feed(chunk), ensure_ascii=False)
-    return b"data: " + text.encode("utf-8", "surrogatepass") + end
+    return b"data: " + text.encode("utf-8", "backslashreplace") + end
 
 
 def _events(source: Iterator[bytes], stream: CanonicalStream) -> Iterator[bytes]:

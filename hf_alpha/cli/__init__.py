@@ -33,9 +33,10 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
 }
 """Panel of the help -> its commands, in the order of the help."""
 COMMANDS = {name: command for panel in PANELS.values() for name, command in panel.items()}
-LATE = ("solve", "info", "transduce", "certify")
+LATE = ("solve", "info", "transduce", "certify", "serve")
 """They do not begin by importing Transformers: formulas are read first, info without a model is for
-what cannot be imported, and transducers and certificates do not need it."""
+what cannot be imported; transducers, certificates and what is in front of other servers do not need
+it."""
 
 STYLE: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},

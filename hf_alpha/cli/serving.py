@@ -1,12 +1,13 @@
 """`hf-alpha demo` and `serve`: a page and an address at which a model answers."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from hf_alpha.cli.common import quiet_bars, say
-from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, refuse
+from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, names_of, refuse
 from hf_alpha.folders import checkpoint_place
 from hf_alpha.serve import Limits
 
@@ -47,10 +48,42 @@ def demo(
     page.block_thread()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Upstream:
+    """Another address that answers, and what it reads of names."""
+
+    PANEL: ClassVar[str] = "In front of another server"
+    upstream: Annotated[
+        str | None,
+        typer.Option(help="Its address, http://host:8000/v1, in place of a model of this process."),
+    ] = None
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Which words are names: '{rule: tools}', '\\[a-z]+', or person='\\[A-Z]\\w+', "
+            "once for each class."
+        ),
+    ] = None
+    words: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What stands for names: the stem of words, tool_, or person=Person for a class."
+        ),
+    ] = None
+    upstream_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HF_ALPHA_UPSTREAM_KEY",
+            help="Its key; by default each client's own, unless clients have to know --api-key.",
+        ),
+    ] = None
+
+
 @grouped
 @may_trust("model")
 def serve(
-    model: Annotated[str, typer.Argument(help="Folder or Hub name.")],
+    command: typer.Context,
+    model: Annotated[str | None, typer.Argument(help="Folder or Hub name.")] = None,
     *,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines too.")
@@ -66,28 +99,60 @@ def serve(
         str | None, typer.Option(help="What clients call the model; by default its folder's name.")
     ] = None,
     device: Device = "auto",
+    other: Upstream,
     limits: Limits,
 ) -> None:
     r"""Serve a model to OpenAI's clients: /v1/chat/completions, /v1/completions, /v1/models.
+
+    hf-alpha serve --upstream http://localhost:8001/v1 --names '{rule: tools}'
+
+    This one goes in front of another server, whose model then reads the same, whatever names are
+    called; what it reads depends on nothing here but names and words.
 
     Answers are in the names of each text, streamed or at once. It listens on this machine alone
     unless --host says otherwise. It needs:
 
     pip install -e '.\[serve]'
     """
+    if (model is None) == (other.upstream is None):
+        raise ValueError("name a model, or the address of another server: --upstream (not both)")
+    if not api_key and host not in ("127.0.0.1", "localhost"):
+        say(f"warning: whoever reaches {host} may ask: set HF_ALPHA_API_KEY", err=True)
+    if model is None:
+        own = [name for name in names_of(Limits) if name != "timeout"]
+        refuse(command, ["name", "device", *own], "is for a model of this process")
+        return _serve_upstream(other, host, port, api_key, limits.timeout)
+    refuse(command, ["names", "words", "upstream_key"], "is for --upstream")
     checkpoint_place(model)
     quiet_bars()
     from hf_alpha.loading import load_checkpoint
     from hf_alpha.processes import choose_device
     from hf_alpha.serve.engine import Engine
+    from hf_alpha.serve.http import serve as serve_api
     from hf_alpha.serve.reading import prepare
-    from hf_alpha.serve.server import LOOPBACK, Api
-    from hf_alpha.serve.server import serve as serve_api
+    from hf_alpha.serve.server import Api
 
     prepare()
     weights, tokenizer = load_checkpoint(model)
     engine = Engine(weights.to(choose_device(device)), tokenizer, limits)
-    if not api_key and host not in LOOPBACK:
-        say(f"warning: whoever reaches {host} may ask: set HF_ALPHA_API_KEY", err=True)
     called = name or (Path(model).resolve().name if Path(model).is_dir() else model)
     serve_api(Api(engine, called, api_key), host, port, say)
+
+
+def _serve_upstream(
+    other: Upstream, host: str, port: int, api_key: str | None, timeout: float
+) -> None:
+    if not other.names:
+        raise ValueError("--upstream needs --names: which words are names, '{rule: tools}' or so")
+    from hf_alpha.alias.transport import CanonicalTransport
+    from hf_alpha.given_names import by_class, read_rules
+    from hf_alpha.serve.gateway import Gateway
+    from hf_alpha.serve.http import serve as serve_api
+
+    rules, words = read_rules(other.names), dict[str, str]()
+    for text in other.words or ():
+        given = by_class(text)
+        words |= dict.fromkeys(rules, given[""]) if "" in given else given
+    transport = CanonicalTransport(rules, words=words or None)
+    gateway = Gateway(f"{other.upstream}", transport, api_key, other.upstream_key, timeout)
+    serve_api(gateway, host, port, say)

@@ -23,9 +23,10 @@ from hf_alpha.answer.models import too_many_names
 from hf_alpha.modeling.text_pieces import begins, last_word
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
+from hf_alpha.serve.http import log_fault
 from hf_alpha.serve.logprobs import BESIDE, Logprobs
 from hf_alpha.serve.messages import template_of, whole_call
-from hf_alpha.serve.reading import Read, ReadingProcess, log_fault
+from hf_alpha.serve.reading import Read, ReadingProcess
 from hf_alpha.serve.requests import Refusal, Request
 
 COLDEST = 1e-6

@@ -6,7 +6,6 @@ answered, and where its time is up the process that reads it is ended.
 
 import signal
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from jinja2 import TemplateError
-from transformers.utils import logging
 
 from hf_alpha import generation
 from hf_alpha.modeling.chats import ANSWERS, WritesChats
 from hf_alpha.serve.constraints import Form, Spelling, form_of
+from hf_alpha.serve.http import log_fault
 from hf_alpha.serve.messages import MessageReader
 from hf_alpha.serve.requests import KNOWN_ROLES, Chat, Refusal, Request, shown
 
@@ -189,12 +188,6 @@ def check_said(
         if content and mark not in written and content not in text:
             told = f"messages[{place}], of role {messages[place]['role']}"
             raise ValueError(f"the chat template of this model leaves out {told}: send no such one")
-
-
-def log_fault(what: str, error: BaseException) -> None:
-    """Log where an error came from, without its message, which may tell what was asked."""
-    places = "".join(traceback.format_tb(error.__traceback__))
-    logging.get_logger(__name__).error("%s: %s\n%s", what, type(error).__name__, places)
 
 
 def _work(pipe: Connection, tokenizer: Any, *arguments: Any) -> None:
