@@ -11,10 +11,13 @@ import time
 from contextlib import contextmanager
 
 import httpx2
+import own_process
 import pytest
+from hosts import make_host
 from openai import APIError, AsyncOpenAI, BadRequestError, OpenAI, RateLimitError
 from openai_chats import echoing
-from serving import TEXTS, converted, running, served
+from serving import CHAT, TEXTS, converted, running, served
+from small_tokenizers import byte_level
 
 from hf_alpha import CanonicalTransport
 from hf_alpha.serve import gateway
@@ -218,6 +221,63 @@ def test_it_stands_before_a_server_of_this_package():
             client.completions.create(
                 model="small", prompt="a", max_tokens=-1, extra_body={"names": {}}
             )
+
+
+def is_up(port):
+    """Whether somebody listens."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.slow
+def test_it_stands_before_transformers_serve(tmp_path):
+    """At once and in streams, of both of OpenAI's clients; renamed chats get renamed answers."""
+    pytest.importorskip("fastapi")
+    tokenizer = byte_level()
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(tmp_path)
+    make_host("llama", vocab_size=len(tokenizer), max_position_embeddings=4096).save_pretrained(
+        tmp_path
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    start = "from transformers.cli.transformers import main; main()"
+    serving = ["serve", str(tmp_path), "--port", str(port), "--device", "cpu"]
+    process = own_process.Process("-c", start, *serving)
+    with before(f"http://127.0.0.1:{port}/v1", 60) as own:
+        client = OpenAI(base_url=own, api_key="k", max_retries=0)
+        while not is_up(port):
+            assert process.poll() is None, process.stderr
+            time.sleep(0.3)
+        ask_it = {"model": f"{tmp_path}", "max_tokens": 30, "temperature": 0}
+
+        def asked(name):
+            tool = {"type": "function", "function": {"name": name, "description": "A tool."}}
+            messages = [{"role": "user", "content": f"Call {name} twice, {name}!"}]
+            return {**ask_it, "messages": messages, "tools": [tool]}
+
+        def whole(name):
+            return client.chat.completions.create(**asked(name), extra_body={"names": {}})
+
+        one, two = (
+            whole(name).choices[0].message.content for name in ("sky.probe", "delete_everything")
+        )
+        assert one and two == one.replace("sky.probe", "delete_everything")
+        parts = client.chat.completions.create(
+            **asked("sky.probe"), extra_body={"names": {}}, stream=True
+        )
+        streamed = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
+
+        async def again():
+            async with AsyncOpenAI(base_url=own, api_key="k", max_retries=0) as client:
+                made = await client.chat.completions.create(
+                    **asked("sky.probe"), extra_body={"names": {}}, stream=True
+                )
+                return "".join(
+                    [part.choices[0].delta.content or "" async for part in made if part.choices]
+                )
+
+        assert streamed == asyncio.run(again()) == one
 
 
 def test_the_command_loads_no_torch_and_logs_nothing_of_clients(echo):
