@@ -32,7 +32,9 @@ def certify(
             "is OPENAI_API_KEY."
         ),
     ] = None,
-    model: Annotated[str, typer.Option(help="What the address calls the model.")] = "default",
+    upstream_model: Annotated[
+        str, typer.Option(help="What the address calls the model.")
+    ] = "default",
     max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer of the address.")] = 128,
     plain: Annotated[
         bool, typer.Option("--plain", help="Ask as it is: how often do its answers change?")
@@ -57,7 +59,7 @@ def certify(
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists: name another --out")
     canonical = CanonicalNames(read_rules(names))
-    ask = None if upstream is None else _asker(upstream, model, max_tokens)
+    ask = None if upstream is None else _asker(upstream, upstream_model, max_tokens)
     made = certify_requests(read_requests(file, canonical.finder), canonical, ask, plain)
     if out is not None:
         write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")

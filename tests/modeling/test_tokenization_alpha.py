@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
 from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.code_links import LINK
 from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling import tokenization_alpha
 from hf_alpha.modeling.grammar import FormulaError
@@ -428,9 +429,14 @@ def test_errors_name_thing_place_and_way_out(arguments: dict, message: str) -> N
 def test_committed_folder_is_current(tmp_path: Path, task: str) -> None:
     """To renew it: python -m hf_alpha.build_tokenizer propositional tokenizer/propositional."""
     build_tokenizer(task).save_pretrained(tmp_path)
-    built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    files = [path for path in (COMMITTED / task).iterdir() if path.is_file()]
-    assert built == {path.name: path.read_bytes() for path in files}
+    built, committed = (
+        {path.name: json.loads(path.read_text()) for path in folder.glob("*.json")}
+        for folder in (tmp_path, COMMITTED / task)
+    )
+    named = built["tokenizer_config.json"].pop("auto_map")["AutoTokenizer"]
+    there = committed["tokenizer_config.json"].pop("auto_map")["AutoTokenizer"]
+    assert there == [name and f"{LINK}/{name}" for name in named] and built == committed
+    assert {path.name for path in (COMMITTED / task).iterdir()} == {*committed, LINK}
 
 
 def test_loading_with_the_package_needs_no_trust(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ def test_sensitivity(model, tokenizer, tmp_path):
     assert "4 draws" in str(spread) and "median rule" in str(spread)
     assert model.config.symbol_seed == 0
     # A run that was stopped continues: what is there is not made again.
-    (tmp_path / "draw-2" / "report.json").unlink()
+    for name in ("report.json", "records.jsonl"):
+        (tmp_path / "draw-2" / name).unlink()
     again = sensitivity(model, tokenizer, "propositional", ROWS, folder=tmp_path, **run)
     assert again["correct"].values == spread.values and again["correct"].median_rule is None
     assert Spread.of({3: 0.5}).deviation is None
