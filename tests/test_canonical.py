@@ -211,6 +211,9 @@ def test_forms_of_words_of_prose_come_back():
         "B or Cs or b": "B or Cs or x",
     }.items():
         assert spelled.back(answer) == "".join(spelled.stream(answer)) == back
+    names = CanonicalNames({"name": ["mcDonald", "kit", "ink"]}, words=["team", "IDEA", "box"])
+    spelled = names.spell("mcDonald, kit and ink")
+    assert spelled.back("Team TEAMS teames IDEAs Box") == "McDonald MCDONALDS mcDonaldes kits Box"
     with pytest.raises(ValueError, match="there is no class 'people'"):
         CanonicalNames(rules, words={"people": "Person"})
     with pytest.raises(ValueError, match="'a-b' is no word"):
@@ -313,6 +316,8 @@ def test_bad_input_is_refused():
         CanonicalNames({"name": "[a-z]"}, words=["new word"])
     with pytest.raises(ValueError, match="'1' at 1 is a part of a word"):
         CanonicalNames({"ring": "[1-9]"}).spell(MarkedText("c1ccccc1", [(1, 2, "ring")]))
+    with pytest.raises(ValueError, match="'1' at 0 is a part of a word"):
+        CanonicalNames({"ring": "[1-9]"}).spell(MarkedText("1c", [(0, 1, "ring")]))
     with pytest.raises(ValueError, match="text as MarkedText"):
         CanonicalNames({"person": {"column": "people"}}).spell("Ada met Bob")
 
