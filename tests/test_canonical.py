@@ -333,6 +333,25 @@ def test_special_tokens_of_a_chat_are_no_names():
     assert names.spell("speed").answer("speed<|b|>") == "b<|b|>"
 
 
+def test_a_tokenizer_does_what_it_was_told(tmp_path):
+    """Its settings, by which data in a cache is known, say all of it; a saved one does the same."""
+    host, rules = characters(), {"variable": "[xyz]", "function": ["b", "sin"]}
+    host.add_special_tokens({"additional_special_tokens": ["<|x|>"]})
+    ways = [{}, {"words": ["k", "p"]}, {"kept": ["function"]}, {"symbol_renaming": "random"}]
+    made = [CanonicalTokenizer.from_tokenizer(host, rules, **way) for way in ways]
+    settings = [tokenizer.settings() for tokenizer in made]
+    assert all(settings.count(each) == 1 for each in settings)
+    text = "sin(x)<|x|>"
+    for tokenizer, spelled in zip(made, ["b(c)<|x|>", "k(p)<|x|>", "sin(c)<|x|>"], strict=False):
+        assert tokenizer(text)["input_ids"] == host(spelled)["input_ids"]
+    assert made[3](text)["input_ids"][-1] == host(text)["input_ids"][-1]
+    made[0].use_rules({"z": ["sin"], "a": ["x"]})  # JSON files sort classes
+    made[0].save_pretrained(tmp_path)
+    assert list(AutoTokenizer.from_pretrained(tmp_path).finder.rules) == ["z", "a"]
+    by_function = CanonicalTokenizer.from_tokenizer(host, {"name": lambda text: [(0, 3)]})
+    assert by_function("sin(x)")["input_ids"] == host("b(x)")["input_ids"]
+
+
 def test_lines_of_an_answer_come_as_they_are_written():
     stream = CanonicalNames({"name": "[a-z]+"}).spell("p = q").stream(["b\nb ", "c"])
     assert list(stream) == ["p\np ", "q"]
