@@ -61,7 +61,7 @@ class CanonicalTransport:
         if _is_stream(response):
             stream = CanonicalStream(spelled, self.names)
             source = _bytes_of(library, response).iter_bytes()
-            body = _Events(library.SyncByteStream, _events(source, stream), response.close)
+            body = _body(library.SyncByteStream, _events(source, stream), response.close)
             return _answered(library, response, stream=body)
         try:
             content = _bytes_of(library, response).read()
@@ -93,9 +93,8 @@ class CanonicalTransport:
         if _is_stream(response):
             stream = CanonicalStream(spelled, self.names)
             source = _bytes_of(library, response).aiter_bytes()
-            body = _AsyncEvents(
-                library.AsyncByteStream, _async_events(source, stream), response.aclose
-            )
+            events = _async_events(source, stream)
+            body = _async_body(library.AsyncByteStream, events, response.aclose)
             return _answered(library, response, stream=body)
         try:
             content = await _bytes_of(library, response).aread()
@@ -237,7 +236,7 @@ async def _async_events(
         yield _line_back(line, stream)
 
 
-def _Events(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any:
+def _body(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any:
     """Return a body for a client's library, of which `base` is a class."""
 
     class Events(base):
@@ -250,7 +249,9 @@ def _Events(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any
     return Events()
 
 
-def _AsyncEvents(base: Any, events: AsyncIterator[bytes], close: Callable[[], Any]) -> Any:
+def _async_body(base: Any, events: AsyncIterator[bytes], close: Callable[[], Any]) -> Any:
+    """Return a body as `_body` does, for clients that do other things meanwhile."""
+
     class Events(base):
         def __aiter__(self) -> AsyncIterator[bytes]:
             return events

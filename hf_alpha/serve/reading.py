@@ -18,7 +18,8 @@ from typing import Any
 from jinja2 import TemplateError
 
 from hf_alpha import generation
-from hf_alpha.modeling.chats import ANSWERS, WritesChats
+from hf_alpha.modeling.chat_names import ANSWERS
+from hf_alpha.modeling.chats import WritesChats
 from hf_alpha.serve.constraints import Form, Spelling, form_of
 from hf_alpha.serve.http import log_fault
 from hf_alpha.serve.messages import MessageReader
