@@ -56,6 +56,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "studies": ("the papers' tables", "Hours"),
     },
     "Real models": {
+        "alias": ("none", "Half a minute"),
         "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
         "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),
         "real_tasks": ("SmolLM2, as it is", "About 10 minutes; 20 more a model that is trained"),

@@ -143,6 +143,34 @@ def test_multiply_adds_are_those_of_the_model(encoding):
         assert counter.get_total_flops() == 2 * sum(counts[part] for part in products)
 
 
+def test_chats_of_bfcl_are_certified(tmp_path, capsys):
+    """Schemas become JSON Schema; answers are calls."""
+    alias = load("alias")
+    function = {
+        "name": "sky.get",
+        "description": "Asks sky.get.",
+        "parameters": {"type": "dict", "properties": {"city_name": {"type": "any"}}},
+    }
+    question = {"question": [[{"role": "user", "content": "sky.get now"}]], "function": [function]}
+    answer = {"ground_truth": [{"sky.get": {"city_name": ["Rome"], "unit": [""]}}]}
+    (tmp_path / "bfcl").mkdir()
+    for name in alias.FILES:
+        for ending, row in (("", question), ("-answers", answer)):
+            with gzip.open(tmp_path / "bfcl" / f"{name}{ending}.jsonl.gz", "wt") as file:
+                file.write(json.dumps(row) + "\n")
+    (chat,) = alias.chats(tmp_path / "bfcl", "parallel")
+    assert chat["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"city_name": {"type": "string"}},
+    }
+    assert chat["messages"][1]["tool_calls"][0]["function"] == {
+        "name": "sky.get",
+        "arguments": '{"city_name": "Rome"}',
+    }
+    alias.main(["--data", str(tmp_path)])
+    assert "| parallel | 1 | 2 | 7 | 0 | 1 |" in capsys.readouterr().out
+
+
 def test_growth_counts_what_the_model_multiplies():
     """Against PyTorch's own counter, which sees its own products (so few rows that all are)."""
     import torch
