@@ -17,11 +17,9 @@ from hf_alpha.modeling.names_in_text import NameFinder
 
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
-_JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|.", regex.DOTALL)
+_JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
-
-
 Write = Callable[[bool, str], str]
 """From whether a text answers those before, and the text, to what stands in its place."""
 

@@ -366,10 +366,10 @@ class CanonicalNames:
     def _spelled(self, spans: Iterable[Span]) -> tuple[Span, ...]:
         return tuple(span for span in spans if span.symbol_class not in self.kept)
 
-    def _unused(self, taken: Iterable[str], kind: str | None = None) -> Iterator[str]:
+    def _unused(self, taken: Iterable[str]) -> Iterator[str]:
         """Yield words for names but for these and those that differ from them in case only."""
         folded = {word.casefold() for word in taken}
-        words = self.words[kind] if kind is not None else next(iter(self.words.values()))
+        words = next(iter(self.words.values()))
         return (word for word in words if self._is_free(word, folded))
 
     def _is_free(self, word: str, taken: Collection[str]) -> bool:
