@@ -1,7 +1,7 @@
 """The benchmarks: what there is, and the commands that wrote each result.
 
     python benchmarks                    # all that are kept, by what they are about
-    python benchmarks archive            # what was measured once and is settled
+    python benchmarks archive            # what was measured once, by scripts that git keeps
     python benchmarks clutrr             # the commands of a benchmark
     python benchmarks clutrr-facts       # ... or of one result
     python benchmarks clutrr-facts | sh  # runs it again
@@ -22,7 +22,8 @@ from itertools import chain
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-ARCHIVE = "archive"
+ARCHIVE, LAST = "archive", "ac75e26e"
+"""Scripts that were taken away, and the last commit that has them."""
 NO_BENCHMARKS = ("__main__", "figures")
 SIZE = "a BART and `learned` of the same size"
 KEPT: dict[str, dict[str, tuple[str, str]]] = {
@@ -106,7 +107,7 @@ def commands(name: str) -> dict[str, str]:
     stored = recorded()
     if name == "studies":
         return {"docs/results.md": "python -m benchmarks.studies --write-document"}
-    script = (scripts(FOLDER / ARCHIVE) | scripts(FOLDER)).get(name)
+    script = scripts(FOLDER).get(name)
     if script is None and name in stored:
         return {name: stored[name]}
     if script is None:
@@ -139,6 +140,14 @@ def listed() -> Iterator[str]:
     yield "\npython benchmarks NAME prints the commands; python benchmarks archive what is settled."
 
 
+def settled() -> Iterator[str]:
+    """The commands whose script was taken away."""
+    yield f"# benchmarks/{ARCHIVE} is in git: git worktree add ../{ARCHIVE} {LAST}"
+    for result, command in recorded().items():
+        if not (FOLDER.parent / shlex.split(command)[1]).exists():
+            yield f"# {result}\n{command}"
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """List benchmarks, or print commands."""
     parser = argparse.ArgumentParser(
@@ -151,8 +160,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if name is None:
         print("\n".join(listed()).lstrip())
     elif name == ARCHIVE:
-        for settled, path in scripts(FOLDER / ARCHIVE).items():
-            print(entry(settled, described(path)))
+        print("\n".join(settled()))
     else:
         for result, command in commands(name).items():
             print(f"# {result}\n{command}")

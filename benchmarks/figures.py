@@ -23,7 +23,6 @@ import ltl
 import measure
 import propositional
 import retrofit
-from archive import all_streams
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 
 COPIED = (
@@ -157,9 +156,9 @@ def streams() -> str:
         result_file = stored(result)
         data = result_file["data"]
         seconds = data["seconds"]
-        ours, peer = seconds[all_streams.OURS], seconds[all_streams.PEER]
+        ours, peer = seconds["streams of the input"], seconds["streams of the vocabulary"]
         reached = statistics.median(data["ratios"]) >= float(goal)
-        plain = seconds.get(all_streams.PLAIN)
+        plain = seconds.get("streams of the input, F.linear for oneDNN")
         rows.append([
             work, three(data["ratios"]), three(measure.ratios(peer, plain)) if plain else "",
             goal if reached else f"{goal}, missed", time_of(data, ours),

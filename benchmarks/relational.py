@@ -5,7 +5,7 @@
     python benchmarks/relational.py --size large --threads 1      # up to 200 names in 400 tokens
 
 For several numbers of names in the input. `small` has the sizes of the recipes
-training/propositional/*-small.yaml, `paper` those of benchmarks/archive/dual_part.py, `large` one
+training/propositional/*-small.yaml, `paper` the papers' for LTL (d 128, 8 + 8 layers), `large` one
 sample for the model of `small`. A source has so many tokens (`--length`), or 10 more than names
 where that is more; all samples hold all names of the vocabulary. What they say is drawn at random,
 and weights are random: neither changes the time. The sides:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
-sys.path += [str(FOLDER), str(FOLDER / "archive")]  # as for a script that is started there
+sys.path.append(str(FOLDER))  # as for a script that is started there
 
 
 def load(name: str) -> ModuleType:

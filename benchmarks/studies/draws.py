@@ -5,7 +5,6 @@ from typing import Any
 
 from hf_alpha.data.rows import load
 from hf_alpha.evaluation.compare import draw_problems
-from hf_alpha.evaluation.random_parts import TEN
 from hf_alpha.generation import extend_vocabulary
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
@@ -15,6 +14,7 @@ from hf_alpha.tasks import get_task
 from . import encodings, measures
 from .copying import distance
 from .models import Model, generated
+from .random_parts import TEN
 from .results import Results
 from .sizes import Size
 from .spread import Spread, sensitivity

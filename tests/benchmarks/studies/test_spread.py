@@ -4,9 +4,9 @@ import statistics
 import pytest
 from assignments import FAST, ROWS, make_drawn_model, make_tokenizer
 
+from benchmarks.studies.random_parts import draw_losses, median_seed
 from benchmarks.studies.spread import Spread, sensitivity
 from hf_alpha.evaluation import evaluate
-from hf_alpha.evaluation.random_parts import draw_losses, median_seed
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@ import torch
 from assignments import FAST, ROWS, make_drawn_model, make_tokenizer
 from strategies import make_model
 
-from hf_alpha.evaluation import use_median_draw
-from hf_alpha.evaluation.random_parts import draw_losses, median_seed
+from benchmarks.studies.random_parts import draw_losses, median_seed, use_median_draw
 
 
 @pytest.fixture
