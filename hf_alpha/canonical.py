@@ -4,9 +4,13 @@ The model may be a folder, a pipeline, or behind an address: see `CanonicalNames
 in place of the first ones, a model is asked several times, and the answers vote.
 """
 
+import copy
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -82,6 +86,66 @@ def generating(model: Any, tokenizer: Any, **options: Any) -> Callable[[str], st
         return str(tokenizer.decode(ids, skip_special_tokens=True))
 
     return ask
+
+
+def answering(model: Any, tokenizer: Any, max_tokens: int) -> Callable[[dict[str, Any]], Any]:
+    """Return a decoder as what answers requests in OpenAI's form, greedily, with one choice.
+
+    Calls of tools stay in the content, as the model writes them. The same input is read once.
+    """
+    from hf_alpha.generation import answer_room, generate_rows
+
+    @lru_cache(maxsize=2)  # as it is, and in canonical spelling
+    def generated(ids: tuple[int, ...]) -> tuple[list[int], bool]:
+        room = answer_room(model.config, len(ids), max_tokens)
+        row = {"input_ids": [*ids], "attention_mask": [1] * len(ids)}
+        options = {"max_new_tokens": room, "do_sample": False}
+        (answer,) = generate_rows(model, tokenizer, [row], options)
+        return answer, len(answer) == room
+
+    def ask(body: dict[str, Any]) -> Any:
+        encoded = _encoded(tokenizer, body)
+        ids, is_cut = generated(tuple(encoded["input_ids"]))
+        names = getattr(encoded, "names", None)
+        text = tokenizer.decode(ids, True, **({} if names is None else {"names": names}))
+        reason = "length" if is_cut else "stop"
+        return {"choices": [{"message": {"content": text}, "finish_reason": reason}]}
+
+    return ask
+
+
+def _encoded(tokenizer: Any, body: Mapping[str, Any]) -> Any:
+    """Return a request as a model reads it.
+
+    Raises:
+        ValueError: the chat template is missing, or leaves out tools or calls of tools.
+    """
+    if "messages" not in body:
+        return tokenizer(body["prompt"])
+    if not tokenizer.chat_template:
+        raise ValueError("the tokenizer has no chat template: take an instruct model, or a text")
+    from hf_alpha.modeling.chats import check_told
+
+    def write(messages: Any, tools: Any) -> str:
+        how = {"tokenize": False, "add_generation_prompt": True}
+        text: str = tokenizer.apply_chat_template(messages, tools, **how)
+        return text
+
+    messages, tools = [*map(_read, body["messages"])], body.get("tools") or None
+    text = write(messages, tools)
+    check_told(write, messages, tools, text)
+    return tokenizer(text, add_special_tokens=False)
+
+
+def _read(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message as templates read it: one text, and arguments of calls as data."""
+    read, content = {**message}, message.get("content")
+    if isinstance(content, list):
+        read["content"] = "\n".join(part["text"] for part in content if "text" in part)
+    for call in (calls := copy.deepcopy(message.get("tool_calls") or [])):
+        with suppress(ValueError, KeyError, TypeError):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return {**read, "tool_calls": calls} if calls else read
 
 
 def convert_to_canonical(

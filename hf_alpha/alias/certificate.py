@@ -13,7 +13,6 @@ import regex  # type: ignore[import-untyped]
 from hf_alpha.alias.chat import CanonicalRequest, names_of, write_request
 from hf_alpha.folders import parse_json
 from hf_alpha.modeling.canonical_names import CanonicalNames
-from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
 
 Table = dict[tuple[str, str], str]
@@ -31,6 +30,7 @@ INVENTED: dict[str, Callable[[int], str]] = {
 """Kind of renaming -> the name of a number."""
 FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
 _LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
+_LAST_WORD = regex.compile(r"\w*$")
 _MOST_SHOWN = 5
 
 
@@ -43,8 +43,9 @@ class Certificate:
         names: all their names, once for each text.
         renamings: of texts, by kind.
         differing: (text, kind) of those that reach the model otherwise than the text does.
-        asked: answers that were compared.
-        changed: (text, kind) of those that are not the renamed answer.
+        asked: renamings under which a model's answers were compared.
+        changed: (text, kind) of those whose answer in canonical spelling is not the renamed one.
+        changed_plain: of those whose answer is not when the model is asked as it is.
         undescribed: tools and parameters without a description -> how many texts have them. What
             they are for, their names alone said.
         like_names: words that reach the model and look like names -> how many texts have them.
@@ -56,12 +57,13 @@ class Certificate:
     differing: list[tuple[int, str]] = field(default_factory=list)
     asked: int = 0
     changed: list[tuple[int, str]] = field(default_factory=list)
+    changed_plain: list[tuple[int, str]] = field(default_factory=list)
     undescribed: Counter[str] = field(default_factory=Counter)
     like_names: Counter[str] = field(default_factory=Counter)
 
     @property
     def holds(self) -> bool:
-        """Whether no renaming made a difference."""
+        """Whether no renaming made a difference in canonical spelling."""
         return not (self.differing or self.changed)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,8 +74,9 @@ class Certificate:
         tried = sum(self.renamings.values())
         said = f"{self.texts:,} texts, {self.names:,} names, {tried:,} renamings: "
         said += f"{len(self.differing):,} reach the model otherwise"
-        if self.asked:
-            said += f"; {len(self.changed):,} of {self.asked:,} answers change"
+        for how, changed in (("plain", self.changed_plain), ("canonical", self.changed)):
+            if self.asked:
+                said += f"\n{how:<9}  {len(changed):,} of {self.asked:,} answers change"
         return said
 
 
@@ -81,9 +84,11 @@ def certify(
     requests: Iterable[Mapping[str, Any]],
     names: CanonicalNames,
     ask: Ask | None = None,
-    plain: bool = False,
 ) -> Certificate:
     """Rename the names of requests in several ways, and see whether that makes a difference.
+
+    A model is asked as it is and in canonical spelling. Answers are compared in the first names;
+    one that was cut off, as far as it goes.
 
     Names that are like words (`city`) are swapped among themselves: in prose such a word is no
     name. A name that a rule finds is given only names that the rule finds too.
@@ -91,7 +96,6 @@ def certify(
     Args:
         requests: in OpenAI's form: `messages` with `tools`, or a `prompt`.
         ask: a model, whose answers are compared too.
-        plain: requests go to the model as they are, so that its answers alone are compared.
 
     Raises:
         ValueError: a request is wrong; the message says which.
@@ -99,7 +103,7 @@ def certify(
     made = Certificate()
     for number, body in enumerate(requests):
         try:
-            _try_one(made, number, body, names, ask, plain)
+            _try_one(made, number, body, names, ask)
         except ValueError as error:
             raise ValueError(f"text {number + 1}: {error}") from None
     return made
@@ -111,27 +115,24 @@ def _try_one(
     body: Mapping[str, Any],
     names: CanonicalNames,
     ask: Ask | None,
-    plain: bool,
 ) -> None:
-    def sent(one: Mapping[str, Any]) -> tuple[dict[str, Any], CanonicalRequest]:
-        request = CanonicalRequest(names, one)
-        return (write_request(one, lambda _, text: text) if plain else request.body), request
-
-    first, spelled = sent(body)
-    found = _names_in(names.finder, body)
+    spelled, found = CanonicalRequest(names, body), _names_in(names.finder, body)
     made.texts, made.names = made.texts + 1, made.names + len(found)
     made.undescribed.update(_undescribed(body))
     made.like_names.update(_like_names(spelled, names))
-    answer = None if ask is None else _back(ask(first), spelled, plain, {})
+    first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
-        other, request = sent(renamed(names.finder, body, table))
+        other = renamed(names.finder, body, table)
+        request = CanonicalRequest(names, other)
         made.renamings[kind] += 1
-        if not plain and json.dumps(other) != json.dumps(first):
+        if json.dumps(request.body) != json.dumps(spelled.body):
             made.differing.append((number, kind))
-        if ask is not None:
-            made.asked += 1
-            if _back(ask(other), request, plain, table) != answer:
-                made.changed.append((number, kind))
+        if ask is None or first is None:
+            continue
+        made.asked += 1
+        plain, canonical = map(_agree, first, _answers(ask, other, request, table))
+        made.changed_plain += [] if plain else [(number, kind)]
+        made.changed += [] if canonical else [(number, kind)]
 
 
 def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[str, Any]:
@@ -238,20 +239,39 @@ def _like_names(spelled: CanonicalRequest, names: CanonicalNames) -> set[str]:
     return {word for word in words if word not in spelled.table and names.class_of(word) is None}
 
 
-def _back(answer: Any, request: CanonicalRequest, plain: bool, table: Table) -> Any:
-    """Return what an answer says and calls, in the first names."""
-    if not plain:
-        answer = request.back(answer)
+@dataclass(frozen=True)
+class _Said:
+    """What an answer says and calls, in the first names; and whether it was cut off."""
+
+    text: str
+    is_cut: bool
+
+
+def _answers(
+    ask: Ask, body: Mapping[str, Any], request: CanonicalRequest, table: Table
+) -> tuple[_Said, _Said]:
+    """Return the answers to a request as it is, and in canonical spelling."""
+    plain = ask({key: value for key, value in body.items() if key != "names"})
+    return _said(plain, table), _said(request.back(ask(request.body)), table)
+
+
+def _said(answer: Any, table: Table) -> _Said:
     choice = answer["choices"][0]
     message = choice.get("message") or {"content": choice.get("text")}
     calls = [call["function"] for call in message.get("tool_calls") or ()]
-    said = [message.get("content"), [[call["name"], _data(call["arguments"])] for call in calls]]
-    old = {new: name for (_, name), new in table.items()}
-    if not old:
-        return said
-    ordered = "|".join(regex.escape(name) for name in sorted(old, key=len, reverse=True))
-    pattern = regex.compile(rf"(?<!\w)(?:{ordered})(?!\w)")
-    return write_data(said, lambda text: pattern.sub(lambda match: old[match[0]], text))
+    parts = [message.get("content") or "", *(f"{c['name']} {_data(c['arguments'])}" for c in calls)]
+    text, old = "\n".join(parts), {new: name for (_, name), new in table.items()}
+    if old:
+        ordered = "|".join(regex.escape(name) for name in sorted(old, key=len, reverse=True))
+        text = regex.sub(rf"(?<!\w)(?:{ordered})(?!\w)", lambda match: old[match[0]], text)
+    return _Said(text, choice.get("finish_reason") == "length")
+
+
+def _agree(one: _Said, two: _Said) -> bool:
+    """Whether two answers are one; of one that was cut off, but for its last word."""
+    first, second = (_LAST_WORD.sub("", a.text) if a.is_cut else a.text for a in (one, two))
+    begins = (one.is_cut and second.startswith(first), two.is_cut and first.startswith(second))
+    return first == second or any(begins)
 
 
 def _data(arguments: str) -> Any:

@@ -6,11 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import say
+from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.cli.options import may_trust, refuse
 from hf_alpha.folders import write_text
 
 
+@may_trust("model")
 def certify(
+    command: typer.Context,
     file: Annotated[
         Path,
         typer.Argument(
@@ -25,20 +28,23 @@ def certify(
             "once for each class."
         ),
     ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or Hub name of a decoder of Transformers, whose answers are compared too."
+        ),
+    ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
-            help="Address of a model, http://host:8000/v1, whose answers are compared too. Its key "
-            "is OPENAI_API_KEY."
+            help="Address of a model, http://host:8000/v1, in place of --model. Its key is "
+            "OPENAI_API_KEY."
         ),
     ] = None,
     upstream_model: Annotated[
         str, typer.Option(help="What the address calls the model.")
     ] = "default",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer of the address.")] = 128,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Ask as it is: how often do its answers change?")
-    ] = False,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer.")] = 128,
     out: Annotated[
         Path | None, typer.Option(help="File for all figures, as JSON; it must not exist.")
     ] = None,
@@ -46,21 +52,28 @@ def certify(
     """Rename what is only a name, in ways made to break it; does it make a difference?
 
     Names are swapped, and called by misleading, reserved and very long words, in other scripts, and
-    as the words that stand for names. Without an address: do the bytes that would reach a model by
-    canonical spelling stay the same? With one: do its answers? The exit status is 1 if not.
+    as the words that stand for names. Do the bytes that would reach a model by canonical spelling
+    stay the same? With a model: do its answers, if it is asked as it is (plain) and in canonical
+    spelling? The exit status is 1 if anything changes in canonical spelling.
     """
     from hf_alpha.alias.certificate import certify as certify_requests
     from hf_alpha.alias.certificate import read_requests, shown
     from hf_alpha.given_names import read_rules
     from hf_alpha.modeling.canonical_names import CanonicalNames
 
-    if plain and upstream is None:
-        raise ValueError("--plain asks a model as it is: name its address, --upstream")
+    if model is not None and upstream is not None:
+        raise ValueError("--model and --upstream are two models: name one of them")
+    if upstream is None:
+        refuse(command, ["upstream_model"], "is for --upstream")
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists: name another --out")
     canonical = CanonicalNames(read_rules(names))
-    ask = None if upstream is None else _asker(upstream, upstream_model, max_tokens)
-    made = certify_requests(read_requests(file, canonical.finder), canonical, ask, plain)
+    ask: Any = None
+    if upstream is not None:
+        ask = _address(upstream, upstream_model, max_tokens)
+    elif model is not None:
+        ask = _folder(model, max_tokens)
+    made = certify_requests(read_requests(file, canonical.finder), canonical, ask)
     if out is not None:
         write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")
     say(f"{made}")
@@ -74,7 +87,7 @@ def certify(
     raise typer.Exit(0 if made.holds else 1)
 
 
-def _asker(upstream: str, model: str, max_tokens: int) -> Any:
+def _address(upstream: str, model: str, max_tokens: int) -> Any:
     """Return what asks an address, greedily."""
     import os
 
@@ -92,3 +105,18 @@ def _asker(upstream: str, model: str, max_tokens: int) -> Any:
         return response.json()
 
     return ask
+
+
+def _folder(place: str, max_tokens: int) -> Any:
+    """Return what asks a model of this process, greedily."""
+    quiet_bars()
+    from transformers import AutoModelForCausalLM
+
+    from hf_alpha.canonical import answering
+    from hf_alpha.loading import auto_class, load_config, load_host
+    from hf_alpha.processes import choose_device
+
+    if auto_class(load_config(place)) is not AutoModelForCausalLM:
+        raise ValueError(f"--model {place}: it is no decoder, which goes on from a chat or text")
+    weights, tokenizer = load_host(place, AutoModelForCausalLM)
+    return answering(weights.to(choose_device("auto")).eval(), tokenizer, max_tokens)

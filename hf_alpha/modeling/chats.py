@@ -188,7 +188,7 @@ def mark_chat(
             out tools or calls of tools.
     """
     text = render(chat, tools)
-    _check_told(render, chat, tools, text)
+    check_told(render, chat, tools, text)
     marks = _Marks(text)
 
     def write(content: str, answers: bool = False) -> str:
@@ -271,7 +271,7 @@ def _words_of(text: str) -> Counter[str]:
     return Counter(_WORDS.findall(text))
 
 
-def _check_told(render: Any, chat: Chat, tools: list[Any] | None, text: str) -> None:
+def check_told(render: Any, chat: Chat, tools: list[Any] | None, text: str) -> None:
     """Refuse a template that leaves out tools or calls: without them, the text is another chat's.
 
     (An error, no warning: a model would be trained on empty answers, or asked for calls of tools

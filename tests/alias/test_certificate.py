@@ -4,10 +4,15 @@ import json
 
 import pytest
 from commands import hf_alpha
+from hosts import make_host
 from openai_chats import FIRST, NAMES, echoing, request
+from serving import CHAT as TEMPLATE
+from small_tokenizers import byte_level
 
 from hf_alpha import CanonicalNames
+from hf_alpha.alias import certificate
 from hf_alpha.alias.certificate import INVENTED, SWAPPED, WORDS, certify, renamed
+from hf_alpha.canonical import convert_to_canonical
 
 CHAT = [("user", [0, "for", 2, '"x"', "b"]), ("assistant", [1, "and", 3]), ("user", ["1_000_x"])]
 
@@ -45,17 +50,21 @@ def test_what_depends_on_names_is_found():
 
     two = {"messages": [], "tools": [tool("a_x"), tool("b_y")]}
     rules = CanonicalNames({"tool": {"rule": "tools"}})
-    made = certify([two], rules, first_in_order, plain=True)
-    assert not made.holds and (0, SWAPPED) in made.changed and not made.differing
-    assert "of 7 answers change" in str(made)
     made = certify([two], rules, first_in_order)
-    assert made.holds and made.asked == 7
+    assert made.holds and made.asked == 7 and (0, SWAPPED) in made.changed_plain
+    assert str(made).split("\n")[1:] == [
+        f"plain      {len(made.changed_plain)} of 7 answers change",
+        "canonical  0 of 7 answers change",
+    ]
     with pytest.raises(ValueError, match="text 2: the request is not"):
         certify([two, {"messages": [1]}], rules)
 
 
 def tool(name):
     return {"type": "function", "function": {"name": name, "description": "A tool."}}
+
+
+ONE = {"messages": [{"role": "user", "content": "use a_x"}], "tools": [tool("a_x")]}
 
 
 def test_the_command(tmp_path):
@@ -76,9 +85,54 @@ def test_the_command(tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"source": "x"}\n{"target": "x"}\n')
     done = hf_alpha("certify", tmp_path / "bad.jsonl", "--names", "[a-z]")
     assert done.code == 2 and "line 2 has no `messages`, `prompt` or `source`" in done.err
-    (tmp_path / "one.jsonl").write_text(
-        json.dumps({"messages": [{"role": "user", "content": "use a_x"}], "tools": [tool("a_x")]})
-    )
+    (tmp_path / "one.jsonl").write_text(json.dumps(ONE))
     with echoing() as server:
         done = hf_alpha("certify", tmp_path / "one.jsonl", *rules[:2], "--upstream", server.url)
-    assert done.code == 0 and "0 of 6 answers change" in done.out
+    assert done.code == 0 and "plain      0 of 6 answers change\ncanonical  0 of 6" in done.out
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "agree"),
+    [
+        (("so a", False), ("so a", False), True),
+        (("so a", False), ("so a b", False), False),
+        (("so a zuk", True), ("so a name and", True), True),
+        (("so a zuk", True), ("so b name", True), False),
+        (("so a b", False), ("so a b and mo", True), False),
+    ],
+)
+def test_an_answer_that_was_cut_off_is_compared_as_far_as_it_goes(first, second, agree):
+    one, two = (certificate._Said(*said) for said in (first, second))
+    assert certificate._agree(one, two) == certificate._agree(two, one) == agree
+
+
+def test_a_model_of_this_process(tmp_path):
+    """Plain, its answers change; in canonical spelling and as a folder that spells, none does."""
+    plain, spelling = tmp_path / "plain", tmp_path / "spelling"
+    tokenizer = byte_level()
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(plain)
+    sizes = {"vocab_size": len(tokenizer), "max_position_embeddings": 4096}
+    host = make_host("llama", **sizes, eos_token_id=None)
+    host.save_pretrained(plain)
+    convert_to_canonical(plain, spelling, {"tool": {"rule": "tools"}}, say=lambda _: None)
+    file, asked = tmp_path / "one.jsonl", ["--names", "{rule: tools}", "--max-tokens", "20"]
+    file.write_text(json.dumps(ONE) + "\n" + json.dumps({"prompt": "alice"}))
+    done = hf_alpha("certify", file, *asked, "--model", plain, "--out", tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert done.code == 0 and figures["changed"] == [] and len(figures["changed_plain"]) >= 3
+    done = hf_alpha("certify", file, *asked, "--model", spelling)
+    assert done.code == 0 and "plain      0 of 6 answers change" in done.out
+    for template, told in (
+        (None, "text 1: the tokenizer has no chat template"),
+        ("{{ messages[0].content }}", "text 1: the chat template leaves out"),
+    ):
+        (plain / "chat_template.jinja").unlink(missing_ok=True)
+        tokenizer.chat_template = template
+        tokenizer.save_pretrained(plain)
+        assert told in hf_alpha("certify", file, *asked, "--model", plain).err
+    make_host("t5").save_pretrained(tmp_path / "t5")
+    assert "is no decoder" in hf_alpha("certify", file, *asked, "--model", tmp_path / "t5").error
+    assert (
+        "two models" in hf_alpha("certify", file, *asked, "--model", plain, "--upstream", "x").error
+    )
