@@ -41,15 +41,13 @@ POSITIONS = [
 ]
 OPTIONS = [
     {},
-    {"transposed_boolean": False, "layer_norm_affine": True},
+    {"transposed_boolean": False},
     {"boolean_cascade": False, "implication": "softplus"},
     {"implication": "relu", "trans_channels": "binary"},
-    {"boolean_form": "reglu", "scaled": False},
 ]
 ENCODER_OPTIONS = [
     *OPTIONS,
     {"cjoin_premise": "size", "cls_atoms": False},
-    {"diagonal_link": True},
 ]
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 FORMS: dict[str, dict[str, Any]] = {

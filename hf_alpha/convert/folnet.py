@@ -33,7 +33,8 @@ NEEDED = {
 }  # fmt: skip
 CHOICES: dict[str, tuple[Any, ...]] = {
     "hidden_act": ("gelu", "relu"),
-    "boolean_type": ("mlp", "reglu"),
+    "boolean_type": ("mlp",),
+    "diag_link": (False,),
 }
 KNOWN = NEEDED | {
     "absolute_position", "relative_position", "diag_link", "boolean_type", "hidden_size",
@@ -50,20 +51,16 @@ SETTINGS = {
     "max_distance": "max_position_offset",
     "type_vocab_size": "type_vocab_size",
     "hidden_act": "hidden_act",
-    "boolean_form": "boolean_type",
     "hidden_dropout_prob": "hidden_dropout_prob",
     "attention_probs_dropout_prob": "hidden_dropout_prob",
     "layer_norm_eps": "layer_norm_eps",
-    "diagonal_link": "diag_link",
 }
 CODE_FORM: dict[str, Any] = {
     "cjoin_premise": "size",
     "trans_channels": "binary",
-    "scaled": True,
     "transposed_boolean": True,
     "boolean_cascade": True,
     "implication": "none",
-    "layer_norm_affine": False,
     "cls_atoms": True,
 }
 
@@ -227,8 +224,6 @@ def sources(settings: Mapping[str, Any]) -> Sources:
             "folnet.encoder.embeddings.token_type_embeddings": "folnet.encoder.type_embd",
             "folnet.encoder.embeddings.position_embeddings": "folnet.encoder.abs_pos_embd",
             "folnet.encoder.embeddings.distance_embeddings": "folnet.encoder.rel_pos_embd",
-            "folnet.encoder.embeddings.diagonal": "folnet.encoder.diag",
-            "folnet.encoder.diagonal": "folnet.diag",
             "folnet.pooler.dense": "folnet.dense",
             "cls.predictions": "cls.heads.predictions",
             "cls.predictions.transform.dense": "cls.heads.predictions.transform.dense",
@@ -250,11 +245,9 @@ def _layer_sources(number: int, settings: Mapping[str, Any]) -> Sources:
             for part, (module, rows) in _operator_sources(operator, settings).items():
                 old_name = f"{old}.0.operators.{arity}.{place}.{module}"
                 table[f"{new}.{operator}.{part}"] = [(old_name, rows)]
-    inner = {"mlp": {"fc1": ""}, "reglu": {"fc1": ".direct", "gate": ".gating"}}
     for arity, name in ((1, "unary_bool"), (2, "binary_bool")):
         boolean = f"{old}.1.operators.{arity}.0"
-        for part, module in inner[settings["boolean_type"]].items():
-            table[f"{new}.{name}.{part}"] = [(f"{boolean}.clause_in{module}", ALL)]
+        table[f"{new}.{name}.fc1"] = [(f"{boolean}.clause_in", ALL)]
         table[f"{new}.{name}.fc2"] = [(f"{boolean}.clause_out", ALL)]
     table[f"{new}.binary_bool.skip"] = [(f"{old}.1.operators.2.0.clause_skip", ALL)]
     return table

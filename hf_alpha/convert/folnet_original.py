@@ -35,9 +35,6 @@ class OriginalFolnet:
         for number in range(self.settings["num_layers"]):
             unary, binary = self._layer(f"folnet.reasoner.layers.{number}", unary, binary)
         unary, binary = self._norm(unary), self._norm(binary)
-        if self._on("diag_link"):
-            diagonal = torch.einsum("bxxd->bxd", binary)
-            unary = unary + self._linear("folnet.diag", diagonal)
         pooled = torch.tanh(self._linear("folnet.dense", unary[:, 0]))
         atoms = {"last_hidden_state": unary, "binary_hidden_state": binary, "pooler_output": pooled}
         return atoms | self._logits(unary, pooled)
@@ -84,11 +81,6 @@ class OriginalFolnet:
             binary = unary.new_zeros(
                 *ids_BT.shape, ids_BT.shape[1], self.settings["predicate_dims"][2]
             )
-        if self._on("diag_link"):
-            itself = torch.eye(ids_BT.shape[1], dtype=unary.dtype)
-            binary = binary + torch.einsum(
-                "bxd,xy->bxyd", self._linear(f"{name}.diag", unary), itself
-            )
         return self._norm(unary), self._norm(binary)
 
     def _distances(self, types_BT: Tensor) -> Tensor:
@@ -120,11 +112,7 @@ class OriginalFolnet:
         return unary + self._boolean(f"{boolean}.1.0", one), binary + clauses + skipped
 
     def _boolean(self, name: str, x: Tensor) -> Tensor:
-        inner = f"{name}.clause_in"
-        if self.settings.get("boolean_type", "mlp") == "reglu":
-            hidden = F.relu(self._linear(f"{inner}.gating", x)) * self._linear(f"{inner}.direct", x)
-        else:
-            hidden = self._activation(self._linear(inner, x))
+        hidden = self._activation(self._linear(f"{name}.clause_in", x))
         return self._linear(f"{name}.clause_out", hidden)
 
     def _heads(self, x: Tensor, swapped: bool = False) -> Tensor:

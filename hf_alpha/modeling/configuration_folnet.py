@@ -24,10 +24,16 @@ AUTO_MAP = {
 UNARY_OPERATORS = "jmc"
 BINARY_OPERATORS = "atp"
 POSITION_SCHEMES = ("relative", "absolute", "shaw", "none")
-BOOLEAN_FORMS = ("mlp", "reglu")
 IMPLICATIONS = ("none", "softplus", "relu")
 CJOIN_PREMISES = ("heads", "size")
 TRANS_CHANNELS = ("heads", "binary")
+FORMER = {
+    "boolean_form": "mlp",
+    "scaled": True,
+    "diagonal_link": False,
+    "layer_norm_affine": False,
+}
+"""Fields of earlier versions, and the only form that is left."""
 VOCABULARY = 30_522  # of BERT's tokenizer, which fits the parameter counts of Table 3
 LARGE = {
     "num_hidden_layers": 24,
@@ -67,7 +73,6 @@ class FolnetConfig(SymbolModelConfig):
         type_vocab_size: kinds of `token_type_ids`.
         prefix_lm: in a decoder alone, the prompt of `generate` sees itself in both directions.
         hidden_act: of the Boolean operators.
-        boolean_form: `"mlp"`, or `"reglu"` (an option of the original code).
         boolean_cascade: the Boolean operators follow the others; otherwise they run beside them
             (Appendix A.3).
         transposed_boolean: the binary Boolean operator of an encoder sees u(y, x) too, and has a
@@ -78,10 +83,6 @@ class FolnetConfig(SymbolModelConfig):
         cjoin_premise: `"heads"`: v_h(x, a), as in Table 2; `"size"`: v_s(a, x) with S channels, as
             in the original code; in encoders only.
         trans_channels: `"heads"`: H, as in Table 2; `"binary"`: D2, as in the original code.
-        scaled: divide assoc and prod by sqrt(S): so does the original code.
-        diagonal_link: an option of the original code: u_0(x, x) depends on u_0(x), and u_L(x) on
-            u_L(x, x).
-        layer_norm_affine: whether norms have weights; those of the original code have none.
         hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout: in [0, 1); by default
             the last one is the first.
 
@@ -150,15 +151,11 @@ class FolnetConfig(SymbolModelConfig):
     prefix_lm: bool = False
 
     hidden_act: str = "gelu"
-    boolean_form: str = "mlp"
     boolean_cascade: bool = True
     transposed_boolean: bool = True
     implication: str = "none"
     cjoin_premise: str = "heads"
     trans_channels: str = "heads"
-    scaled: bool = True
-    diagonal_link: bool = False
-    layer_norm_affine: bool = False
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
 
@@ -186,8 +183,11 @@ class FolnetConfig(SymbolModelConfig):
         kwargs.setdefault("auto_map", dict(AUTO_MAP))
         if "num_decoder_layers" in kwargs:
             raise ValueError("num_decoder_layers follows from the others: set decoder_layers")
-        # Models of earlier versions have the field, which says nothing where it is empty.
+        # Models of earlier versions have these fields, which say nothing as they usually were.
         refuse(kwargs.pop("segment_labels", None), "FOLNet reads no segments; GeometricModel does")
+        for name, form in FORMER.items():
+            value = kwargs.pop(name, form)
+            refuse(value != form, f"{name} is {value!r}: FOLNet has only {form!r} since 1.0")
         if not self.num_base_tokens:
             total = self.vocab_size or VOCABULARY
             self.num_base_tokens = total - sum(self.symbol_classes.values())
@@ -218,7 +218,6 @@ class FolnetConfig(SymbolModelConfig):
         super().validate_architecture()
         for name, choices in (
             ("position_scheme", POSITION_SCHEMES),
-            ("boolean_form", BOOLEAN_FORMS),
             ("implication", IMPLICATIONS),
             ("cjoin_premise", CJOIN_PREMISES),
             ("trans_channels", TRANS_CHANNELS),
@@ -267,7 +266,6 @@ class FolnetConfig(SymbolModelConfig):
             'cjoin_premise "size" reads atoms v(a, x) with a before x, which a decoder has '
             'not: set "heads"',
         )
-        refuse(decodes and self.diagonal_link, "diagonal_link is for encoders: set it to false")
         refuse(
             self.is_decoder and self.needs_stream_ids,
             f"symbol_encoding {self.symbol_encoding!r} with symbol_renaming "

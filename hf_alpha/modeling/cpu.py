@@ -271,7 +271,7 @@ PARTS = {
     "MaskedTokenHead": ("dense",),
     "Residual": ("dense", "dropout"),
     "Trans": ("dropout",),
-    "UnaryBool": ("fc1", "gate", "fc2"),
+    "UnaryBool": ("fc1", "fc2"),
 }
 """Class -> its parts that are worth it."""
 METHODS: dict[str, tuple[str, Callable[..., Any]]] = {

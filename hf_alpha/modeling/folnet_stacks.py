@@ -121,9 +121,8 @@ class FolnetOutput(ModelOutput):
 
 
 def layer_norm(config: FolnetConfig, width: int) -> nn.LayerNorm:
-    """Returns the norm in front of a deduction; it has weights where `layer_norm_affine` is set."""
-    affine = config.layer_norm_affine
-    return nn.LayerNorm(width, eps=config.layer_norm_eps, elementwise_affine=affine)
+    """Returns the norm in front of a deduction, without weights: the original code's."""
+    return nn.LayerNorm(width, eps=config.layer_norm_eps, elementwise_affine=False)
 
 
 class FolnetEmbeddings(nn.Module):
@@ -147,7 +146,6 @@ class FolnetEmbeddings(nn.Module):
         elif scheme == "shaw":
             self.key_distances = nn.Embedding(config.num_distances, config.head_size)
             self.value_distances = nn.Embedding(config.num_distances, config.head_size)
-        self.diagonal = nn.Linear(d1, d2) if config.diagonal_link else None
         # "The same symbol as": within a sequence; in a decoder also across, and whether written.
         relations = 3 if decodes else 1
         self.relations = None if config.memory is None else nn.Linear(relations, d2, bias=False)
@@ -198,9 +196,6 @@ class FolnetEmbeddings(nn.Module):
         else:
             width = self.config.binary_hidden_size
             atoms = unary_BSTD.new_zeros(1, 1, *distances.shape[1:], width)
-        if self.diagonal is not None:
-            on_diagonal = self.diagonal(unary_BSTD).transpose(2, 3)
-            atoms = atoms + on_diagonal.diag_embed(dim1=2, dim2=3)
         if self.relations is not None:
             atoms = atoms + self.relations(torch.stack(relations, dim=-1).to(atoms))
         return self.binary_norm(atoms)
@@ -418,8 +413,6 @@ class FolnetEncoder(FolnetStack):
 
     def __init__(self, config: FolnetConfig, symbols: SymbolLayer):
         super().__init__(config, symbols, config.num_hidden_layers)
-        width = config.binary_hidden_size
-        self.diagonal = nn.Linear(width, config.hidden_size) if config.diagonal_link else None
         self.post_init()
 
     @can_return_tuple
@@ -468,10 +461,8 @@ class FolnetEncoder(FolnetStack):
         scope = Scope(mask, relations=one_stream(relations), **vectors)
         outputs, _ = self._deduce(
             unary, binary, [scope] * len(self.layers), number, output_attentions,
-            output_hidden_states, output_binary_states or self.diagonal is not None,
+            output_hidden_states, output_binary_states,
         )  # fmt: skip
-        if self.diagonal is not None:
-            outputs.last_hidden_state = outputs.last_hidden_state + self._of_diagonal(outputs)
         if self.symbols.owner.symbol_memory is not None:
             last = unpack_streams(outputs.last_hidden_state, self.config.hidden_size)
             streams = self.symbols.remember(last[:, 0], streams)
@@ -491,13 +482,6 @@ class FolnetEncoder(FolnetStack):
             ids = torch.where(first[:, :, None] & ~first[:, None], 2 * limit, ids)
             ids = torch.where(~first[:, :, None] & first[:, None], 2 * limit + 1, ids)
         return ids
-
-    def _of_diagonal(self, outputs: FolnetOutput) -> torch.Tensor:
-        """Returns a projection of u_L(x, x): (B, L, S * D1)."""
-        assert self.diagonal is not None and outputs.binary_hidden_state is not None
-        streams = outputs.last_hidden_state.shape[-1] // self.config.hidden_size
-        binary = outputs.binary_hidden_state.unflatten(-1, (streams, -1))
-        return self.diagonal(binary.diagonal(dim1=1, dim2=2).permute(0, 3, 1, 2)).flatten(2)
 
 
 class FolnetDecoder(FolnetStack):

@@ -293,7 +293,7 @@ class LogicOperator(nn.Module):
     def __init__(self, config: FolnetConfig, has_source: bool = False):
         super().__init__()
         self.num_heads = config.num_attention_heads
-        self.scaling = config.head_size**-0.5 if config.scaled else 1.0
+        self.scaling = config.head_size**-0.5  # of assoc and prod, as in the original code
         self.form = config.implication
 
     def implication(self, z: torch.Tensor) -> torch.Tensor:
@@ -628,14 +628,11 @@ class UnaryBool(nn.Module):
         super().__init__()
         input_width = width if input_width is None else input_width
         self.fc1 = nn.Linear(input_width, wide)
-        self.gate = nn.Linear(input_width, wide) if config.boolean_form == "reglu" else None
         self.fc2 = nn.Linear(wide, width)
         self.activation = ACT2FN[config.hidden_act]
 
     def forward(self, atoms: torch.Tensor) -> torch.Tensor:
         """Returns what is added to the atoms, of the same shape."""
-        if self.gate is not None:
-            return self.fc2(F.relu(self.gate(atoms)) * self.fc1(atoms))
         return self.fc2(self.activation(self.fc1(atoms)))
 
 
@@ -688,12 +685,7 @@ class BinaryBool(UnaryBool):
         w_in, b_in, w_out, b_out, *skip = factors
         rows = atoms if flipped is None else torch.cat((atoms, flipped), dim=-1)
         rows = rows.reshape(-1, rows.shape[-1])
-        z = torch.addmm(b_in, rows, w_in)
-        if self.gate is None:
-            z = self.activation(z)
-        else:
-            value, gate = z.chunk(2, dim=-1)
-            z = F.relu(gate) * value
+        z = self.activation(torch.addmm(b_in, rows, w_in))
         deduced = torch.addmm(b_out, z, w_out)
         if flipped is None:
             return deduced
@@ -701,11 +693,8 @@ class BinaryBool(UnaryBool):
         return deduced + skip[1].to(deduced.dtype)
 
     def _factors(self, device: torch.device) -> tuple[torch.Tensor, ...]:
-        """Returns what `_of_block` multiplies by; a gate lies behind what it multiplies."""
+        """Returns what `_of_block` multiplies by."""
         first, behind = biased(self.fc1, device), biased(self.fc2, device)
-        if self.gate is not None:
-            gate = biased(self.gate, device)
-            first = torch.cat((first[0], gate[0])), torch.cat((first[1], gate[1]))
         skip = [] if self.skip is None else [biased(self.skip, device)]
         return tuple(x for weight, bias in (first, behind, *skip) for x in (weight.t(), bias))
 

@@ -32,10 +32,9 @@ SETTINGS = {
 }  # fmt: skip
 VARIANTS = [
     {},
-    {"boolean_type": "reglu"},
-    {"diag_link": True, "hidden_act": "relu"},
+    {"hidden_act": "relu"},
     {"absolute_position": True, "relative_position": False},
-    {"relative_position": False, "diag_link": True},
+    {"relative_position": False},
     {"mixer_ops": {"0": None, "1": ["cjoin", "join"], "2": ["prod", "assoc"]}},
     {"mixer_ops": {"0": None, "1": ["mu"], "2": ["trans"]}, "num_layers": 1},
 ]
@@ -70,19 +69,15 @@ def original_modules(settings, head):
         modules[f"{encoder}.abs_pos_embd"] = (512, D1, 0)
     if settings["relative_position"]:
         modules[f"{encoder}.rel_pos_embd"] = (2 * DISTANCE + 2, D2, 0)
-    if settings["diag_link"]:
-        modules |= {f"{encoder}.diag": (D2, D1, 1), "folnet.diag": (D1, D2, 1)}
     modules["folnet.dense"] = (D1, D1, 1)
-    inner = {"mlp": [""], "reglu": [".gating", ".direct"]}[settings["boolean_type"]]
     for number in range(settings["num_layers"]):
         deducers = f"folnet.reasoner.layers.{number}.deducers"
         for arity in ("1", "2"):
             for place, name in enumerate(settings["mixer_ops"][arity]):
                 for part, size in OPERATORS[name].items():
                     modules[f"{deducers}.0.operators.{arity}.{place}.{part}"] = size
-        for name in inner:
-            modules[f"{deducers}.1.operators.1.0.clause_in{name}"] = (F1, D1, 1)
-            modules[f"{deducers}.1.operators.2.0.clause_in{name}"] = (F2, 2 * D2, 1)
+        modules[f"{deducers}.1.operators.1.0.clause_in"] = (F1, D1, 1)
+        modules[f"{deducers}.1.operators.2.0.clause_in"] = (F2, 2 * D2, 1)
         modules[f"{deducers}.1.operators.1.0.clause_out"] = (D1, F1, 1)
         modules[f"{deducers}.1.operators.2.0.clause_out"] = (D2, F2, 1)
         modules[f"{deducers}.1.operators.2.0.clause_skip"] = (D2, D2, 1)
@@ -157,7 +152,7 @@ def test_converted_models_compute_what_the_original_does(tmp_path, changes):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_every_head_of_the_original(tmp_path, head):
-    settings, state, model = converted(tmp_path, head, boolean_type="reglu")
+    settings, state, model = converted(tmp_path, head)
     ids, types = draw_pairs(seed=2, rows=4)
     expected = OriginalFolnet(state, settings).outputs(ids, types)
     batch = {"input_ids": ids, "token_type_ids": types}
@@ -199,7 +194,7 @@ def test_from_files_to_a_folder_that_loads(tmp_path):
 @pytest.mark.slow
 def test_proof_notices_every_weight(tmp_path):
     """Another value of any tensor shows."""
-    settings, state, model = converted(tmp_path, diag_link=True)
+    settings, state, model = converted(tmp_path)
     generator = torch.Generator().manual_seed(1)
     assert prove(state, settings, model) < 1e-4
     for parameter in model.parameters():
@@ -242,7 +237,8 @@ FIRST = "folnet.reasoner.layers.0.deducers.0.operators.1.0.reader.1.bias"
         (with_setting(vocab_size=7), f"has {WORDS} rows, the settings say vocab_size 7"),
         (with_setting(color="red"), "has settings that FOLNet has not: color"),
         (with_setting(absolute_position=True), "cannot both be on"),
-        (with_setting(boolean_type="and"), "boolean_type is 'and'"),
+        (with_setting(boolean_type="reglu"), "boolean_type is 'reglu'"),
+        (with_setting(diag_link=True), "diag_link is True"),
         (with_setting(predicate_dims=[0, D1]), "predicate_dims has 2 numbers, not 3"),
         (lambda settings, state: settings.pop("num_heads"), "lacks settings: num_heads"),
         (with_setting(mixer_ops={"0": ["join"], "1": ["join"], "2": ["assoc"]}), "global branch"),

@@ -216,7 +216,7 @@ def test_dropout_by_bits_drops_its_share_and_scales_the_rest(p):
 def test_models_are_built_with_all_that_is_listed():
     """And parts of a backbone stay as they are."""
     geometric = small_model(embedding_size=16)
-    models = [make_model(), make_folnet(boolean_form="reglu", unary_operators="jmc"), geometric]
+    models = [make_model(), make_folnet(unary_operators="jmc"), geometric]
     modules = [module for model in models for module in model.modules()]
     bases = {base.__name__: base for module in modules for base in type(module).__mro__}
     for kind, (name, _) in cpu.METHODS.items():

@@ -256,7 +256,7 @@ def test_reentrant_checkpointing_reaches_the_encoder():
 @pytest.mark.parametrize("auto_class", HEADS)
 def test_heads_return_the_binary_atoms_that_are_asked_for(auto_class):
     """Those of the model beneath; and without being asked none, whatever they read themselves."""
-    model = make_folnet(auto_class, **LEARNED, diagonal_link=True)
+    model = make_folnet(auto_class, **LEARNED)
     ids = folnet_batch(1, model.config, SIZES)["input_ids"]
     given = ids.view(3, 1, -1).expand(-1, 2, -1) if "Choice" in auto_class else ids
     found = model(given, output_binary_states=True, output_hidden_states=True)

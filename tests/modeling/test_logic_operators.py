@@ -30,7 +30,7 @@ SIZES = {
 FORMS = ["encoder", "decoder", "prefix", "encoder-decoder"]
 OPTIONS = [
     {},
-    {"cjoin_premise": "size", "trans_channels": "binary", "scaled": False},
+    {"cjoin_premise": "size", "trans_channels": "binary"},
     {"implication": "softplus"},
     {"implication": "relu", "trans_channels": "binary"},
     {"position_scheme": "shaw"},
@@ -218,12 +218,9 @@ def test_large_scores_of_cjoin_in_a_decoder(form):
 
 
 @pytest.mark.parametrize("act", ["gelu", "relu"])
-@pytest.mark.parametrize("boolean_form", ["mlp", "reglu"])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_boolean_operators(boolean_form, transposed, act):
-    config = FolnetConfig(
-        **SIZES, boolean_form=boolean_form, transposed_boolean=transposed, hidden_act=act
-    )
+def test_boolean_operators(transposed, act):
+    config = FolnetConfig(**SIZES, transposed_boolean=transposed, hidden_act=act)
     case = make_case("encoder", config, left=False)
     unary, binary = (
         randomize(UnaryBool(config, D1, config.intermediate_size)),

@@ -24,14 +24,13 @@ SIZES = {
 }  # fmt: skip
 OPTIONS = [
     {},
-    {"trans_channels": "binary", "boolean_form": "reglu", "cjoin_premise": "size"},
-    {"boolean_cascade": False, "implication": "softplus", "transposed_boolean": False,
-     "scaled": False, "layer_norm_affine": True},
+    {"trans_channels": "binary", "cjoin_premise": "size"},
+    {"boolean_cascade": False, "implication": "softplus", "transposed_boolean": False},
     {"position_scheme": "shaw", "implication": "relu", "hidden_act": "relu"},
-    {"position_scheme": "absolute", "cls_atoms": False, "diagonal_link": True},
+    {"position_scheme": "absolute", "cls_atoms": False},
     {"position_scheme": "none", "unary_operators": "mc", "binary_operators": "t"},
 ]  # fmt: skip
-IN_DECODERS = {"cjoin_premise": "heads", "diagonal_link": False}
+IN_DECODERS = {"cjoin_premise": "heads"}
 SIDES = pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 LENGTHS = [6, 1, 4]
 NAMES = {"vocab_size": WORDS + 4, "symbol_classes": {"person": 4}, "symbol_encoding": "relational"}

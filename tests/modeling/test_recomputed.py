@@ -10,15 +10,11 @@ from hf_alpha.modeling import logic_operators
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.logic_operators import BinaryBool
 
-FORMS = pytest.mark.parametrize(
-    ("form", "transposed"), [("mlp", True), ("reglu", True), ("reglu", False)]
-)
+FORMS = pytest.mark.parametrize("transposed", [True, False])
 
 
-def operator(form: str = "mlp", transposed: bool = True) -> BinaryBool:
-    config = FolnetConfig(
-        vocab_size=9, binary_hidden_size=6, binary_intermediate_size=10, boolean_form=form
-    )
+def operator(transposed: bool = True) -> BinaryBool:
+    config = FolnetConfig(vocab_size=9, binary_hidden_size=6, binary_intermediate_size=10)
     torch.manual_seed(0)
     return BinaryBool(config, transposed)
 
@@ -35,9 +31,9 @@ def plainly():
 
 @FORMS
 @pytest.mark.parametrize("pairs", [3, 60])
-def test_values_and_gradients_are_those_of_the_plain_way(form, transposed, pairs):
+def test_values_and_gradients_are_those_of_the_plain_way(transposed, pairs):
     """In blocks of a row and of several texts; atoms of an expanded batch; and again derived."""
-    module, found = operator(form, transposed).double(), []
+    module, found = operator(transposed).double(), []
     module.fc2.requires_grad_(False)
     wanted = [p for p in module.parameters() if p.requires_grad]
     for way in (plainly(), blocks_of(pairs)):
@@ -66,9 +62,9 @@ def test_half_precision_keeps_the_sums_of_many_blocks():
 
 
 @FORMS
-def test_autocast_computes_again_what_it_does_not_keep(form, transposed):
+def test_autocast_computes_again_what_it_does_not_keep(transposed):
     """In its own dtype, with gradients in that of the weights."""
-    module, found = operator(form, transposed), {}
+    module, found = operator(transposed), {}
     for plain in (True, False):
         atoms = torch.linspace(-1, 1, 2 * 5 * 5 * 6).view(2, 5, 5, 6).requires_grad_()
         module.zero_grad()

@@ -88,8 +88,6 @@ class FolnetReference:
         centred = x - x.mean(-1, keepdim=True)
         variance = (centred * centred).mean(-1, keepdim=True)
         out = centred / torch.sqrt(variance + self.config.layer_norm_eps)
-        if self.config.layer_norm_affine:
-            out = out * self.weights[name + ".weight"] + self.weights[name + ".bias"]
         return out
 
     def heads(self, name: str, x_xd: Tensor) -> Tensor:
@@ -109,7 +107,7 @@ class FolnetReference:
         return torch.einsum("xrh,rxy->xyh", gates, view.relations_rxy)
 
     def scale(self) -> float:
-        return self.config.head_size**0.5 if self.config.scaled else 1.0
+        return self.config.head_size**0.5
 
     # -- operators that deduce unary atoms --------------------------------------------------------
 
@@ -179,10 +177,7 @@ class FolnetReference:
     # -- boolean operators ------------------------------------------------------------------------
 
     def boolean(self, name: str, x: Tensor) -> Tensor:
-        if self.config.boolean_form == "reglu":
-            clause = torch.relu(self.linear(name + ".gate", x)) * self.linear(name + ".fc1", x)
-        else:
-            clause = ACTIVATIONS[self.config.hidden_act](self.linear(name + ".fc1", x))
+        clause = ACTIVATIONS[self.config.hidden_act](self.linear(name + ".fc1", x))
         return self.linear(name + ".fc2", clause)
 
     def binary_boolean(self, name: str, u_xyd: Tensor, view: View) -> Tensor:
@@ -217,9 +212,6 @@ class FolnetReference:
             u1, u2 = self.layer(f"{name}.layers.{number}", u1, u2, view)
         u1 = self.norm(name + ".final_unary_norm", u1)
         u2 = self.norm(name + ".final_binary_norm", u2)
-        if self.config.diagonal_link:
-            diagonal = torch.stack([u2[x, x] for x in range(len(u2))])
-            u1 = u1 + self.linear(name + ".diagonal", diagonal)
         return u1, u2 * view.allowed_xy[:, :, None]
 
     def embed(
@@ -240,14 +232,6 @@ class FolnetReference:
             u2 = self.weights[f"{name}.distance_embeddings.weight"][distances]
         else:
             u2 = u1.new_zeros(*distances.shape, config.binary_hidden_size)
-        if config.diagonal_link:
-            link = self.linear(f"{name}.diagonal", u1)
-            u2 = torch.stack(
-                [
-                    torch.stack([u2[x, y] + link[x] * (x == y) for y in range(len(ids))])
-                    for x in range(len(ids))
-                ]
-            )
         if view.relations_rxy is not None:
             u2 = u2 + self.linear(f"{name}.relations", view.relations_rxy.permute(1, 2, 0))
         return u1, u2
