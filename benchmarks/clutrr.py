@@ -43,7 +43,7 @@ from typing import Any
 
 import measure
 from hf_alpha.evaluation.curves import BASELINE, COLORS, MARKERS
-from hf_alpha.folders import replacing
+from hf_alpha.io.folders import replacing
 from hf_alpha.objectives.evaluate import ALL, Scores, evaluate_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from runs import check_names, train_once

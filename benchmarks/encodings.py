@@ -31,8 +31,8 @@ from hf_alpha.cli.options import integers
 from hf_alpha.convert import convert_checkpoint
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
-from hf_alpha.folders import read_json
 from hf_alpha.generation import extend_vocabulary
+from hf_alpha.io.records import read_json
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task

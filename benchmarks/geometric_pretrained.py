@@ -44,7 +44,7 @@ from geometric_study import (
 )
 from hf_alpha.cli.options import integers
 from hf_alpha.convert.geometric import convert_encoder
-from hf_alpha.folders import write_text
+from hf_alpha.io.folders import write_text
 from hf_alpha.objectives.tokens import span_scores
 from hf_alpha.recipe import read_recipe
 from hf_alpha.transduction import Transducer

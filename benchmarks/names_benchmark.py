@@ -36,7 +36,7 @@ from transformers.utils import logging
 
 import measure
 from hf_alpha.convert import SymbolConfig, get_symbol_model
-from hf_alpha.folders import new_folder, write_text
+from hf_alpha.io.folders import new_folder, write_text
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe.yaml import parse_recipe
 from runs import train_once

@@ -50,7 +50,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import hf_alpha
 import measure
 import real_models
-from hf_alpha.adapters import adapter_settings
+from hf_alpha.convert.adapters import adapter_settings
 from hf_alpha.modeling.chat_names import tool_names
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
 from real_models import POOLS, Pair, Remedy, inline

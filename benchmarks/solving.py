@@ -23,13 +23,13 @@ import torch
 
 import measure
 from hf_alpha import solve
+from hf_alpha.answer.solving import Settings, Solution, ask
 from hf_alpha.generation import configured_limit, generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.logic.ltl import decide, spot
 from hf_alpha.logic.ltl.bounded_worker import search
 from hf_alpha.logic.ltl.grammar import for_solvers
 from hf_alpha.logic.ltl.witness import MAX_STEPS
-from hf_alpha.solving import Settings, Solution, ask
 from hf_alpha.tasks import Problem, get_task
 from hf_alpha.tasks.checking import check_answer
 from hf_alpha.tasks.solver_process import SolverCrashError

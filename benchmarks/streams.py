@@ -34,10 +34,10 @@ import torch.nn.functional as F
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedModel
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, AlphaTokenizer
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.cli.options import integers
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.logic.propositional import PropositionalTask
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from measure import add_out, finish, in_turns, ratios, three
 from measure import table as write
 

@@ -1,7 +1,7 @@
 """The public names and where they are, for type checkers; `__init__.py` reads them too."""
 
 from hf_alpha.alias.transport import CanonicalTransport as CanonicalTransport
-from hf_alpha.adapters import adapter_settings as adapter_settings
+from hf_alpha.convert.adapters import adapter_settings as adapter_settings
 from hf_alpha.canonical import CanonicalModel as CanonicalModel
 from hf_alpha.convert.geometric import to_geometric as to_geometric
 from hf_alpha.convert.retrofit import (
@@ -30,8 +30,8 @@ from hf_alpha.modeling.canonical_names import CanonicalNames as CanonicalNames
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer as CanonicalTokenizer
 from hf_alpha.modeling.tokenization_geometric import GeometricTokenizer as GeometricTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer as TextTokenizer
-from hf_alpha.pipelines import NamesTextGenerationPipeline as NamesTextGenerationPipeline
-from hf_alpha.solving import solve as solve
+from hf_alpha.answer.pipelines import NamesTextGenerationPipeline as NamesTextGenerationPipeline
+from hf_alpha.answer.solving import solve as solve
 from hf_alpha.tasks import Task as Task, Verdict as Verdict, register_task as register_task
 from hf_alpha.tasks.text import TextTask as TextTask
 from hf_alpha.train import AlphaTrainer as AlphaTrainer

@@ -167,10 +167,10 @@ def convert_to_canonical(
         FileNotFoundError: there is no such model.
         ValueError: it writes no answers, its tokenizer is not a fast one, or a rule is wrong.
     """
-    from hf_alpha.folders import new_folder
     from hf_alpha.generation import fit_tokenizer
+    from hf_alpha.io.folders import new_folder
+    from hf_alpha.io.progress import without_bars
     from hf_alpha.loading import ANSWERING, auto_class, load_config, load_host
-    from hf_alpha.progress import without_bars
 
     with new_folder(Path(out)) as unfinished, without_bars():
         if (kind := auto_class(load_config(source))) not in ANSWERING:

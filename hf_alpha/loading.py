@@ -23,21 +23,16 @@ from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
 from transformers.utils import logging
 
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
-from hf_alpha.folders import (
-    ADAPTER,
-    OutsideError,
-    base_of,
-    checkpoint_place,
-    file_of,
-    read_json,
-)
-from hf_alpha.imported_code import import_functions
+from hf_alpha.checkpoints.imported_code import import_functions
+from hf_alpha.checkpoints.named_files import WEIGHTS, check_code, check_files, entries_in, texts_in
+from hf_alpha.checkpoints.places import ADAPTER, base_of, checkpoint_place, file_of
+from hf_alpha.checkpoints.timed_patterns import PLAIN, SlowPatternError, check_patterns
+from hf_alpha.io.inside import OutsideError
+from hf_alpha.io.records import read_json
 from hf_alpha.modeling.chat_templates import limit_templates
 from hf_alpha.modeling.choices import has_tokens
 from hf_alpha.modeling.host_attention import PREFIX
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
-from hf_alpha.named_files import WEIGHTS, check_code, check_files, entries_in, texts_in
-from hf_alpha.timed_patterns import PLAIN, SlowPatternError, check_patterns
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)

@@ -11,7 +11,7 @@ the Hub is a stranger's, whose names of code are refused, unless
   unchanged: [`remember_recipe`] keeps a digest of its recipe in the user's cache. Nothing in the
   folder itself counts.
 
-Which files count is said by `hf_alpha.folders.inside`; trust in code changes nothing there.
+Which files count is said by `hf_alpha.io.inside`; trust in code changes nothing there.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from hf_alpha.folders import base_of, write_text
+from hf_alpha.checkpoints.places import base_of
+from hf_alpha.io.folders import write_text
 
 TRUST_OPTION = "--trust-remote-code"
 CACHE = "HF_ALPHA_CACHE"

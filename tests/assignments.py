@@ -2,7 +2,7 @@
 
 from strategies import make_model
 
-from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 FAST = {"batch_size": 8, "progress": False}
 ROWS = [

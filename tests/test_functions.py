@@ -16,9 +16,9 @@ from hf_alpha import (
     TextTokenizer,
     get_symbol_model,
 )
+from hf_alpha.io.plain_yaml import parse_yaml, write_yaml
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.plain_yaml import parse_yaml, write_yaml
 from hf_alpha.recipe import Recipe
 from hf_alpha.recipe.beside_model import named_code
 from hf_alpha.tasks import get_task

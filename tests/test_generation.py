@@ -11,7 +11,7 @@ from strategies import make_model
 from transformers import AutoTokenizer, GenerationConfig, TextStreamer
 
 from hf_alpha import generation
-from hf_alpha.build_tokenizer import build_tokenizer
+from hf_alpha.answer.solving import solve
 from hf_alpha.evaluation import alpha_covariance, evaluate
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import (
@@ -26,7 +26,7 @@ from hf_alpha.loading import auto_class
 from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
-from hf_alpha.solving import solve
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.train import config_for
 
 PROBLEMS = ["&a!b", "| request ! grant", "a", "^ab", "=&ab|cd", "&&&a^bc|de!a"]

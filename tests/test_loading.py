@@ -21,7 +21,6 @@ from transformers import (
 )
 
 from hf_alpha import SymbolConfig, get_symbol_model
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import check_agreement, load_checkpoint
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
@@ -30,6 +29,7 @@ from hf_alpha.modeling.modeling_geometric import GeometricForMaskedLM
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import resource_path
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.train import TRAINER_STATE, prepare_model
 
 

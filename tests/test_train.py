@@ -28,20 +28,20 @@ from transformers import AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.answer.models import Model
-from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.code_links import code_files
+from hf_alpha.answer.solving import solve
+from hf_alpha.checkpoints.code_links import code_files
 from hf_alpha.data.collate import AlphaCollator
 from hf_alpha.data.rows import load
 from hf_alpha.evaluation.compare import compare
 from hf_alpha.evaluation.covariance import alpha_covariance
 from hf_alpha.evaluation.evaluate import evaluate
+from hf_alpha.hub.release import release
 from hf_alpha.loading import CheckpointError, load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, RecipeError, read_recipe
 from hf_alpha.recipe.yaml import write_recipe
-from hf_alpha.release import release
 from hf_alpha.resources import resource_path
-from hf_alpha.solving import solve
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import (
     AlphaTrainer,

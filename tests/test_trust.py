@@ -23,9 +23,10 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIBILITY_MATRIX
 
 import hf_alpha as package
-from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, timed_patterns
+from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.checkpoints import timed_patterns
 from hf_alpha.cli import COMMANDS
-from hf_alpha.folders import OutsideError
+from hf_alpha.io.inside import OutsideError
 from hf_alpha.loading import (
     CheckpointError,
     load_checkpoint,
@@ -393,7 +394,7 @@ def test_checks_of_the_package_itself_need_no_trust(tmp_path):
     for task in ("anf", "proofs"):
         assert not refused_code(tmp_path, {"check": f"hf_alpha.tasks.text.{task}:check"})
         assert callable(import_module(f"hf_alpha.tasks.text.{task}").check)
-    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.release:release",
+    names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.hub.release:release",
              "format": "hf_alpha.tasks.text.anf.os:check"}  # fmt: skip
     assert refused_code(tmp_path, names).keys() == {"measures", "format"}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hf_alpha.folders import write_text
+from hf_alpha.io.folders import write_text
 
 from . import FOLDER
 from .results import Entry, Results

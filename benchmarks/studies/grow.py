@@ -17,6 +17,7 @@ import typer
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli import run_command
 from hf_alpha.cli.common import say
 from hf_alpha.cli.convert import TRAIN_ON
@@ -29,7 +30,7 @@ from hf_alpha.convert.shared import (
     new_model,
     probe,
 )
-from hf_alpha.folders import checkpoint_place, new_folder
+from hf_alpha.io.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from hf_alpha.folders import new_folder
+from hf_alpha.io.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE
 from hf_alpha.train import TRAINER_STATE

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from hf_alpha.convert import convert_checkpoint
 from hf_alpha.data.files import SETTINGS
 from hf_alpha.data.keys import SPLITS
-from hf_alpha.folders import lock_folder, read_json, write_text
+from hf_alpha.io.folders import lock_folder, write_text
+from hf_alpha.io.records import read_json
 from hf_alpha.logic.drawing.generate import generate
 from hf_alpha.recipe import RECIPE_FILE, Recipe, differences, leaves, read_recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, train

@@ -13,7 +13,8 @@ from datasets import Dataset
 
 from hf_alpha.data.files import SETTINGS
 from hf_alpha.data.rows import load_splits
-from hf_alpha.folders import new_folder, read_json, write_text
+from hf_alpha.io.folders import new_folder, write_text
+from hf_alpha.io.records import read_json
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Task, get_task
 from hf_alpha.tasks.base import words_of

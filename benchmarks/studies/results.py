@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.environment import processor
-from hf_alpha.folders import read_json, write_text
+from hf_alpha.io.folders import write_text
+from hf_alpha.io.records import read_json
 from hf_alpha.processes import choose_device
 
 PACKAGES = ("hf_alpha", "torch", "transformers")

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers.utils import SAFE_WEIGHTS_NAME
 
-from hf_alpha.folders import lock_folder
+from hf_alpha.io.folders import lock_folder
 
 from .models import Model, training_of
 from .results import Results, conditions

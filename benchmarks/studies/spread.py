@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from hf_alpha.evaluation import evaluate
 from hf_alpha.evaluation.report import EDIT_DISTANCE
-from hf_alpha.folders import write_text
 from hf_alpha.generation import AnyTokenizer
+from hf_alpha.io.folders import write_text
 from hf_alpha.tasks import Task, get_task
 
 from .random_parts import TEN, draw_losses, median_seed, other_draws

@@ -20,7 +20,7 @@ from hf_alpha.cli import run_command
 from hf_alpha.cli.common import say
 from hf_alpha.cli.evaluate import row_names
 from hf_alpha.cli.options import Device, may_trust
-from hf_alpha.folders import lock_folder
+from hf_alpha.io.folders import lock_folder
 from hf_alpha.loading import load_for
 from hf_alpha.objectives.base import Record, num_positions
 from hf_alpha.objectives.evaluate import ALL, Scores, table

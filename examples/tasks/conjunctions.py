@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hf_alpha.data.rows import load
-from hf_alpha.folders import write_text
+from hf_alpha.io.folders import write_text
 from hf_alpha.tasks import get_task
 
 PART, NAMES, LENGTHS = 30, 5, (36, 126)

@@ -14,7 +14,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from hf_alpha.folders import write_text
+from hf_alpha.io.folders import write_text
 from hf_alpha.tasks.text.anf import Term
 
 Row = dict[str, Any]

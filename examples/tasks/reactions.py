@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_alpha.folders import write_text
+from hf_alpha.io.folders import write_text
 from hf_alpha.tasks.text.molecules import rdkit
 
 HELD_OUT = 5_000

@@ -11,7 +11,7 @@ from typing import Any
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.alias.chat import CanonicalRequest, names_of, write_request
-from hf_alpha.folders import parse_json
+from hf_alpha.io.records import parse_json
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
 

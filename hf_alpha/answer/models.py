@@ -11,7 +11,6 @@ import torch
 from transformers import PreTrainedModel
 
 from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Replies, Reply, Search
-from hf_alpha.first_look import listed, unknown_words
 from hf_alpha.generation import (
     MAX_NEW_TOKENS,
     AnyTokenizer,
@@ -41,6 +40,7 @@ from hf_alpha.loading import (
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.names.first_look import listed, unknown_words
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import warn_once
 from hf_alpha.tasks.checking import Answer

@@ -8,7 +8,7 @@ import typer
 
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.cli.options import may_trust, refuse
-from hf_alpha.folders import write_text
+from hf_alpha.io.folders import write_text
 
 
 @may_trust("model")
@@ -58,8 +58,8 @@ def certify(
     """
     from hf_alpha.alias.certificate import certify as certify_requests
     from hf_alpha.alias.certificate import read_requests, shown
-    from hf_alpha.given_names import read_rules
     from hf_alpha.modeling.canonical_names import CanonicalNames
+    from hf_alpha.names.given_names import read_rules
 
     if model is not None and upstream is not None:
         raise ValueError("--model and --upstream are two models: name one of them")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hf_alpha.folders import parse_json
-from hf_alpha.plain_text import printable
-from hf_alpha.solving import Line
+from hf_alpha.answer.solving import Line
+from hf_alpha.io.plain_text import printable
+from hf_alpha.io.records import parse_json
 
 if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
@@ -152,7 +152,7 @@ def user_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> lis
 
 def test_data(recipe: "Recipe", data: str | None) -> Any:
     """Return where test data is: `data`, or else the recipe's `data.test`."""
-    from hf_alpha.folders import may_be_on_hub
+    from hf_alpha.checkpoints.places import may_be_on_hub
 
     place = data or recipe.data.test
     if place is None:

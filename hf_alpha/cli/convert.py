@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from hf_alpha.checkpoints.places import base_of, checkpoint_place
 from hf_alpha.cli.common import say
 from hf_alpha.cli.options import grouped, may_trust, names_of, refuse
-from hf_alpha.folders import base_of, checkpoint_place
-from hf_alpha.given_names import by_class, patterns_of, read_rule
+from hf_alpha.names.given_names import by_class, patterns_of, read_rule
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
 TAKES: dict[str, set[str]] = {
@@ -206,8 +206,8 @@ def convert(
 
 def _merge(adapter: str, out: Path) -> str:
     """Merge an adapter into the model that it names; returns what was made."""
+    from hf_alpha.hub.release import merge
     from hf_alpha.loading import load_config
-    from hf_alpha.release import merge
 
     base = merge(adapter, out)
     plain = not hasattr(load_config(str(out)), "symbol_classes")

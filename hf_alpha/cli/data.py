@@ -193,7 +193,7 @@ def transduce(
             return
     spaces = [compiled(text) for text in read_inputs(texts, file, "text")]
     if svg is not None:
-        from hf_alpha.folders import write_text
+        from hf_alpha.io.folders import write_text
 
         if len(spaces) > 1:
             raise ValueError(f"--svg draws one text, and there are {len(spaces)}")

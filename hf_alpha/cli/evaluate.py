@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import say, test_data, user_test_rows
 from hf_alpha.cli.options import (
     Beams,
@@ -19,7 +20,6 @@ from hf_alpha.cli.options import (
     names_of,
     refuse,
 )
-from hf_alpha.folders import checkpoint_place
 
 if TYPE_CHECKING:
     import torch
@@ -136,7 +136,7 @@ class Card:
         if self.card and (elsewhere := [model for model in models if not Path(model).is_dir()]):
             raise ValueError(f"--card writes beside a model, and {elsewhere[0]} is no folder here")
         if self.card:
-            from hf_alpha.card import check_own_card
+            from hf_alpha.hub.card import check_own_card
 
             for model in models:
                 check_own_card(Path(model))
@@ -217,9 +217,9 @@ def _evaluate_answers(
     """Measure models that write answers, which are checked."""
     from hf_alpha.answer.base import Search
     from hf_alpha.answer.models import load_answerer
-    from hf_alpha.card import write_card
     from hf_alpha.data.pairs import look_first
     from hf_alpha.evaluation.compare import compare, trained_region
+    from hf_alpha.hub.card import write_card
     from hf_alpha.loading import load_config, spells_names
 
     by_name = dict(zip(row_names(models), models, strict=True))
@@ -290,8 +290,8 @@ def _evaluate_objective(
     card: Card,
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
-    from hf_alpha.card import write_score_card
     from hf_alpha.evaluation.compare import evaluate_objective, rows_recipe
+    from hf_alpha.hub.card import write_score_card
     from hf_alpha.objectives import make_objective
 
     recipe = rows_recipe(models)

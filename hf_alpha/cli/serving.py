@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, names_of, refuse
-from hf_alpha.folders import checkpoint_place
 from hf_alpha.serve import Limits
 
 
@@ -145,7 +145,7 @@ def _serve_upstream(
     if not other.names:
         raise ValueError("--upstream needs --names: which words are names, '{rule: tools}' or so")
     from hf_alpha.alias.transport import CanonicalTransport
-    from hf_alpha.given_names import by_class, read_rules
+    from hf_alpha.names.given_names import by_class, read_rules
     from hf_alpha.serve.gateway import Gateway
     from hf_alpha.serve.http import serve as serve_api
 

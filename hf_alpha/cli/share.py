@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.cli.options import may_trust
-from hf_alpha.folders import checkpoint_place
 
 
 @may_trust("run")
@@ -21,8 +21,8 @@ def release(
     ] = None,
 ) -> None:
     """Make the folder to share from a training run: model, code, recipe and log, no more."""
-    from hf_alpha.release import refresh
-    from hf_alpha.release import release as make
+    from hf_alpha.hub.release import refresh
+    from hf_alpha.hub.release import release as make
 
     if out is None:
         refresh(run)
@@ -51,7 +51,7 @@ def info(
     for place in models:
         checkpoint_place(place)
     quiet_bars()
-    from hf_alpha.info import describe_model
+    from hf_alpha.hub.info import describe_model
 
     say("\n\n".join(describe_model(model) for model in models))
 
@@ -76,6 +76,6 @@ def push(
 
     What is uploaded, and what is left out of the folder, is said before.
     """
-    from hf_alpha.push import push as run
+    from hf_alpha.hub.push import push as run
 
     say(run(folder, repository, private, lambda text: say(text, err=True), dry_run))

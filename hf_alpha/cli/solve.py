@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from hf_alpha.answer.solving import TIMEOUT, Settings, Solution
+from hf_alpha.answer.solving import solve as solve_all
+from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import (
     TASKS,
@@ -19,10 +22,8 @@ from hf_alpha.cli.options import (
     may_trust,
     refuse,
 )
-from hf_alpha.folders import Records, checkpoint_place
-from hf_alpha.given_names import mark_names, read_names
-from hf_alpha.solving import TIMEOUT, Settings, Solution
-from hf_alpha.solving import solve as solve_all
+from hf_alpha.io.records import Records
+from hf_alpha.names.given_names import mark_names, read_names
 from hf_alpha.tasks import Task
 
 if TYPE_CHECKING:

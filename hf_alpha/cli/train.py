@@ -118,7 +118,7 @@ def compare(
     of training, too: what has not cannot generalise either.
     """
     from hf_alpha.recipe import read_recipe
-    from hf_alpha.side_by_side import CURVES_FILE, compare_encodings
+    from hf_alpha.train.side_by_side import CURVES_FILE, compare_encodings
 
     settings = read_recipe(recipe, overrides)
     if settings.kind != "pairs":
@@ -152,6 +152,6 @@ def quickstart(
 
     Three encodings of names, trained on pairs of texts for the same steps.
     """
-    from hf_alpha.quickstart import quickstart as tour
+    from hf_alpha.train.quickstart import quickstart as tour
 
     tour(output, steps, samples, seed)

@@ -16,7 +16,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
 from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
-from hf_alpha.folders import new_folder, read_json
+from hf_alpha.io.folders import new_folder
+from hf_alpha.io.records import read_json
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling import modeling_folnet
 from hf_alpha.modeling.choices import token_digest

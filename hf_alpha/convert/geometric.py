@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
-from hf_alpha.folders import new_folder
+from hf_alpha.io.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
 from hf_alpha.modeling.choices import check_choice, token_digest

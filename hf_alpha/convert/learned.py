@@ -33,8 +33,8 @@ from hf_alpha.convert.shared import (
     probe,
     refuse,
 )
-from hf_alpha.folders import new_folder
 from hf_alpha.generation import AnyTokenizer, configured_limit, fit_tokenizer, raise_limit
+from hf_alpha.io.folders import new_folder
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.choices import check_choice
 from hf_alpha.modeling.configuration_alpha import AlphaConfig

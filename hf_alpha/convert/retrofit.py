@@ -41,8 +41,8 @@ from hf_alpha.convert.proof import (
     random_probe,
 )
 from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
-from hf_alpha.folders import new_folder
 from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit
+from hf_alpha.io.folders import new_folder
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.choices import token_digest
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig

@@ -24,10 +24,11 @@ from datasets import (
 from datasets.exceptions import DatasetGenerationError
 from pandas import read_csv
 
-from hf_alpha.folders import DEEPEST, check_links, inside, parse_json
+from hf_alpha.checkpoints.named_files import texts_in
+from hf_alpha.io.inside import check_links, inside
+from hf_alpha.io.plain_yaml import read_yaml
+from hf_alpha.io.records import DEEPEST, parse_json
 from hf_alpha.modeling.choices import refuse
-from hf_alpha.named_files import texts_in
-from hf_alpha.plain_yaml import read_yaml
 
 from .formats import open_text
 

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import parse_json
-from hf_alpha.imported_code import import_object
+from hf_alpha.checkpoints.imported_code import import_object
+from hf_alpha.io.records import parse_json
 
 Row = dict[str, Any]
 Format = Callable[[Path], Iterator[Row]]

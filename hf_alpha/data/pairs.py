@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, IterableDataset
 
-from hf_alpha.first_look import (
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.names.first_look import (
     FirstLook,
     TrainingFacts,
     classes_of,
@@ -19,8 +21,6 @@ from hf_alpha.first_look import (
     look_at_tests,
     mark,
 )
-from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import Task
 
 from .formats import reader_of

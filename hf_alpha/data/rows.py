@@ -27,14 +27,9 @@ from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.errors import EntryNotFoundError
 from tqdm import tqdm
 
-from hf_alpha.folders import (
-    OutsideError,
-    check_links,
-    inside,
-    may_be_on_hub,
-    read_json,
-    similar_names,
-)
+from hf_alpha.checkpoints.places import may_be_on_hub, similar_names
+from hf_alpha.io.inside import OutsideError, check_links, inside
+from hf_alpha.io.records import read_json
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern

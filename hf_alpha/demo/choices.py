@@ -6,16 +6,16 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
-from hf_alpha.given_names import classes_by_row, mark_names, read_names
+from hf_alpha.answer.solving import MODEL, Solution, solve
+from hf_alpha.io.plain_text import printable
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.logic.formulas import as_written
 from hf_alpha.modeling.grammar import check_unicode
 from hf_alpha.modeling.names_in_text import parts, without_spelling
-from hf_alpha.plain_text import printable
+from hf_alpha.names.given_names import classes_by_row, mark_names, read_names
 from hf_alpha.processes import choose_device
 from hf_alpha.recipe import recipe_for
 from hf_alpha.resources import released_model
-from hf_alpha.solving import MODEL, Solution, solve
 from hf_alpha.tasks import Problem, Task, get_task
 from hf_alpha.tasks.registry import built_in_tasks
 

@@ -3,9 +3,9 @@
 import html
 from collections.abc import Iterator
 
+from hf_alpha.answer.solving import Solution
 from hf_alpha.demo.choices import Choice, Renamed
-from hf_alpha.plain_text import printable
-from hf_alpha.solving import Solution
+from hf_alpha.io.plain_text import printable
 
 STYLE = """
 .reply {display: flex; flex-wrap: wrap; gap: 0 2em; overflow-wrap: anywhere}

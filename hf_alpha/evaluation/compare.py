@@ -20,7 +20,7 @@ from hf_alpha.evaluation.evaluate import Row, run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.names import by_rules
 from hf_alpha.evaluation.report import REPORT_FILE, Report, table, warning_lines
-from hf_alpha.folders import check_own, locks_folder, write_text
+from hf_alpha.io.folders import check_own, locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
 from hf_alpha.objectives import make_objective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint

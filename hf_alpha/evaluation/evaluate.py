@@ -21,7 +21,8 @@ from hf_alpha.evaluation.report import (
     Record,
     Report,
 )
-from hf_alpha.folders import Records, check_own, check_settings, read_json, write_text
+from hf_alpha.io.folders import check_own, write_text
+from hf_alpha.io.records import Records, check_settings, read_json
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 from hf_alpha.tasks.checking import check_answer

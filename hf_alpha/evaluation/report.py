@@ -12,9 +12,10 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from hf_alpha.evaluation.covariance import AlphaCovariance, covariance_notes
-from hf_alpha.folders import parse_json, read_json, write_text
+from hf_alpha.io.folders import write_text
+from hf_alpha.io.plain_text import aligned
+from hf_alpha.io.records import parse_json, read_json
 from hf_alpha.modeling.choices import check_known
-from hf_alpha.plain_text import aligned
 from hf_alpha.tasks import Verdict
 
 OUTSIDE = "outside_vocabulary"

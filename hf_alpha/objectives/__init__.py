@@ -6,7 +6,7 @@ The rest of training, from the output folder to resuming, is that of `hf_alpha.t
 from collections.abc import Mapping
 from typing import Any
 
-from hf_alpha.settings import model_of
+from hf_alpha.io.settings import model_of
 
 from .answer import AnswerObjective, AnswerPairs, AnswerProblems
 from .base import RowsObjective

@@ -9,14 +9,14 @@ from datasets import Dataset, IterableDataset, concatenate_datasets
 from transformers import PreTrainedModel
 
 from hf_alpha import wings
-from hf_alpha.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.pairs import UserPairs, evaluation_rows
 from hf_alpha.data.rows import load
 from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit, room_for
+from hf_alpha.io.settings import section
 from hf_alpha.loading import load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.settings import section
+from hf_alpha.tasks.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 
 from .objective import Examples, Objective, Say
 from .rows import check_validation, first

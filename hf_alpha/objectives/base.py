@@ -22,10 +22,10 @@ from transformers import (
 from hf_alpha.data.keys import canonical_text
 from hf_alpha.data.pairs import hold_out_keys
 from hf_alpha.data.rows import batches, path_of
+from hf_alpha.io.settings import section
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.settings import section
 from hf_alpha.wings import segments
 
 from .names import encoded, find_names, finder_of, marked, name_columns

@@ -13,11 +13,11 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.generation import answer_room, fit_tokenizer
+from hf_alpha.io.settings import section
 from hf_alpha.loading import load_tokenizer
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.modeling.tokenizer_beneath import is_made
-from hf_alpha.settings import section
 
 from .base import IDS, Batch, Predictions, Record, Row, RowsObjective
 from .names import encoded

@@ -12,10 +12,11 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 
-from hf_alpha.first_look import unknown_id
-from hf_alpha.folders import check_own, read_json, write_text
+from hf_alpha.io.folders import check_own, write_text
+from hf_alpha.io.plain_text import aligned
+from hf_alpha.io.records import read_json
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.plain_text import aligned
+from hf_alpha.names.first_look import unknown_id
 from hf_alpha.tasks.base import warn_once
 
 from .base import Predictions, Record, RowsObjective

@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hf_alpha.checkpoints.imported_code import import_functions
 from hf_alpha.data.rows import listed_names
-from hf_alpha.imported_code import import_functions
 from hf_alpha.modeling.bound_names import key_of
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row

@@ -9,7 +9,7 @@ from datasets import Dataset, IterableDataset
 from hf_alpha.data.files import check_text
 from hf_alpha.data.formats import reader_of
 from hf_alpha.data.rows import Where, path_of, read_dataset
-from hf_alpha.settings import RecipeError
+from hf_alpha.io.settings import RecipeError
 
 
 class RowSource(Protocol):

@@ -3,7 +3,7 @@
 This package reads, checks, compares and writes them; `hf_alpha.train` runs them.
 """
 
-from hf_alpha.settings import RecipeError
+from hf_alpha.io.settings import RecipeError
 
 from .beside_model import named_code, recipe_beside, recipe_for, recipe_of, rules_of, writes_answers
 from .describe import describe_settings, recipe_schema

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import OutsideError, file_of, inside
-from hf_alpha.imported_code import import_object
+from hf_alpha.checkpoints.imported_code import import_object
+from hf_alpha.checkpoints.places import file_of
+from hf_alpha.io.inside import OutsideError, inside
+from hf_alpha.io.settings import RecipeError
 from hf_alpha.loading import ANSWERING, auto_class, load_config, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.settings import RecipeError
 from hf_alpha.tasks import DrawnTask, get_task
 from hf_alpha.tasks.registry import built_in_tasks, task_names
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, was_trained_here

@@ -8,8 +8,8 @@ from typing import Any
 from transformers import CONFIG_MAPPING
 
 from hf_alpha.auto import MODEL_TYPES
+from hf_alpha.io.settings import Keys, json_schema, model_of
 from hf_alpha.objectives import ANSWER, OBJECTIVES
-from hf_alpha.settings import Keys, json_schema, model_of
 
 from .schema import Recipe, model_keys
 

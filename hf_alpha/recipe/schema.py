@@ -13,6 +13,15 @@ from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArgume
 from hf_alpha import wings
 from hf_alpha.auto import SYMBOL_MODEL_TYPES
 from hf_alpha.data.formats import FORMATS
+from hf_alpha.io.settings import (
+    Keys,
+    RecipeError,
+    as_written,
+    checked_by,
+    json_schema,
+    model_of,
+    section,
+)
 from hf_alpha.modeling.names_in_text import NameRule
 from hf_alpha.objectives import (
     ANSWER,
@@ -21,15 +30,6 @@ from hf_alpha.objectives import (
     AnswerProblems,
     Objective,
     make_objective,
-)
-from hf_alpha.settings import (
-    Keys,
-    RecipeError,
-    as_written,
-    checked_by,
-    json_schema,
-    model_of,
-    section,
 )
 from hf_alpha.tasks import Task, get_task
 

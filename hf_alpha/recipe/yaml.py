@@ -7,11 +7,12 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import inside, replacing
+from hf_alpha.io.folders import replacing
+from hf_alpha.io.inside import inside
+from hf_alpha.io.plain_yaml import parse_yaml, read_yaml, write_yaml
+from hf_alpha.io.settings import RecipeError
 from hf_alpha.objectives import ANSWER
-from hf_alpha.plain_yaml import parse_yaml, read_yaml, write_yaml
 from hf_alpha.resources import recipe_file
-from hf_alpha.settings import RecipeError
 
 from .schema import Recipe
 

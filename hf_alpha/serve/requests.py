@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 
-from hf_alpha.folders import parse_json
+from hf_alpha.io.records import parse_json
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("frequency_penalty", "presence_penalty", "top_logprobs"), (0,)),

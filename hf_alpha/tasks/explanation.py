@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hf_alpha.plain_text import printable
+from hf_alpha.io.plain_text import printable
 
 MAX_LABEL = 60
 """Letters of a subformula in a table that is drawn; of longer ones the middle is left out."""

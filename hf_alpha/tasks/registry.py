@@ -5,7 +5,7 @@ from inspect import isabstract
 from typing import Any, TypeVar
 
 from hf_alpha import wings
-from hf_alpha.imported_code import import_object
+from hf_alpha.checkpoints.imported_code import import_object
 
 from .base import DrawnTask, Task
 

@@ -15,10 +15,10 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel, Seq2SeqTrainingArguments, TrainerState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.folders import read_json
+from hf_alpha.io.progress import without_bars
+from hf_alpha.io.records import read_json
 from hf_alpha.loading import CheckpointError
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.progress import without_bars
 from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, differences, read_recipe
 
 logger = logging.getLogger(__name__)

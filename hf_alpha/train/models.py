@@ -6,11 +6,11 @@ from typing import Any
 
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 
+from hf_alpha.io.settings import model_of, section
 from hf_alpha.loading import auto_class, load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Examples
 from hf_alpha.recipe import DEFAULT_MODEL_TYPE, Recipe, RecipeError, rules_of
-from hf_alpha.settings import model_of, section
 
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 

@@ -11,14 +11,14 @@ from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from transformers.utils import CONFIG_NAME
 
+from hf_alpha.checkpoints.named_files import WEIGHTS
 from hf_alpha.data.pairs import UserPairs
-from hf_alpha.first_look import FIRST_LOOK_FILE
-from hf_alpha.folders import check_own, lock_folder
+from hf_alpha.io.folders import check_own, lock_folder
+from hf_alpha.io.settings import section
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.named_files import WEIGHTS
+from hf_alpha.names.first_look import FIRST_LOOK_FILE
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, named_code, write_recipe
-from hf_alpha.settings import section
 from hf_alpha.trust import remember_recipe, was_trained_here
 
 from .checkpoints import (

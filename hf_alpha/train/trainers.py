@@ -21,8 +21,8 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hf_alpha.data.collate import BucketSampler
 from hf_alpha.evaluation.evaluate import evaluate
+from hf_alpha.io.progress import TrainingProgress
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
-from hf_alpha.progress import TrainingProgress
 from hf_alpha.tasks import Task
 
 from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
@@ -231,7 +231,7 @@ class ObjectiveTrainer(RunTrainer):
 class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
     """Seq2SeqTrainer whose batches are alike in number of symbols and length.
 
-    What it shows of its progress is `hf_alpha.progress`'s.
+    What it shows of its progress is `hf_alpha.io.progress`'s.
 
     Args:
         answered: a task and a few of its problems. Rates of the model's answers to them, such as

@@ -10,8 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.folders import lock_folder, read_json, replacing, write_text
-from hf_alpha.settings import model_of
+from hf_alpha.io.folders import lock_folder, replacing, write_text
+from hf_alpha.io.records import read_json
+from hf_alpha.io.settings import model_of
 from hf_alpha.transduction.automaton import Cascade
 from hf_alpha.transduction.gamma import GammaSpace, Match, Segment, leftmost_longest
 from hf_alpha.transduction.lexicon import Lexicon, PhraseMatcher

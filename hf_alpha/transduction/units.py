@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 
 import regex  # type: ignore[import-untyped]
 
+from hf_alpha.io.settings import model_of
 from hf_alpha.modeling.choices import check_choice, check_numbers
-from hf_alpha.settings import model_of
 
 UNITS = ("words", "characters")
 ASCII_WORD = re.compile(r"\w+|[^\w\s]", re.ASCII)

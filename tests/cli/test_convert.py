@@ -11,8 +11,8 @@ from huggingface_hub import upload_folder
 from small_tokenizers import unigram
 from strategies import make_model
 
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.tasks.text.swapping import swapping_pairs
 
 

@@ -15,7 +15,7 @@ from small_tokenizers import word_level
 
 import hf_alpha as hf_alpha_package
 from hf_alpha.cli import PANELS, app
-from hf_alpha.folders import locked
+from hf_alpha.io.folders import locked
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """

@@ -15,7 +15,6 @@ from strategies import (
 )
 
 from hf_alpha import AlphaForConditionalGeneration, AlphaTokenizer
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.convert import (
     ConversionError,
     convert_checkpoint,
@@ -26,6 +25,7 @@ from hf_alpha.convert import (
 from hf_alpha.convert.learned import class_row, prove_dual_part, prove_relational, prove_streams
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.random_numbers import RANDOM_METHODS
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 PLAIN = {"normalize_embeddings": False, "normalize_features": False, "adacos": False}
 WITHOUT = {"encoder_aggregated_attention": False, "decoder_aggregated_attention": False}

@@ -7,9 +7,9 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 TOKENIZER = build_tokenizer("propositional", 5)
 PAIRS = [

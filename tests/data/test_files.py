@@ -8,7 +8,7 @@ from row_files import write
 
 from hf_alpha.data.files import _look_through, read_files
 from hf_alpha.data.rows import load
-from hf_alpha.folders import DEEPEST
+from hf_alpha.io.records import DEEPEST
 from hf_alpha.modeling.names_in_text import NameFinder
 
 FINDER = NameFinder({"variable": {"pattern": "[a-z][0-9]*"}})

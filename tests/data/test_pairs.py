@@ -19,9 +19,9 @@ from hf_alpha.data.pairs import (
     read_pairs,
     renamings,
 )
-from hf_alpha.first_look import LACKING, TOO_MANY
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.names.first_look import LACKING, TOO_MANY
 from hf_alpha.recipe import Data
 from hf_alpha.tasks.text import TextTask
 from hf_alpha.tasks.text.swapping import SYMBOLS, swapping_pairs

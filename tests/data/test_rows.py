@@ -8,9 +8,9 @@ import pytest
 from datasets import Dataset, DatasetDict, IterableDataset
 from row_files import write
 
+from hf_alpha.checkpoints.imported_code import import_functions
 from hf_alpha.data.rows import load, problems, training_problems
-from hf_alpha.folders import OutsideError
-from hf_alpha.imported_code import import_functions
+from hf_alpha.io.inside import OutsideError
 from hf_alpha.logic.drawing.generate import generate
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.objectives.rows import read_rows

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_alpha.answer.solving import Solution
 from hf_alpha.demo.choices import Choice, Renamed
 from hf_alpha.demo.drawing import draw_renamed, draw_solution
-from hf_alpha.plain_text import printable
-from hf_alpha.solving import Solution
+from hf_alpha.io.plain_text import printable
 from hf_alpha.tasks import Problem, Verdict, get_task
 from hf_alpha.tasks.checking import Answer
 from hf_alpha.tasks.explanation import Explanation, TableRow

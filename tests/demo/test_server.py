@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("gradio", reason="needs Gradio: pip install 'hf_alpha[demo]'")
 
+from hf_alpha.answer.solving import Solution
 from hf_alpha.demo.server import MAX_BODY, MAX_WAITING, serve
-from hf_alpha.solving import Solution
 
 LTL = "ltl-relational"
 

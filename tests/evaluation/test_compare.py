@@ -5,9 +5,9 @@ from pictures import shows_reports
 from strategies import make_model
 
 from hf_alpha.answer.models import Model
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,10 @@ from transformers import (
 )
 from transformers.modeling_outputs import CausalLMOutput
 
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import AlphaCovariance, alpha_covariance, covariance
 from hf_alpha.evaluation.covariance import _Renamings
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 PROBLEMS = ["&a!b", "| request ! grant", "0", "^=ab|c!d", "&b!a"]
 GREEDY = {"num_beams": 1, "max_new_tokens": 6}

@@ -11,13 +11,13 @@ from strategies import make_model
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, TextTokenizer
 from hf_alpha.answer.base import Chain, Random, Search, Solver
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.evaluation import Report, evaluate, run
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import generate_answers
 from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import Verdict, get_task
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 TASK = PropositionalTask()
 FAST = {"max_new_tokens": 5, "progress": False}
@@ -271,7 +271,7 @@ SCRIPT = textwrap.dedent("""
     torch.set_num_threads(1)
     from strategies import make_model
     from accelerate import PartialState
-    from hf_alpha.build_tokenizer import build_tokenizer
+    from hf_alpha.tasks.build_tokenizer import build_tokenizer
     from hf_alpha.evaluation import alpha_covariance, evaluate
 
     rows = json.loads(open({rows!r}).read())

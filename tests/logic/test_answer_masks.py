@@ -5,10 +5,10 @@ import random
 import pytest
 import torch
 
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.logic.ltl.trace import read_trace
 from hf_alpha.logic.propositional.notation import read_assignment
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 READERS = {"ltl": read_trace, "propositional": read_assignment}
 

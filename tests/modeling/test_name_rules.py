@@ -26,7 +26,7 @@ from small_tokenizers import byte_level, smiles
 from transformers import AutoTokenizer
 
 from hf_alpha import CanonicalTokenizer, MarkedText, TextTokenizer
-from hf_alpha.code_links import code_files
+from hf_alpha.checkpoints.code_links import code_files
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder, NameRule

@@ -12,9 +12,9 @@ from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
 from hf_alpha import TextTokenizer
+from hf_alpha.io.plain_yaml import parse_yaml
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.ready_rules import READY_RULES
-from hf_alpha.plain_yaml import parse_yaml
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```text\n(\{rule: .*?\})\n(.*?)\n?^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
-from hf_alpha.build_tokenizer import build_tokenizer
-from hf_alpha.code_links import LINK
+from hf_alpha.checkpoints.code_links import LINK
 from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling import tokenization_alpha
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 COMMITTED = Path(__file__).parents[2] / "tokenizer"
 BASE = ("0", "1", "!", "&", "|", "=", "^")
@@ -427,7 +427,7 @@ def test_errors_name_thing_place_and_way_out(arguments: dict, message: str) -> N
 
 @pytest.mark.parametrize("task", ["copying", "ltl", "propositional"])
 def test_committed_folder_is_current(tmp_path: Path, task: str) -> None:
-    """To renew it: python -m hf_alpha.build_tokenizer propositional tokenizer/propositional."""
+    """To renew it: python -m hf_alpha.tasks.build_tokenizer TASK tokenizer/TASK."""
     build_tokenizer(task).save_pretrained(tmp_path)
     built, committed = (
         {path.name: json.loads(path.read_text()) for path in folder.glob("*.json")}

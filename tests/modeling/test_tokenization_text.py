@@ -43,10 +43,10 @@ from transformers import (
 )
 
 from hf_alpha import AlphaTokenizer, CanonicalTokenizer, MarkedText, TextTokenizer
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.modeling import tokenizer_beneath
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 TEXTS = [
     "swap x y : ( x + y ) * x",

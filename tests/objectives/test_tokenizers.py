@@ -9,6 +9,7 @@ from small_objectives import BERT, evaluated, recipe, relations, write_rows
 from transformers import AutoConfig, AutoTokenizer, BertConfig
 
 from hf_alpha import GeometricTokenizer
+from hf_alpha.hub.release import release
 from hf_alpha.loading import load_parts
 from hf_alpha.modeling import tokenization_geometric
 from hf_alpha.objectives.base import SEGMENTS
@@ -16,7 +17,6 @@ from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.objectives.tokens import Tokens
 from hf_alpha.recipe import Data, RecipeError, read_recipe
-from hf_alpha.release import release
 from hf_alpha.train import train
 from hf_alpha.transduction import Transducer
 from hf_alpha.transduction.segments import with_transducer

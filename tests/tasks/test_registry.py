@@ -14,11 +14,11 @@ from datasets import load_dataset
 from toy_task import ToyTask
 
 from hf_alpha import wings
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.logic.drawing import generate as generation
 from hf_alpha.logic.drawing.drawn import DrawnProblems
 from hf_alpha.recipe import parse_recipe
 from hf_alpha.tasks import Task, get_task, name_of, task_names
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.train import train
 

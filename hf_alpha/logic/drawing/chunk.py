@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from hf_alpha.data.keys import KEY_BYTES, key_in, split_of
-from hf_alpha.folders import replacing
+from hf_alpha.io.folders import replacing
 from hf_alpha.tasks import DrawnTask
 
 logger = logging.getLogger(__name__)

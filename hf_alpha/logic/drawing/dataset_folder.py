@@ -13,7 +13,8 @@ from huggingface_hub import DatasetCard, DatasetCardData
 
 from hf_alpha.data.files import PARTS, SETTINGS
 from hf_alpha.data.keys import SPLITS, split_of
-from hf_alpha.folders import check_settings, read_json, remove_leftovers, temporary_name, write_text
+from hf_alpha.io.folders import remove_leftovers, temporary_name, write_text
+from hf_alpha.io.records import check_settings, read_json
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.tasks import DrawnTask
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
 
-from hf_alpha.imported_code import import_functions, import_object, module_source
+from hf_alpha.checkpoints.imported_code import import_functions, import_object, module_source
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts, without_spelling
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once

@@ -8,8 +8,8 @@ from small_tokenizers import unigram
 from strategies import POSITIONS, SWITCHES, TWO_CLASSES, make_model, random_batch, seeds
 
 from benchmarks.studies.grow import grow_checkpoint, to_larger
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 ENCODINGS = ["learned", "streams", "relational", "dual_part"]
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}

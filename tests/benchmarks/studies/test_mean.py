@@ -3,9 +3,9 @@ import torch
 from strategies import make_model
 
 from benchmarks.studies.mean import mean_of
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import RECIPE_FILE, read_recipe, write_recipe
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.train import TRAINER_STATE
 
 

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
-from hf_alpha.build_tokenizer import build_tokenizer
 from hf_alpha.logic.drawing.drawn import DrawnProblems
 from hf_alpha.tasks import get_task
+from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 TOKENIZER = build_tokenizer("copying", 6)
 FIRST = "eacdeb"

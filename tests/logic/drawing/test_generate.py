@@ -20,11 +20,11 @@ from reference import commuting as reference
 
 from hf_alpha.data.keys import key_of, split_of
 from hf_alpha.data.rows import training_problems
+from hf_alpha.hub.push import push
 from hf_alpha.logic.drawing.chunk import Chunk
 from hf_alpha.logic.drawing.chunk import rows_of as rows_of_chunk
 from hf_alpha.logic.drawing.generate import generate, generate_grid
 from hf_alpha.logic.ltl import LTLTask
-from hf_alpha.push import push
 from hf_alpha.tasks import DrawnTask, Verdict, get_task
 
 TASK, LTL = get_task("propositional"), LTLTask()

@@ -1,0 +1,1 @@
+"""What a folder of a model holds: where it lies, its files, links, code and patterns."""

@@ -1,0 +1,1 @@
+"""Models that are shared: released, described by a card, pushed."""
