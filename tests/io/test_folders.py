@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from hf_alpha.checkpoints.places import checkpoint_place, may_be_on_hub
 from hf_alpha.io.folders import (
     lock_folder,
     locked,
@@ -16,8 +15,6 @@ from hf_alpha.io.folders import (
     replacing,
     scratch_folder,
 )
-from hf_alpha.io.inside import OutsideError, inside
-from hf_alpha.io.records import read_json
 
 HOLD = """
 import sys, time
@@ -139,61 +136,3 @@ def test_leftovers_are_removed_unless_somebody_writes_them(tmp_path):
     process.wait()
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".out.txt"]
-
-
-@pytest.mark.parametrize("content", ["", "[1]", "{", "\xff"])
-def test_damaged_records_are_named(tmp_path, content):
-    (tmp_path / "record.json").write_text(content, encoding="latin-1")
-    with pytest.raises(ValueError, match=r"record\.json is damaged: "):
-        read_json(tmp_path / "record.json")
-
-
-def test_a_mistyped_path_is_no_name_of_the_hub(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
-    for name in ("a", "a/b/c", "/a", "./a", "~/a", "me/a.jsonl", "me/a.csv.gz", "runs/a"):
-        assert not may_be_on_hub(name), name
-    for name in ("me/a", "me/a-1.5", "google/t5-small"):
-        assert may_be_on_hub(name), name
-
-
-def test_a_released_models_bare_name_is_told_its_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"'inline-t5' \(did you mean /.*/inline-t5\?\)"):
-        checkpoint_place("inline-t5")
-
-
-def test_a_name_in_a_folder_means_what_is_in_it(tmp_path):
-    """Dots and links count for where they lead; a folder may be a link itself."""
-    folder, other = tmp_path / "folder", tmp_path / "folder-2"
-    for place in (folder / "part", other):
-        place.mkdir(parents=True)
-        (place / "file").touch()
-    (folder / "within").symlink_to("part/file")
-    (folder / "without").symlink_to(other / "file")
-    (folder / "round").symlink_to("round")
-    (tmp_path / "link").symlink_to(folder)
-    for place in (folder, tmp_path / "link"):
-        for name in ("part/file", "part/../within", f"{place}/part", ".", "absent/*.csv"):
-            assert inside(place, name) == place / name
-        for name in ("..", "../folder-2/file", "without", f"{other}/file", "/etc/passwd",
-                     "part/../../folder-2", "without/../x"):  # fmt: skip
-            with pytest.raises(OutsideError, match=r"outside of (it|the folder)"):
-                inside(place, name)
-    assert inside(folder / "part", "../within", folder)
-    with pytest.raises(OutsideError, match=r"link to .*folder-2/file, .* put a copy"):
-        inside(folder, "without")
-
-
-def test_files_in_the_hubs_cache_are_links_to_their_repository(tmp_path):
-    for repository in ("models--me--mine", "models--me--other"):
-        (tmp_path / repository / "blobs").mkdir(parents=True)
-        (tmp_path / repository / "blobs" / "0").touch()
-    folder = tmp_path / "models--me--mine" / "snapshots" / "1"
-    folder.mkdir(parents=True)
-    (folder / "file").symlink_to("../../blobs/0")
-    (folder / "other").symlink_to("../../../models--me--other/blobs/0")
-    assert inside(folder, "file") == folder / "file"
-    for name in ("other", "../../blobs/0"):  # nor is a link a way to name it
-        with pytest.raises(OutsideError):
-            inside(folder, name)
