@@ -196,7 +196,11 @@ def calls(
         for messages, tools, call in bfcl(data / "bfcl", name):
             tools = described(tools) if meaning else tools
             options = {"tools": tools, "tokenize": False}
-            options |= {"names": [*dict.fromkeys(tool_names(tools))]} if everywhere else {}
+            options |= (
+                {"names": [*dict.fromkeys(name for name, _ in tool_names(tools))]}
+                if everywhere
+                else {}
+            )
             asked = tokenizer.apply_chat_template(messages, add_generation_prompt=True, **options)
             answer = {"role": "assistant", "tool_calls": [call]}
             whole = tokenizer.apply_chat_template([*messages, answer], **options)

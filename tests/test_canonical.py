@@ -237,6 +237,16 @@ def test_more_names_than_words_are_numbered():
     assert names.spell("n3 n1").text == "b v2"
 
 
+def test_what_an_answer_calls_like_a_name_gets_a_word_of_its_own_class():
+    """Not of the first class."""
+    names = CanonicalNames(
+        {"tool": ["get_a"], "person": {"column": "people"}}, words={"person": "Person"}
+    )
+    spelled = names.spell(names.finder.mark("Ann calls get_a", {"person": ["Ann"]}))
+    assert spelled.text == "PersonB calls b"
+    assert spelled.back("Ann, PersonB, get_a, b") == "PersonC, Ann, c, get_a"
+
+
 def test_what_an_answer_names_itself_keeps_clear_of_the_names_of_the_text():
     """`e` and `result` are names of the text, which the model has not read."""
     names = CanonicalNames({"name": "[a-z]+[0-9]*"})

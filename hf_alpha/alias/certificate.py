@@ -10,9 +10,10 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.alias.chat import CanonicalRequest, names_of, write_request
+from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, tools_of, write_request
 from hf_alpha.io.records import parse_json
 from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.modeling.chat_names import tool_names
 from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
 
 Table = dict[tuple[str, str], str]
@@ -47,7 +48,7 @@ class Certificate:
         changed: (text, kind) of those whose answer in canonical spelling is not the renamed one.
         changed_plain: of those whose answer is not when the model is asked as it is.
         undescribed: tools and parameters without a description -> how many texts have them. What
-            they are for, their names alone said.
+            they are for, their names alone say, which a rule may keep (`keep: undescribed`).
         like_names: words that reach the model and look like names -> how many texts have them.
     """
 
@@ -118,8 +119,10 @@ def _try_one(
 ) -> None:
     spelled, found = CanonicalRequest(names, body), _names_in(names.finder, body)
     made.texts, made.names = made.texts + 1, made.names + len(found)
-    made.undescribed.update(_undescribed(body))
-    made.like_names.update(_like_names(spelled, names))
+    named = tool_names(tools_of(body))
+    undescribed = {str(name) for name, is_described in named if not is_described}
+    made.undescribed.update(undescribed)
+    made.like_names.update(_like_names(spelled, names) - undescribed)
     first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
         other = renamed(names.finder, body, table)
@@ -166,13 +169,9 @@ def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[s
 def _names_in(finder: NameFinder, body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (class, name) of a request's names, in order of first occurrence."""
     found, names = names_of(finder, body), dict[tuple[str, str], None]()
-
-    def write(answers: bool, text: str) -> str:
+    for answers, text in texts_of(body):
         spans, _ = found.find(text, answers)
         names.update({(s.symbol_class, text[s.start : s.stop]): None for s in spans})
-        return text
-
-    write_request(body, write)
     return [*names]
 
 
@@ -214,28 +213,9 @@ def _usable(finder: NameFinder, table: Table, text: str) -> Table:
     return {pair: name for pair, name in new.items() if name.casefold() not in folded}
 
 
-def _undescribed(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of tools and of their parameters that nothing describes."""
-    for tool in (*(body.get("tools") or ()), *(body.get("functions") or ())):
-        function = tool.get("function", tool)
-        if not function.get("description"):
-            yield str(function.get("name"))
-        properties = (function.get("parameters") or {}).get("properties")
-        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-            if not (isinstance(schema, Mapping) and {"description", "enum"} & schema.keys()):
-                yield str(name)
-
-
 def _like_names(spelled: CanonicalRequest, names: CanonicalNames) -> set[str]:
     """Return the words that reach the model and look like names."""
-    texts: list[str] = []
-
-    def look(_: bool, text: str) -> str:
-        texts.append(text)
-        return text
-
-    write_request(spelled.body, look)
-    words = set(_LIKE_A_NAME.findall("\n".join(texts)))
+    words = set(_LIKE_A_NAME.findall("\n".join(text for _, text in texts_of(spelled.body))))
     return {word for word in words if word not in spelled.table and names.class_of(word) is None}
 
 

@@ -20,6 +20,8 @@ TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 _JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
+_OLDER = -1
+"""The number of a call that is the only one, `function_call`."""
 Write = Callable[[bool, str], str]
 """From whether a text answers those before, and the text, to what stands in its place."""
 
@@ -41,13 +43,14 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
         for key in ("prompt", "suffix", "stop"):
             if isinstance(value := written.get(key), str) or _are_texts(value):
                 written[key] = write_data(value, said)
+            elif value and key == "prompt":
+                raise ValueError("`prompt` is no text, so its names cannot be spelled: send text")
         for key in ("tool_choice", "function_call"):
             if isinstance(choice := written.get(key), Mapping):
                 written[key] = _choice(choice, said)
         form = written.get("response_format")
         if isinstance(form, Mapping) and isinstance(schema := form.get("json_schema"), Mapping):
-            schema = {**schema, "schema": write_schema(schema.get("schema"), said)}
-            written["response_format"] = {**form, "json_schema": schema}
+            written["response_format"] = {**form, "json_schema": write_schema(schema, said)}
         if isinstance(guess := written.get("prediction"), Mapping):
             written["prediction"] = write_message(guess, said)
     except (AttributeError, KeyError, TypeError) as error:
@@ -87,6 +90,23 @@ def _choice(choice: Mapping[str, Any], said: Callable[[str], str]) -> dict[str, 
     return {**choice, "name": said(choice["name"])} if "name" in choice else {**choice}
 
 
+def texts_of(body: Mapping[str, Any]) -> list[tuple[bool, str]]:
+    """Return all texts of a request that may have names, each with whether it answers others."""
+    texts: list[tuple[bool, str]] = []
+
+    def look(answers: bool, text: str) -> str:
+        texts.append((answers, text))
+        return text
+
+    write_request(body, look)
+    return texts
+
+
+def tools_of(body: Mapping[str, Any]) -> list[Any]:
+    """Return the tools of a request, those of the older form too."""
+    return [*(body.get("tools") or ()), *(body.get("functions") or ())]
+
+
 def names_of(finder: NameFinder, body: Mapping[str, Any]) -> ChatNames:
     """Return what finds the names of a request, text by text.
 
@@ -97,8 +117,7 @@ def names_of(finder: NameFinder, body: Mapping[str, Any]) -> ChatNames:
     if given is None:
         finder.require_names("")
     try:
-        tools = [*(body.get("tools") or ()), *(body.get("functions") or ())]
-        return ChatNames(finder, tools, given)
+        return ChatNames(finder, tools_of(body), given)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
 
@@ -124,6 +143,7 @@ class CanonicalRequest:
 
     def __init__(self, names: CanonicalNames, body: Mapping[str, Any]):
         found, spelling = names_of(names.finder, body), Spelling(names)
+        spelling.avoid(found.stay)
 
         def write(answers: bool, text: str) -> str:
             spans, keys = found.find(text, answers)
@@ -178,19 +198,30 @@ class CanonicalStream:
     """The chunks of a stream in OpenAI's form, each with names as far as they are sure.
 
     A text is held until its word is whole; a call's name until it is one of the words. What is held
-    comes with the chunk that ends a choice.
+    comes with the chunk that ends a choice, or else when the stream is closed.
     """
 
     def __init__(self, request: CanonicalRequest, names: CanonicalNames):
         self._table, self._names = request.table, names
         self._texts: dict[tuple[int, str], BackStream] = {}
         self._calls: dict[tuple[int, int], _CallBack] = {}
+        self._head: dict[str, Any] = {}
 
     def feed(self, chunk: Any) -> Any:
         """Return a chunk with names."""
         if not isinstance(chunk, Mapping) or not isinstance(chunk.get("choices"), list):
             return chunk
+        self._head = {key: value for key, value in chunk.items() if key != "usage"}
         return {**chunk, "choices": [self._choice(choice) for choice in chunk["choices"]]}
+
+    def close(self) -> dict[str, Any] | None:
+        """Return a chunk with what is held, if the stream ends with something held."""
+        choices = []
+        for index in sorted({index for index, _ in [*self._texts, *self._calls]}):
+            choice = self._ended({"delta": {}}, index)
+            choice = {key: value for key, value in choice.items() if value}
+            choices += [{"index": index, **choice, "finish_reason": None}] if choice else []
+        return {**self._head, "choices": choices} if choices else None
 
     def _choice(self, choice: Any) -> Any:
         if not isinstance(choice, Mapping):
@@ -202,14 +233,27 @@ class CanonicalStream:
             delta = {**delta, **self._texts_of(delta, index)}
             if isinstance(calls := delta.get("tool_calls"), list):
                 delta["tool_calls"] = [self._call(call, index) for call in calls]
-        if ended:
-            rest, delta = self._rest(index), dict(delta) if isinstance(delta, Mapping) else None
-            for key, text in rest.items():
-                target = written if key == "text" or delta is None else delta
-                target[key] = (target.get(key) or "") + text
-            if delta is not None and (calls := self._calls_rest(index, delta.get("tool_calls"))):
-                delta["tool_calls"] = calls
-        return {**written, "delta": delta} if delta is not None else written
+            if isinstance(call := delta.get("function_call"), Mapping):
+                delta["function_call"] = self._call_back(index, _OLDER).feed(call)
+            written["delta"] = delta
+        return self._ended(written, index) if ended else written
+
+    def _ended(self, choice: dict[str, Any], index: int) -> dict[str, Any]:
+        """Return the last part of a choice, with what is held of it."""
+        delta = dict(choice["delta"]) if isinstance(choice.get("delta"), Mapping) else None
+        for key, text in self._rest(index).items():
+            target = choice if key == "text" or delta is None else delta
+            target[key] = (target.get(key) or "") + text
+        for number, rest in self._calls_rest(index):
+            if number == _OLDER:
+                begun = (delta or {}).get("function_call") or {}
+                rest = {key: (begun.get(key) or "") + text for key, text in rest.items()}
+                delta = {**(delta or {}), "function_call": {**begun, **rest}}
+            else:
+                calls = (delta or {}).get("tool_calls") or ()
+                calls = [*calls, {"index": number, "function": rest}]
+                delta = {**(delta or {}), "tool_calls": calls}
+        return choice if delta is None else {**choice, "delta": delta}
 
     def _texts_of(self, fields: Mapping[str, Any], index: int) -> dict[str, str]:
         texts = {k: fields[k] for k in TEXTS if isinstance(fields.get(k), str)}
@@ -229,16 +273,16 @@ class CanonicalStream:
     def _call(self, call: Any, index: int) -> Any:
         if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
             return call
-        key = (index, call.get("index") or 0)
-        made = self._calls.setdefault(key, _CallBack(self._table))
+        made = self._call_back(index, call.get("index") or 0)
         return {**call, "function": made.feed(call["function"])}
 
-    def _calls_rest(self, index: int, calls: Any) -> list[Any]:
-        written = list(calls or ())
-        for key in [key for key in self._calls if key[0] == index]:
-            if rest := self._calls.pop(key).close():
-                written.append({"index": key[1], "function": rest})
-        return written
+    def _call_back(self, index: int, number: int) -> "_CallBack":
+        return self._calls.setdefault((index, number), _CallBack(self._table))
+
+    def _calls_rest(self, index: int) -> list[tuple[int, dict[str, str]]]:
+        ended = [key for key in self._calls if key[0] == index]
+        rests = ((key[1], self._calls.pop(key).close()) for key in ended)
+        return [(number, rest) for number, rest in rests if rest]
 
 
 class _CallBack:

@@ -211,10 +211,20 @@ def _line_back(line: bytes, stream: CanonicalStream) -> bytes:
     try:
         chunk = json.loads(line[5:])
     except (ValueError, RecursionError):
-        return line  # [DONE]
+        return _rest(stream) + line  # [DONE]
     end = line[len(line.rstrip(b"\r\n")) :]
-    text = json.dumps(stream.feed(chunk), ensure_ascii=False)
+    return _event(stream.feed(chunk), end)
+
+
+def _event(chunk: Any, end: bytes) -> bytes:
+    text = json.dumps(chunk, ensure_ascii=False)
     return b"data: " + text.encode("utf-8", "backslashreplace") + end
+
+
+def _rest(stream: CanonicalStream) -> bytes:
+    """Return what a stream holds when it ends, as an event of its own."""
+    chunk = stream.close()
+    return b"" if chunk is None else _event(chunk, b"\n\n")
 
 
 def _events(source: Iterator[bytes], stream: CanonicalStream) -> Iterator[bytes]:
@@ -223,6 +233,7 @@ def _events(source: Iterator[bytes], stream: CanonicalStream) -> Iterator[bytes]
         if written := b"".join([_line_back(line, stream) for line in lines.feed(data)]):
             yield written
     yield from (_line_back(line, stream) for line in lines.rest())
+    yield _rest(stream)
 
 
 async def _async_events(
@@ -234,6 +245,7 @@ async def _async_events(
             yield written
     for line in lines.rest():
         yield _line_back(line, stream)
+    yield _rest(stream)
 
 
 def _body(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any:

@@ -241,7 +241,8 @@ class CanonicalNames:
         spelling = Spelling(self, draw=draw)
         found = [self._found(*pair) for pair in zip(texts, own, strict=False)]
         for text, (_, names) in zip(texts, found, strict=True):
-            spelling.avoid(text, [span for span in names if span.symbol_class in self.kept])
+            stay = (span for span in names if span.symbol_class in self.kept)
+            spelling.avoid(str(text)[span.start : span.stop] for span in stay)
         pieces = []
         for text, (tokens, names) in zip(texts, found, strict=True):
             pieces.append(spelling.add(text, self._spelled(names), tokens))
@@ -266,8 +267,8 @@ class CanonicalNames:
         Raises:
             FormulaError: a name is new, and may not be.
         """
-        given = [name for word, name in table.items() if word != name]
-        own, found = self._found(target, own, given)
+        given = {word: name for word, name in table.items() if word != name}
+        own, found = self._found(target, own, self._classes(given))
         spans, spelling = self._spelled(found), Spelling(self, table)
         kinds = {target[span.start : span.stop]: span.symbol_class for span in spans}
         known = {key_of(name): (str(name), kinds.get(name, "")) for name in table.values()}
@@ -309,19 +310,19 @@ class CanonicalNames:
         forms = Forms(table)
         others = (word for word in dict.fromkeys(_WORD.findall(answer)) if word not in table)
         table |= {word: name for word in others if (name := forms.name(word)) is not None}
-        names = {str(name): None for name in table.values() if name in answer}
-        spans = self.names_in(answer, more=[*self._words_in(answer, table), *names])
+        names = {name: kind for name, kind in self._classes(table).items() if name in answer}
+        spans = self.names_in(answer, more=names | self._words_in(answer, table))
         spans = tuple(
             span
             for span in spans
             if (found := answer[span.start : span.stop]) in table.keys() - words
             or not (found in words or (self._of_tools and is_only_a_word(answer, span)))
         )
-        for start, stop, *_ in spans:
+        for start, stop, kind, *_ in spans:
             if (name := answer[start:stop]) not in table:
                 called = {*table.values()}
                 taken = {*table, *called}
-                fresh = self._unused(taken) if name in called else iter([name])
+                fresh = self._unused(taken, kind) if name in called else iter([name])
                 table[name] = next(fresh)
         classes = {answer[span.start : span.stop]: span.symbol_class for span in spans}
         pieces: list[tuple[str, str | None]] = []
@@ -330,29 +331,33 @@ class CanonicalNames:
             pieces += [(part, None), (word or "", word)]
         return "".join(self.finder.spell(pieces, classes, table))
 
-    def _words_in(self, answer: str, table: Mapping[str, str]) -> list[str]:
-        """Return the words of an answer of the model that are words for names, or in its table."""
-        words = dict.fromkeys(_WORD.findall(answer))
-        return [word for word in words if word in table or self.class_of(word) is not None]
+    def _words_in(self, answer: str, table: Mapping[str, str]) -> dict[str, str | None]:
+        """Return word -> class, of an answer's words that are words for names, or in its table."""
+        words = {word: self.class_of(word) for word in _WORD.findall(answer)}
+        return {word: kind for word, kind in words.items() if kind is not None or word in table}
+
+    def _classes(self, table: Mapping[str, str]) -> dict[str, str | None]:
+        """Return name -> class, of the names of a table."""
+        return {str(name): self.class_of(word) for word, name in table.items()}
 
     def class_of(self, word: str) -> str | None:
         """Return a class whose words have this one; None if none has."""
         return next((name for name, words in self.words.items() if word in words), None)
 
     def names_in(
-        self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
+        self, text: str, own: Kept | None = None, more: Mapping[str, str | None] | None = None
     ) -> tuple[Span, ...]:
         """Return the names of a text that are written as words.
 
         Args:
             own: what tokens it has that are no names; by default the tokenizer says it.
-            more: of an answer, names beside those that the rules find: in one to learn those of its
-                text, in a model's the words for names.
+            more: of an answer, name -> class of names beside those that the rules find: in one to
+                learn those of its text, in a model's the words for names. None is the first class.
         """
         return self._spelled(self._found(text, own, more)[1])
 
     def _found(
-        self, text: str, own: Kept | None = None, more: Iterable[str] | None = None
+        self, text: str, own: Kept | None = None, more: Mapping[str, str | None] | None = None
     ) -> tuple[Kept, tuple[Span, ...]]:
         """Return the tokens of a text that are no names, and its names, also those that stay."""
         if own is None:
@@ -360,17 +365,16 @@ class CanonicalNames:
         if not self.finder.rules:
             return own, ()
         kind = next(name for name in self.finder.rules if name not in self.kept)
-        given = None if more is None else {w: self.class_of(w) or kind for w in more}
+        given = None if more is None else {name: k or kind for name, k in more.items()}
         return own, self.finder.find(text, given, own)
 
     def _spelled(self, spans: Iterable[Span]) -> tuple[Span, ...]:
         return tuple(span for span in spans if span.symbol_class not in self.kept)
 
-    def _unused(self, taken: Iterable[str]) -> Iterator[str]:
-        """Yield words for names but for these and those that differ from them in case only."""
+    def _unused(self, taken: Iterable[str], kind: str) -> Iterator[str]:
+        """Yield words of a class but for these and those that differ from them in case only."""
         folded = {word.casefold() for word in taken}
-        words = next(iter(self.words.values()))
-        return (word for word in words if self._is_free(word, folded))
+        return (word for word in self.words[kind] if self._is_free(word, folded))
 
     def _is_free(self, word: str, taken: Collection[str]) -> bool:
         return (folded := word.casefold()) not in taken and folded not in self._meaningful
@@ -399,9 +403,9 @@ class Spelling:
         self._names, self._next = names, dict[int, Iterator[str]]()
         self._draw = draw
 
-    def avoid(self, text: str, spans: Iterable[Span]) -> None:
-        """Give no name a word that these names have, which stay as they are."""
-        self._taken |= {str(text)[span.start : span.stop].casefold() for span in spans}
+    def avoid(self, names: Iterable[str]) -> None:
+        """Give no name a word that these have, which stay as they are."""
+        self._taken |= {name.casefold() for name in names}
 
     def add(
         self,

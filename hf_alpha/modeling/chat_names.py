@@ -30,6 +30,7 @@ class ChatNames:
     Attributes:
         given: name -> class, of the names that are given.
         known: key -> (name, class), of those that were found so far.
+        stay: names of tools and parameters that a rule keeps.
 
     Raises:
         ValueError: names are given by their places, or for no class.
@@ -48,8 +49,13 @@ class ChatNames:
             if places := [name for name in listed if not isinstance(name, str)]:
                 raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
             self.given |= dict.fromkeys(listed, kind)  # type: ignore[arg-type]
-        of_tools = [name for name, rule in finder.rules.items() if rule.rule == "tools"]
-        of_chat = {name: kind for kind in of_tools for name in tool_names(tools)} | self.given
+        of_tools = {kind: rule for kind, rule in finder.rules.items() if rule.rule == "tools"}
+        named = [*tool_names(tools)] if of_tools else []
+        bare = {name for name, is_described in named if not is_described}
+        kept_by = {kind: bare if rule.keep else () for kind, rule in of_tools.items()}
+        of_chat = {n: kind for kind, stay in kept_by.items() for n, _ in named if n not in stay}
+        of_chat |= self.given
+        self.stay = {name for name, _ in named} - of_chat.keys()
         self._like_words = {name for name in of_chat.keys() - self.given if like_a_word(name)}
         self.known: Known = {name: (name, kind) for name, kind in of_chat.items()}
 
@@ -76,18 +82,26 @@ class ChatNames:
         return spans, keys
 
 
-def tool_names(tools: Any) -> Iterator[str]:
-    """Yield the names of tools, and of their parameters at any depth."""
+def tool_names(tools: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the names of tools and of their parameters at any depth, and whether each is described.
+
+    A parameter that takes some values only is described by these.
+    """
     for tool in tools or ():
         schema = tool.get("function", tool)
-        yield from [schema["name"]] if "name" in schema else []
+        yield from [(schema["name"], _says_more(schema))] if "name" in schema else []
         yield from _parameters(schema)
 
 
-def _parameters(schema: Any) -> Iterator[str]:
+def _says_more(schema: Any) -> bool:
+    """Whether a schema says what a thing is for, beside its name."""
+    return isinstance(schema, Mapping) and any(map(schema.get, ("description", "enum")))
+
+
+def _parameters(schema: Any) -> Iterator[tuple[str, bool]]:
     if isinstance(schema, Mapping):
         if isinstance(parameters := schema.get("properties"), Mapping):
-            yield from parameters
+            yield from ((name, _says_more(part)) for name, part in parameters.items())
         schema = [*schema.values()]
     for part in schema if isinstance(schema, list | tuple) else ():
         yield from _parameters(part)

@@ -148,6 +148,8 @@ class NameRule:
             of the data has names, and 10 at least.
         words: names are whole words; else they may stand inside one (`1` in `CN1CC1`), and an
             answer has no names but those that the rule itself finds there, if it can read it.
+        keep: of the rule `tools`, "undescribed": tools and parameters without a description keep
+            their names, which alone say what they are for.
     """
 
     pattern: str | None = None
@@ -159,6 +161,7 @@ class NameRule:
     reserved: frozenset[str] = frozenset()
     count: int | None = None
     words: bool = True
+    keep: str | None = None
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
@@ -207,6 +210,10 @@ class NameRule:
         if self.rule is not None and self.rule not in ready_rules():
             known = ", ".join(ready_rules())
             raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
+        if self.keep is not None and (self.rule, self.keep) != ("tools", "undescribed"):
+            raise ValueError(
+                f"{place}: 'keep' is {self.keep!r}: there is {{rule: tools, keep: undescribed}}"
+            )
         if self.language is not None and getattr(self.ready, "languages", None) is None:
             taking = ", ".join(
                 f"{key} ({r.languages})" for key, r in ready_rules().items() if r.languages

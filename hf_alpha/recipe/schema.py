@@ -216,7 +216,8 @@ class Recipe(Keys, use_attribute_docstrings=True):
     symbols: dict[str, Any] = Field(default={})
     """with `data.train`: class -> rule by which names are found in your texts: a regular
     expression, a list of names, or a mapping with one of `pattern`, `tokens`, `column`,
-    `function` and `rule`, and `count`, `reserved` and `words`; without one, no word is a name"""
+    `function` and `rule`, and `count`, `reserved`, `words` and `keep`; without one, no word is a
+    name"""
     tokenizer: str = "words"
     """with `data.train`: words, characters, bpe:8000, or the folder or Hub name of any fast
     tokenizer; of objectives that do not answer also wordpiece:8000"""

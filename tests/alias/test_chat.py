@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from openai_chats import FIRST, NAMES, SECOND, request, written
 
 from hf_alpha import CanonicalNames
+from hf_alpha.alias.certificate import certify
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
 
 PLAIN = ["and", "b", "function_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
@@ -79,16 +80,20 @@ def test_what_an_answer_repeats_comes_back_as_it_was(template, names, data):
     for piece in cut(function["arguments"], data):
         deltas.append({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
     chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    chunks.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    if data.draw(st.booleans()):  # else the stream ends without a word
+        chunks.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
     text = name = arguments = ""
-    for chunk in chunks:
-        delta = stream.feed({"choices": [chunk]})["choices"][0]["delta"]
+    ended = [stream.feed({"id": "7", "choices": [chunk]}) for chunk in chunks]
+    for chunk in [*ended, *filter(None, [stream.close()])]:
+        delta = chunk["choices"][0]["delta"]
         text += delta.get("content") or ""
         for call in delta.get("tool_calls") or ():
             name += call["function"].get("name") or ""
             arguments += call["function"].get("arguments") or ""
+        assert chunk["id"] == "7"
     assert (text, name) == (message["content"], names[0])
     assert arguments == message["tool_calls"][0]["function"]["arguments"]
+    assert stream.close() is None
 
 
 def cut(text, data):
@@ -110,6 +115,61 @@ def test_what_an_answer_means_itself_stays():
     assert CanonicalStream(one, names).feed(chunk)["choices"][0]["text"] == "Ann"
 
 
+def test_a_call_in_the_older_form_comes_back():
+    """In a stream that ends as it should, and in one that only ends."""
+    functions = [{"name": "get_a", "parameters": {}}]
+    one = CanonicalRequest(CanonicalNames({"tool": {"rule": "tools"}}), {"functions": functions})
+    assert one.body["functions"][0]["name"] == "function_b"
+    pieces = [
+        {"name": "function_b", "arguments": ""},
+        {"arguments": '{"function'},
+        {"arguments": "_b"},
+    ]
+    for last in ("function_call", None):
+        stream, name, arguments = CanonicalStream(one, one._names), "", ""
+        for number, piece in enumerate(pieces):
+            finish = last if number == 2 else None
+            choice = {"index": 0, "delta": {"function_call": piece}, "finish_reason": finish}
+            pieces_back = [stream.feed({"choices": [choice]})]
+            pieces_back += filter(None, [stream.close()] if number == 2 else [])
+            for chunk in pieces_back:
+                call = chunk["choices"][0]["delta"]["function_call"]
+                name += call.get("name") or ""
+                arguments += call.get("arguments") or ""
+        assert (name, arguments) == ("get_a", '{"get_a')
+
+
+def test_what_only_a_name_describes_may_keep_it():
+    """The whole chat has it then, and what is described is spelled as before."""
+    names = CanonicalNames({"tool": {"rule": "tools", "keep": "undescribed"}})
+    schema = {
+        "type": "object",
+        "properties": {
+            "function_b": {"type": "string"},  # like the first of the words
+            "max_price": {"type": "integer", "description": "At most."},
+            "kind_of": {"enum": ["a", "b"]},
+            "where_to": {"properties": {"the_city": {}}, "description": "Where."},
+        },
+    }
+    functions = [
+        {"name": "find_it", "description": "Finds it.", "parameters": schema},
+        {"name": "buy_it", "parameters": {}},
+    ]
+    tools = [{"type": "function", "function": function} for function in functions]
+    said = "find_it with function_b, max_price, kind_of, where_to, the_city, buy_it"
+    body = {"tools": tools, "messages": [{"role": "user", "content": said}]}
+    one = CanonicalRequest(names, body)
+    spelled = "function_c with function_b, function_d, function_e, function_f, the_city, buy_it"
+    (message,) = one.body["messages"]
+    assert message["content"] == spelled
+    answer = {"choices": [{"message": {**message, "role": "assistant"}}]}
+    assert one.back(answer)["choices"][0]["message"]["content"] == said
+    assert [tool["function"]["name"] for tool in one.body["tools"]] == ["function_c", "buy_it"]
+    made = certify([body], names)
+    assert made.holds and made.names == 4 and not made.like_names
+    assert made.undescribed == dict.fromkeys(["function_b", "the_city", "buy_it"], 1)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -118,6 +178,8 @@ def test_what_an_answer_means_itself_stays():
         ({"tools": [1], "names": {}}, "not as OpenAI's API has it"),
         ({"messages": [{"role": "user", "content": "hi"}]}, "give them as `names`"),
         ({"prompt": "x", "names": {"nobody": ["x"]}}, "give"),
+        ({"prompt": [1, 2], "names": {}}, "`prompt` is no text, .* send text"),
+        ({"prompt": ["x", [1]], "names": {}}, "`prompt` is no text"),
     ],
 )
 def test_requests_that_are_wrong_are_refused(body, message):

@@ -325,6 +325,8 @@ def test_a_rule_travels_with_the_tokenizer(tmp_path) -> None:
     labels = loaded("C3CC3C1CC1", text_target="C5CC5")["labels"]
     assert loaded.decode(labels) == "C1CC1"  # no names are needed
     assert "<join>" not in loaded.get_vocab()
+    with pytest.raises(ValueError, match="'keep' is 'undescribed': there is"):
+        NameRule.of("x", {"rule": "python", "keep": "undescribed"})
     with pytest.raises(ValueError, match="no ready-made rule 'smile': there are"):
         NameRule.of("ring", {"rule": "smile"})
 
