@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -51,6 +53,17 @@ def request(template, names, last=None):
         "names": {"person": [names[2], names[3]]},
         "x_unknown": {"city": names[0]},
     }
+
+
+SLOWLY = 2.0
+"""Seconds in which names are found in a long text."""
+
+
+def slow_to_find(text):
+    """A rule for names with an underscore, which takes its time."""
+    if len(text) > 9000:
+        time.sleep(SLOWLY)
+    return [match.span() for match in re.finditer(r"a_\w+", text)]
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -10,10 +10,9 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, tools_of, write_request
+from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, undescribed, write_request
 from hf_alpha.io.records import parse_json
 from hf_alpha.modeling.canonical_names import CanonicalNames
-from hf_alpha.modeling.chat_names import tool_names
 from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
 
 Table = dict[tuple[str, str], str]
@@ -119,10 +118,9 @@ def _try_one(
 ) -> None:
     spelled, found = CanonicalRequest(names, body), _names_in(names.finder, body)
     made.texts, made.names = made.texts + 1, made.names + len(found)
-    named = tool_names(tools_of(body))
-    undescribed = {str(name) for name, is_described in named if not is_described}
-    made.undescribed.update(undescribed)
-    made.like_names.update(_like_names(spelled, names) - undescribed)
+    bare = undescribed(body)
+    made.undescribed.update(bare)
+    made.like_names.update(_like_names(spelled, names) - bare)
     first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
         other = renamed(names.finder, body, table)

@@ -12,7 +12,14 @@ from typing import Any
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.modeling.canonical_names import BackStream, CanonicalNames, Forms, Spelling
-from hf_alpha.modeling.chat_names import ANSWERS, ChatNames, write_data, write_message, write_schema
+from hf_alpha.modeling.chat_names import (
+    ANSWERS,
+    ChatNames,
+    tool_names,
+    write_data,
+    write_message,
+    write_schema,
+)
 from hf_alpha.modeling.names_in_text import NameFinder
 
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
@@ -122,6 +129,11 @@ def names_of(finder: NameFinder, body: Mapping[str, Any]) -> ChatNames:
         raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
 
 
+def undescribed(body: Mapping[str, Any]) -> set[str]:
+    """Return the names of a request's tools and of their parameters that nothing describes."""
+    return {str(n) for n, is_described in tool_names(tools_of(body)) if not is_described}
+
+
 class CanonicalRequest:
     """A request for a chat or for a text to go on, as a model reads it; and its answers back.
 
@@ -151,6 +163,13 @@ class CanonicalRequest:
 
         self._names, self.table = names, spelling.table
         self.body = write_request(body, write)
+
+    @classmethod
+    def from_table(cls, names: CanonicalNames, table: Mapping[str, str]) -> "CanonicalRequest":
+        """Return one that was spelled elsewhere, without its body."""
+        made = cls.__new__(cls)
+        made._names, made.table, made.body = names, dict(table), {}
+        return made
 
     # -- answers
 

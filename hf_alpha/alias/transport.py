@@ -3,9 +3,10 @@
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
+from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream, undescribed
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.names_in_text import NameFinder
 
@@ -17,6 +18,21 @@ OF_BODIES = (b"content-length", b"content-encoding", b"transfer-encoding", b"dig
 """Headers that say something of a body that is not the one that is sent on."""
 
 Rules = CanonicalNames | NameFinder | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as it is sent.
+
+    Attributes:
+        content: the request in JSON.
+        table: word -> what it stands for.
+        undescribed: spelled names of tools and of parameters, for which there is no description.
+    """
+
+    content: bytes
+    table: dict[str, str]
+    undescribed: set[str]
 
 
 class CanonicalTransport:
@@ -54,10 +70,11 @@ class CanonicalTransport:
     def handle_request(self, request: Any) -> Any:
         """Send a request, and return its answer."""
         library, inner = self._parts(request, "HTTPTransport")
-        spelled = self._spelled(request, request.read)
-        if spelled is None:
+        sent = spell(self.names, request.read()) if _has_names(request) else None
+        if sent is None:
             return inner.handle_request(request)
-        response = inner.handle_request(_sent(library, request, spelled.body))
+        spelled = CanonicalRequest.from_table(self.names, sent.table)
+        response = inner.handle_request(_sent(library, request, sent.content))
         if _is_stream(response):
             stream = CanonicalStream(spelled, self.names)
             source = _bytes_of(library, response).iter_bytes()
@@ -85,11 +102,11 @@ class CanonicalTransport:
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request, and return its answer."""
         library, inner = self._parts(request, "AsyncHTTPTransport")
-        await request.aread()
-        spelled = self._spelled(request, lambda: request.content)
-        if spelled is None:
+        sent = await self._spell(await request.aread()) if _has_names(request) else None
+        if sent is None:
             return await inner.handle_async_request(request)
-        response = await inner.handle_async_request(_sent(library, request, spelled.body))
+        spelled = CanonicalRequest.from_table(self.names, sent.table)
+        response = await inner.handle_async_request(_sent(library, request, sent.content))
         if _is_stream(response):
             stream = CanonicalStream(spelled, self.names)
             source = _bytes_of(library, response).aiter_bytes()
@@ -101,6 +118,9 @@ class CanonicalTransport:
         finally:
             await response.aclose()
         return _answered(library, response, content=_back(response, content, spelled))
+
+    async def _spell(self, data: bytes) -> Sent | None:
+        return spell(self.names, data)
 
     async def __aenter__(self) -> "CanonicalTransport":
         return self
@@ -124,26 +144,42 @@ class CanonicalTransport:
             self._transport = getattr(library, kind)(limits=limits)
         return library, self._transport
 
-    def _spelled(self, request: Any, read: Callable[[], bytes]) -> CanonicalRequest | None:
-        """Return a request as the model reads it; None for one that is to go as it is."""
-        path = request.url.path.rstrip("/")
-        if request.method != "POST":
-            return None
-        if path.endswith(REFUSED) and not path.endswith(SPELLED):
-            raise ValueError(
-                f"{path}: the names of such requests are not spelled, so they would reach the "
-                "model: use chat completions or completions (/v1/chat/completions)"
-            )
-        if not path.endswith(SPELLED):
-            return None
-        try:
-            body = json.loads(read())
-        except (ValueError, RecursionError):
-            return None  # the other side says what is wrong with it
-        return CanonicalRequest(self.names, body) if isinstance(body, dict) else None
+
+def spell(names: CanonicalNames, data: bytes) -> Sent | None:
+    """Spell a request in JSON; None for what is none, which is to go as it is.
+
+    Raises:
+        ValueError: the request is wrong.
+    """
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return None  # the other side says what is wrong with it
+    if not isinstance(body, dict):
+        return None
+    spelled = CanonicalRequest(names, body)
+    content = json.dumps(spelled.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return Sent(content, spelled.table, undescribed(body) & {*spelled.table.values()})
 
 
-def _sent(library: Any, request: Any, body: Any) -> Any:
+def _has_names(request: Any) -> bool:
+    """Whether a request has names to be spelled.
+
+    Raises:
+        ValueError: it is one of another API, whose names would reach the model.
+    """
+    path = request.url.path.rstrip("/")
+    if request.method != "POST":
+        return False
+    if path.endswith(REFUSED) and not path.endswith(SPELLED):
+        raise ValueError(
+            f"{path}: the names of such requests are not spelled, so they would reach the "
+            "model: use chat completions or completions (/v1/chat/completions)"
+        )
+    return bool(path.endswith(SPELLED))
+
+
+def _sent(library: Any, request: Any, content: bytes) -> Any:
     """Return a request with another body."""
     headers = _headers(request, (b"accept-encoding", b"content-type"))
     headers += [(b"Content-Type", b"application/json"), (b"Accept-Encoding", b"identity")]
@@ -151,7 +187,7 @@ def _sent(library: Any, request: Any, body: Any) -> Any:
         request.method,
         request.url,
         headers=headers,
-        content=json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace"),
+        content=content,
         extensions=request.extensions,
     )
 

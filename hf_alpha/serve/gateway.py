@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,10 +14,19 @@ from starlette.requests import Request as Call
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hf_alpha.alias.transport import CanonicalTransport
+from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.serve.connections import tell_once
-from hf_alpha.serve.http import application, check_key, error_of, fault_of, read_body, until_gone
+from hf_alpha.serve.http import (
+    LOGGER,
+    application,
+    check_key,
+    error_of,
+    fault_of,
+    read_body,
+    until_gone,
+)
 from hf_alpha.serve.requests import Refusal
+from hf_alpha.serve.spelling import SpellingTransport
 
 MOST_BYTES = 32 * 2**20
 """Of a request, as hosted APIs take them: it may have pictures."""
@@ -29,6 +39,10 @@ OF_ONE_WAY = frozenset(
 )
 """Headers that are between two neighbours."""
 STREAM = "text/event-stream"
+UNDESCRIBED = (
+    "%d tools and parameters so far have no description: without their names, nothing says what "
+    "they are for (docs/alias.md)"
+)
 
 
 class Gateway:
@@ -38,7 +52,7 @@ class Gateway:
 
     Args:
         upstream: the other address, http://host:8000/v1.
-        transport: spells.
+        names: finds and spells names.
         key: that clients have to know, if there is one; it stays here.
         upstream_key: for the other address, in place of the client's own.
         timeout: seconds in which the other side has to say something.
@@ -50,7 +64,7 @@ class Gateway:
     def __init__(
         self,
         upstream: str,
-        transport: CanonicalTransport,
+        names: CanonicalNames,
         key: str | None = None,
         upstream_key: str | None = None,
         timeout: float = 120,
@@ -62,7 +76,8 @@ class Gateway:
             raise ValueError(f"--upstream {upstream}: {error}") from None
         if self._address.scheme not in ("http", "https") or not self._address.host:
             raise ValueError(f"--upstream {upstream}: write http://host:8000/v1")
-        self._transport, self._key, self._upstream_key = transport, key or None, upstream_key
+        self._transport, self._told = SpellingTransport(names), 0
+        self._key, self._upstream_key = key or None, upstream_key
         self._timeout = httpx2.Timeout(timeout).as_dict()
 
     def app(self, hosts: list[str]) -> Starlette:
@@ -82,8 +97,8 @@ class Gateway:
         """Do nothing: who waits is cut off when the time for that is up."""
 
     async def health(self, call: Call) -> Response:
-        """Say that requests are passed on; anybody may ask."""
-        return JSONResponse({"status": "ok"})
+        """Say that requests are passed on, and how many were spelled; anybody may ask."""
+        return JSONResponse({"status": "ok", "spelled": self._transport.spelled})
 
     async def pass_on(self, call: Call) -> Response:
         """Pass on a request and its answer."""
@@ -94,7 +109,15 @@ class Gateway:
             raise Refusal(400, f"{error}") from None
         except httpx2.RequestError as error:
             raise _not_reached(error) from None
+        finally:
+            self._tell_undescribed()
         return Passed(response)
+
+    def _tell_undescribed(self) -> None:
+        """Log how many tools and parameters have no description, where there are more now."""
+        if (number := len(self._transport.undescribed)) > self._told:
+            self._told = number
+            logging.getLogger(LOGGER).warning(UNDESCRIBED, number)
 
     async def _body(self, call: Call) -> bytes:
         if call.method in ("GET", "HEAD", "DELETE"):

@@ -19,11 +19,12 @@ from openai_chats import echoing
 from serving import CHAT, TEXTS, converted, running, served
 from small_tokenizers import byte_level
 
-from hf_alpha import CanonicalTransport
+from hf_alpha import CanonicalNames
 from hf_alpha.serve import gateway
 from hf_alpha.serve.gateway import Gateway
 
 TOOL = {"name": "sky.get-weather", "description": "Weather of a city."}
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS = [{"type": "function", "function": TOOL}]
 JSON = {"Content-Type": "application/json"}
 KEYS = {"key": "mine", "upstream_key": "theirs"}
@@ -32,8 +33,8 @@ KEYS = {"key": "mine", "upstream_key": "theirs"}
 @contextmanager
 def before(url, timeout=20, **keys):
     """A gateway before an address."""
-    transport = CanonicalTransport({"tool": {"rule": "tools"}, "person": {"column": "people"}})
-    with running(Gateway(url, transport, timeout=timeout, **keys)) as own:
+    names = CanonicalNames({"tool": {"rule": "tools"}, "person": {"column": "people"}})
+    with running(Gateway(url, names, timeout=timeout, **keys)) as own:
         yield own
 
 
@@ -290,13 +291,17 @@ def test_the_command_loads_no_torch_and_logs_nothing_of_clients(echo):
     process = subprocess.Popen([sys.executable, "-c", code, *options], **pipes)
     line = re.match(r"(\S+) serves '\S+' ", process.stdout.readline())
     client = OpenAI(base_url=line[1], api_key="secret", max_retries=0)
-    made = client.chat.completions.create(
-        model="m", messages=[{"role": "user", "content": "sky.get-weather"}], tools=TOOLS
-    )
+    bare = {"type": "function", "function": {"name": "sky.probe", "parameters": SCHEMA}}
+    for tools in (TOOLS, [*TOOLS, bare], [bare]):
+        made = client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "sky.get-weather"}], tools=tools
+        )
     assert made.choices[0].message.content == "sky.get-weather"
     client.post("/sky", cast_to=object, body={})
     process.terminate()
     out, log = process.communicate(timeout=20)
     assert process.returncode == 0 and "set()" in out
     told = re.sub(r"(?m)^[\d-]+ [\d:,]+ 127\.0\.0\.1 | \d\.\d\d s$", "", log)
-    assert told.split("\n")[:2] == ["POST /v1/chat/completions 200", "POST /v1/{path:path} 200"]
+    chat = "POST /v1/chat/completions 200"
+    lines = [re.sub("^.* (2 tools) .*", r"\1", line) for line in told.splitlines()]
+    assert lines[:5] == [chat, "2 tools", chat, chat, "POST /v1/{path:path} 200"]
