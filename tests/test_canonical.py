@@ -173,6 +173,7 @@ def test_the_spelling_of_a_beginning_is_the_beginning_of_the_spelling(words, dat
     """Of any text: no later line changes what stood before, and all of it comes back."""
     names = CanonicalNames({"name": r"[xyz]\w*"}, words=words)
     plain = ["b", "B", "c", "v1", "function_b", "FUNCTION_C", "k", "plan", "so"]
+    plain += ["function_bs", "_function_c_", "Planes", "__PLAN", "b2", "_b_", "function_b2", "k_2"]
     lines = data.draw(st.lists(st.sampled_from([*plain, "x", "y1", "zoe"]), max_size=12))
     text = "\n".join(lines)
     spelled = names.spell(text)
@@ -208,6 +209,9 @@ def test_forms_of_words_of_prose_come_back():
         "PersonB's and personc wrote it.": "Ann Lee's and bob wrote it.",
         "PERSONB, PersonCs": "ANN LEE, bobs",
         "**PersonB** <PersonD> PersonBC": "**Ann Lee** <PersonD> PersonBC",
+        "_PersonB_ and __PERSONCS__, _function_b": "_Ann Lee_ and __BOBS__, _function_b",
+        "`PersonB`: [PersonB](#personb) 'PersonB'": "`Ann Lee`: [Ann Lee](#Ann Lee) 'Ann Lee'",
+        "PersonB\u2019s PersonB-like (PersonB). _b_": "Ann Lee\u2019s Ann Lee-like (Ann Lee). _b_",
         "B or Cs or b": "B or Cs or x",
     }.items():
         assert spelled.back(answer) == "".join(spelled.stream(answer)) == back
@@ -218,6 +222,23 @@ def test_forms_of_words_of_prose_come_back():
         CanonicalNames(rules, words={"people": "Person"})
     with pytest.raises(ValueError, match="'a-b' is no word"):
         CanonicalNames(rules, words="a-")
+
+
+def test_a_name_that_ends_in_a_sign_stays_apart_from_what_is_beside_it():
+    """Else its word would be a part of another one, and the name would not come back."""
+    names = CanonicalNames({"name": {"column": "names"}})
+    for text, spelled in {
+        "C++ and C++17 and C++": "b and c+17 and b",
+        "alice@x.com, alice@bob": "b@x.com, b@c",
+        ".NET, ASP.NET": "b, ASP.c",
+    }.items():
+        listed = ["C++", ".NET", "alice@", "bob"]
+        one = names.spell(names.finder.mark(text, {"name": listed}))
+        assert (one.text, one.back(one.text)) == (spelled, text)
+    with pytest.raises(ValueError, match="'\\+' at 1 is a part of a word"):
+        names.spell(MarkedText("a+b", [(1, 2, "name")]))
+    with pytest.raises(ValueError, match="'@y' at 2 stands right behind another name"):
+        names.spell(MarkedText("x@@y", [(0, 2, "name"), (2, 4, "name")]))
 
 
 def test_no_word_of_a_stem_begins_another():

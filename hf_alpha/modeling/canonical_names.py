@@ -377,7 +377,7 @@ class CanonicalNames:
         return (word for word in self.words[kind] if self._is_free(word, folded))
 
     def _is_free(self, word: str, taken: Collection[str]) -> bool:
-        return (folded := word.casefold()) not in taken and folded not in self._meaningful
+        return word.casefold() not in self._meaningful and not any(f in taken for f in forms(word))
 
 
 class Spelling:
@@ -398,10 +398,13 @@ class Spelling:
         self.table = dict(table or {})
         self.words = {key_of(name): word for word, name in self.table.items()}
         self._plain = {word for word, name in self.table.items() if word == name}
-        self._given = {word.casefold() for word in self.table.keys() - self._plain}
         self._taken = {word.casefold() for word in self.table}
         self._names, self._next = names, dict[int, Iterator[str]]()
         self._draw = draw
+        first = next(iter(names.words))
+        self._given: dict[str, str] = {}  # form of a word for names -> class
+        for word in self.table.keys() - self._plain:
+            self._given |= dict.fromkeys(forms(word), names.class_of(word) or first)
 
     def avoid(self, names: Iterable[str]) -> None:
         """Give no name a word that these have, which stay as they are."""
@@ -425,7 +428,7 @@ class Spelling:
             The text, cut at its names.
 
         Raises:
-            ValueError: a name is a part of a word.
+            ValueError: a name is a part of a word, or stands right behind another one.
         """
         plain, places = str(text), list[Place]()
         called = {plain[span.start : span.stop] for span in spans}
@@ -435,28 +438,43 @@ class Spelling:
                 places += self._plain_word(match, called, own)
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
+                if len(places) > 1 and places[-2][1] == places[-1][0]:
+                    name, end = plain[span.start : span.stop], span.start
+                    raise ValueError(f"the name {name!r} at {end} stands right behind another name")
                 start = span.stop
         return cut_at_names("kept", text, places)
 
     def _name(self, text: str, span: Span, key: str) -> Place:
-        name = text[span.start : span.stop]
-        if any(_INSIDE_WORD.match(text, place) for place in span[:2]):
+        """Return the word for a name; a sign at its edge stays, where the word would be glued."""
+        start, stop, kind, _ = span
+        name = text[start:stop]
+        start += _WORD.match(text[start - 1 : start]) is not None
+        stop -= _WORD.match(text[stop : stop + 1]) is not None
+        rest = text[start:stop]
+        if rest != name and (
+            not _WORD.search(rest) or any(_INSIDE_WORD.match(text, place) for place in span[:2])
+        ):
             raise ValueError(f"the name {name!r} at {span.start} is a part of a word")
-        word = self._word_for(key, BoundName.of(name, key), span.symbol_class)
-        return span.start, span.stop, word, False, False
+        key = key if rest == name else rest if key == name else f"{key}\0{rest}"
+        return start, stop, self._word_for(key, BoundName.of(rest, key), kind), False, False
 
     def _plain_word(self, match: Any, called: Collection[str], own: Kept) -> list[Place]:
         """Look at a word that is no name: it is one if it is spelled like a word in use."""
         word, (start, stop) = match.group(), match.span()
-        kind, folded = self._names.class_of(word), word.casefold()
-        if (kind is None and word not in called) or any(i < stop and start < j for i, j, _ in own):
+        if own and any(i < stop and start < j for i, j, _ in own):
             return []
-        if kind is not None and folded in self._given and word not in self._plain:
-            key = f"\0word {word}"
-            return [(start, stop, self._word_for(key, BoundName(word, key), kind), False, False)]
-        self._plain.add(word)
-        self._taken.add(folded)
-        self.table.setdefault(word, word)
+        if word not in self._plain:
+            folded, core = word.casefold(), bare(word).casefold()
+            if (kind := self._given.get(folded) or self._given.get(core)) is not None:
+                key = f"\0word {word}"
+                new = self._word_for(key, BoundName(word, key), kind)
+                return [(start, stop, new, False, False)]
+            self._plain.add(word)
+            self._taken |= {folded, core}
+            if self._names.class_of(word) is not None:
+                self.table.setdefault(word, word)
+        if word in called:
+            self.table.setdefault(word, word)
         return []
 
     def _word_for(self, key: str, name: str, kind: str) -> str:
@@ -466,7 +484,7 @@ class Spelling:
             words = self._next.setdefault(id(series), series.drawn(self._draw))
             word = next(w for w in words if self._names._is_free(w, self._taken))
             self.words[key], self.table[word] = word, name
-            self._given.add(word.casefold())
+            self._given |= dict.fromkeys(forms(word), kind)
             self._taken.add(word.casefold())
         return self.words[key]
 
@@ -497,10 +515,22 @@ class BackStream:
         return self._names._back(part, self._table) if part else ""
 
 
+def forms(word: str) -> list[str]:
+    """Return how a word for names may be written in prose, in upper or lower case."""
+    folded = word.casefold()
+    return [folded, *(f"{folded}{ending}" for ending in _ENDINGS if len(word) >= _PROSE)]
+
+
+def bare(form: str) -> str:
+    """Return a word of prose without the underscores around it, which Markdown has."""
+    core = form.strip("_")
+    return core if len(core) >= _PROSE else form
+
+
 class Forms:
     """Finds the names that words of an answer stand for by a table, in the forms of these words.
 
-    Words of prose have forms: in capitals, with a first capital, and in plural.
+    Words of prose have forms: in capitals, with a first capital, in plural, and in `_Markdown_`.
     """
 
     def __init__(self, table: Mapping[str, str]):
@@ -511,6 +541,9 @@ class Forms:
         """Return a name; None for a word that is no form of one in the table."""
         if form in self._table:
             return str(self._table[form])
+        if (core := bare(form)) != form:
+            name, (before, _, behind) = self.name(core), form.partition(core)
+            return None if name in (None, core) else f"{before}{name}{behind}"
         folded = form.casefold() if self._bases else ""
         for ending in ("", *_ENDINGS):
             word = self._bases.get(folded.removesuffix(ending))
