@@ -22,8 +22,18 @@ import regex  # type: ignore[import-untyped]
 
 from .bound_names import BoundName, key_of
 from .name_rules import reads_answers
-from .names_in_text import Kept, NameFinder, NameRule, Span, is_only_a_word, keys_in, parts
-from .text_pieces import Cut, Place, begins, cut_at_names
+from .names_in_text import (
+    Kept,
+    NameFinder,
+    NameRule,
+    NamesByWord,
+    Span,
+    is_only_a_word,
+    keys_in,
+    overlapping,
+    parts,
+)
+from .text_pieces import Beginnings, Cut, Place, cut_at_names
 
 LETTERS = tuple("bcefghjklnpqruvwxyz")
 """Words for names. The others are words of English, or stand behind an apostrophe (isn't, I'm)."""
@@ -163,7 +173,7 @@ class CanonicalNames:
         kept: Collection[str] = (),
     ):
         self.finder = symbols if isinstance(symbols, NameFinder) else NameFinder(symbols)
-        self._of_tools = any(rule.rule == "tools" for rule in self.finder.rules.values())
+        self.of_tools = any(rule.rule == "tools" for rule in self.finder.rules.values())
         rules, self.kept = self.finder.rules, frozenset(kept)
         if parts := [name for name in self.finder.inside if name not in self.kept]:
             raise ValueError(
@@ -267,8 +277,8 @@ class CanonicalNames:
         Raises:
             FormulaError: a name is new, and may not be.
         """
-        given = {word: name for word, name in table.items() if word != name}
-        own, found = self._found(target, own, self._classes(given))
+        given = {str(n): self.class_of(word) for word, n in table.items() if word != n}
+        own, found = self._found(target, own, given)
         spans, spelling = self._spelled(found), Spelling(self, table)
         kinds = {target[span.start : span.stop]: span.symbol_class for span in spans}
         known = {key_of(name): (str(name), kinds.get(name, "")) for name in table.values()}
@@ -302,43 +312,10 @@ class CanonicalNames:
         if rest := back.close():
             yield rest
 
-    def _back(self, answer: str, table: dict[str, str]) -> str:
-        """Write a part of an answer; what its own names are called is added to the table."""
-        keys = Counter(map(key_of, table.values()))
-        # Of a name and a word of the text beside names that are spelled alike, the word stays.
-        words = {word for word, name in table.items() if word == name and keys[key_of(name)] > 1}
-        forms = Forms(table)
-        others = (word for word in dict.fromkeys(_WORD.findall(answer)) if word not in table)
-        table |= {word: name for word in others if (name := forms.name(word)) is not None}
-        names = {name: kind for name, kind in self._classes(table).items() if name in answer}
-        spans = self.names_in(answer, more=names | self._words_in(answer, table))
-        spans = tuple(
-            span
-            for span in spans
-            if (found := answer[span.start : span.stop]) in table.keys() - words
-            or not (found in words or (self._of_tools and is_only_a_word(answer, span)))
-        )
-        for start, stop, kind, *_ in spans:
-            if (name := answer[start:stop]) not in table:
-                called = {*table.values()}
-                taken = {*table, *called}
-                fresh = self._unused(taken, kind) if name in called else iter([name])
-                table[name] = next(fresh)
-        classes = {answer[span.start : span.stop]: span.symbol_class for span in spans}
-        pieces: list[tuple[str, str | None]] = []
-        for part, span in parts(answer, spans):
-            word = span and answer[span.start : span.stop]
-            pieces += [(part, None), (word or "", word)]
-        return "".join(self.finder.spell(pieces, classes, table))
-
-    def _words_in(self, answer: str, table: Mapping[str, str]) -> dict[str, str | None]:
+    def words_in(self, answer: str, table: Mapping[str, str]) -> dict[str, str | None]:
         """Return word -> class, of an answer's words that are words for names, or in its table."""
         words = {word: self.class_of(word) for word in _WORD.findall(answer)}
         return {word: kind for word, kind in words.items() if kind is not None or word in table}
-
-    def _classes(self, table: Mapping[str, str]) -> dict[str, str | None]:
-        """Return name -> class, of the names of a table."""
-        return {str(name): self.class_of(word) for word, name in table.items()}
 
     def class_of(self, word: str) -> str | None:
         """Return a class whose words have this one; None if none has."""
@@ -371,12 +348,7 @@ class CanonicalNames:
     def _spelled(self, spans: Iterable[Span]) -> tuple[Span, ...]:
         return tuple(span for span in spans if span.symbol_class not in self.kept)
 
-    def _unused(self, taken: Iterable[str], kind: str) -> Iterator[str]:
-        """Yield words of a class but for these and those that differ from them in case only."""
-        folded = {word.casefold() for word in taken}
-        return (word for word in self.words[kind] if self._is_free(word, folded))
-
-    def _is_free(self, word: str, taken: Collection[str]) -> bool:
+    def is_free(self, word: str, taken: Collection[str]) -> bool:
         return word.casefold() not in self._meaningful and not any(f in taken for f in forms(word))
 
 
@@ -461,7 +433,7 @@ class Spelling:
     def _plain_word(self, match: Any, called: Collection[str], own: Kept) -> list[Place]:
         """Look at a word that is no name: it is one if it is spelled like a word in use."""
         word, (start, stop) = match.group(), match.span()
-        if own and any(i < stop and start < j for i, j, _ in own):
+        if overlapping(start, stop, own):
             return []
         if word not in self._plain:
             folded, core = word.casefold(), bare(word).casefold()
@@ -482,7 +454,7 @@ class Spelling:
         if key not in self.words:
             series = self._names.words[kind]
             words = self._next.setdefault(id(series), series.drawn(self._draw))
-            word = next(w for w in words if self._names._is_free(w, self._taken))
+            word = next(w for w in words if self._names.is_free(w, self._taken))
             self.words[key], self.table[word] = word, name
             self._given |= dict.fromkeys(forms(word), kind)
             self._taken.add(word.casefold())
@@ -494,25 +466,71 @@ class BackStream:
 
     def __init__(self, names: CanonicalNames, table: Mapping[str, str]):
         self._names, self._table, self._held = names, dict(table), ""
+        self._forms = Forms(self._table)
+        self._called = NamesByWord()
+        self._taken, self._next = set[str](), dict[str, Iterator[str]]()
+        for word, name in table.items():
+            self._take(word, name)
+        # Where a name and a word of the text are spelled alike, the word stays.
+        keys = Counter(map(key_of, table.values()))
+        self._stay = {
+            word for word, name in table.items() if word == name and keys[key_of(name)] > 1
+        }
         called = [name for word, name in table.items() if word != name]
         readers = map(names.finder.reader, names.finder.rules)
         # what a name is, or would capture, depends on all of the answer
         self._at_once = len({*called}) < len(called) or any(map(reads_answers, readers))
-        self._called = called
+        self._beginnings = Beginnings(called)
 
     def feed(self, chunk: str) -> str:
         """Take more of the answer; return what no further part changes."""
         self._held += chunk
         ready = None if self._at_once else _WHOLE_WORDS.match(self._held)
-        return self._write(begins(ready.group(), self._called)) if ready else ""
+        return self._write(self._beginnings.place(ready.group())) if ready else ""
 
     def close(self) -> str:
         """Return the rest of the answer."""
         return self._write(len(self._held))
 
+    def _take(self, word: str, name: str) -> None:
+        self._called.add(str(name), self._names.class_of(word))
+        self._taken |= {word.casefold(), name.casefold()}
+
     def _write(self, stop: int) -> str:
         part, self._held = self._held[:stop], self._held[stop:]
-        return self._names._back(part, self._table) if part else ""
+        if not part:
+            return ""
+        for word in dict.fromkeys(_WORD.findall(part)):
+            if word not in self._table and (name := self._forms.name(word)) is not None:
+                self._table[word] = name
+                self._take(word, name)
+        called = {name: kind for name, kind in self._called.within(part).items() if name in part}
+        more = called | self._names.words_in(part, self._table)
+        spans = [x for x in self._names.names_in(part, more=more) if self._is_name(part, x)]
+        classes = {part[start:stop]: kind for start, stop, kind, _ in spans}
+        for start, stop, kind, _ in spans:
+            self._call(part[start:stop], kind)
+        pieces: list[tuple[str, str | None]] = []
+        for between, span in parts(part, spans):
+            word = span and part[span.start : span.stop]
+            pieces += [(between, None), (word or "", word)]
+        return "".join(self._names.finder.spell(pieces, classes, self._table))
+
+    def _is_name(self, text: str, span: Span) -> bool:
+        found = text[span.start : span.stop]
+        if found in self._stay:
+            return False
+        return found in self._table or not (self._names.of_tools and is_only_a_word(text, span))
+
+    def _call(self, name: str, kind: str) -> None:
+        """Give a name of the answer's own, if it is new, a spelling: its own if that is free."""
+        if name not in self._table:
+            called = name
+            if name in self._called:
+                words = self._next.setdefault(kind, iter(self._names.words[kind]))
+                called = next(word for word in words if self._names.is_free(word, self._taken))
+            self._table[name] = called
+            self._take(name, called)
 
 
 def forms(word: str) -> list[str]:
@@ -598,7 +616,7 @@ class Spelled:
         """Return an answer of the model with numbers for names: equal for equal answers."""
         ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
         table = {word: word for word in self.table} | ranks
-        spans = self.names.names_in(answer, more=self.names._words_in(answer, self.table))
+        spans = self.names.names_in(answer, more=self.names.words_in(answer, self.table))
         keys = [answer[span.start : span.stop] for span in spans]
         for word in keys:
             table.setdefault(word, f"\0{len(table)}")

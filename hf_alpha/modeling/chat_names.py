@@ -7,7 +7,17 @@ of a chat has the names that it has in the whole chat.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .names_in_text import Kept, Known, NameFinder, Names, Span, is_alone, keys_in, like_a_word
+from .names_in_text import (
+    Kept,
+    Known,
+    NameFinder,
+    Names,
+    NamesByWord,
+    Span,
+    is_alone,
+    keys_in,
+    like_a_word,
+)
 
 ROLES = ("user", "assistant", "tool")
 """Of the messages in which names are looked for, unless a tokenizer says otherwise."""
@@ -57,7 +67,18 @@ class ChatNames:
         of_chat |= self.given
         self.stay = {name for name, _ in named} - of_chat.keys()
         self._like_words = {name for name in of_chat.keys() - self.given if like_a_word(name)}
-        self.known: Known = {name: (name, kind) for name, kind in of_chat.items()}
+        self.known: Known = {}
+        # Of texts that say something and of answers: in others, bound names are not known.
+        self._said, self._answered = NamesByWord(finder.inside), NamesByWord(finder.inside)
+        for name, kind in of_chat.items():
+            self._add(name, name, kind)
+
+    def _add(self, key: str, name: str, kind: str) -> None:
+        if key not in self.known:
+            self.known[key] = name, kind
+            self._answered.add(name, kind)
+            if key == name:
+                self._said.add(name, kind)
 
     def find(self, text: str, answers: bool) -> tuple[list[Span], list[str]]:
         """Return the names of the next text, and the key of each.
@@ -67,18 +88,17 @@ class ChatNames:
         """
         kept = self._kept(text)
         if answers:
-            found = self._finder.find(text, dict(reversed([*self.known.values()])), kept)
+            found = self._finder.find(text, self._answered.within(text), kept)
         else:
             by_class: dict[str, list[str]] = {}
-            for key, (name, kind) in self.known.items():
-                if key == name:  # others are bound in the text that they were found in
-                    by_class.setdefault(kind, []).append(name)
+            for name, kind in self._said.within(text).items():
+                by_class.setdefault(kind, []).append(name)
             found = self._finder.mark(text, by_class, kept).spans
         plain = self._like_words
         spans = [s for s in found if text[s.start : s.stop] not in plain or is_alone(text, s)]
         keys = keys_in(text, spans, self.known if answers else None)
         for span, key in zip(spans, keys, strict=True):
-            self.known.setdefault(key, (text[span.start : span.stop], span.symbol_class))
+            self._add(key, text[span.start : span.stop], span.symbol_class)
         return spans, keys
 
 

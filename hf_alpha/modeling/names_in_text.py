@@ -8,11 +8,13 @@ Names that are spelled alike are one name, unless a rule says which binding each
 `\x. x (\x. x)` two names are spelled `x`.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
@@ -604,6 +606,35 @@ def known_names(text: str, spans: Iterable[Span]) -> Known:
     return known
 
 
+class NamesByWord:
+    """Names of which a text is looked through for few: those that have one of its words.
+
+    Args:
+        inside: classes whose names may stand inside words, where a text has to be looked through
+            for each.
+    """
+
+    def __init__(self, inside: Collection[str] = ()):
+        self._inside = inside
+        self._kinds: dict[str, Any] = {}
+        self._by_word: dict[str, list[str]] = {}
+
+    def add(self, name: str, kind: str | None) -> None:
+        """Add a name of a class; one that there is keeps its class."""
+        if name not in self._kinds:
+            self._kinds[name] = kind
+            words = () if kind in self._inside else _WORDS.findall(name)
+            self._by_word.setdefault(max(words, key=len, default=""), []).append(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._kinds
+
+    def within(self, text: str) -> dict[str, Any]:
+        """Return name -> class, of all names that a text has, and perhaps of more."""
+        words = dict.fromkeys(["", *_WORDS.findall(text)])
+        return {name: self._kinds[name] for word in words for name in self._by_word.get(word, ())}
+
+
 def keys_in(text: str, spans: Sequence[Span], known: Known | None = None) -> list[str]:
     """Return the key of each name.
 
@@ -706,34 +737,38 @@ def _matches(
     Matches may look at what is kept, and end no word early, if they are `words`.
     """
     spans: list[tuple[int, int]] = []
-    start = 0
+    matches = pattern.finditer(text, timeout=limit)
+    match = next(matches, None)
     for first, last, _ in (*kept, (len(text), len(text), "")):
-        for match in pattern.finditer(text, start, timeout=limit):
-            if match.end() > first:
-                shorter = pattern.finditer(text, match.start(), first, timeout=limit)
-                spans += [m.span() for m in shorter if not (words and _inside_word(text, m.end()))]
-                break
+        while match is not None and match.end() <= first:
             spans.append(match.span())
-        start = last
+            match = next(matches, None)
+        if match is not None and match.start() < last:
+            shorter = pattern.finditer(text, match.start(), first, timeout=limit)
+            spans += [m.span() for m in shorter if not (words and _inside_word(text, m.end()))]
+            matches = pattern.finditer(text, last, timeout=limit)
+            match = next(matches, None)
     return spans
 
 
-def _overlaps(start: int, stop: int, kept: Kept) -> bool:
-    return any(start < last and first < stop for first, last, _ in kept)
+def overlapping(start: int, stop: int, kept: Kept) -> Kept:
+    """Return those of the tokens, which stand in order, that have a character of a place."""
+    first = bisect_right(kept, start, key=itemgetter(1))
+    return kept[first : bisect_left(kept, stop, first, key=itemgetter(0))]
 
 
 def _outside(text: str, spans: Iterable[Span], kept: Kept) -> Iterator[Span]:
     """Yield the spans that lie in no token that is kept."""
     for span in spans:
-        for first, last, token in kept:
-            within = first <= span.start and span.stop <= last
-            if not within and span.start < last and first < span.stop:
+        around = overlapping(span.start, span.stop, kept)
+        for first, last, token in around:
+            if not (first <= span.start and span.stop <= last):
                 raise ValueError(
                     f"the name {str(text)[span.start : span.stop]!r} at {tuple(span[:3])} overlaps "
                     f"{token!r}, a token of the tokenizer's own at {(first, last)}: leave it out "
                     "of the name"
                 )
-        if not _overlaps(span.start, span.stop, kept):
+        if not around:
             yield span
 
 
@@ -749,14 +784,14 @@ def _with_names(
     others = {n: k for n, k in classes.items() if k in inside or not _is_one_word(n)}
     for match in _WORDS.finditer(text) if len(others) < len(classes) else ():
         word, (start, stop) = match[0], match.span()
-        if word in classes and word not in others and not _overlaps(start, stop, kept):
+        if word in classes and word not in others and not overlapping(start, stop, kept):
             all_spans.append(Span(start, stop, classes[word]))
     for name, kind in others.items():
         start = text.find(name)
         while start >= 0:
             stop = start + len(name)
             is_part = kind not in inside and (_inside_word(text, start) or _inside_word(text, stop))
-            if not (is_part or _overlaps(start, stop, kept)):
+            if not (is_part or overlapping(start, stop, kept)):
                 all_spans.append(Span(start, stop, kind))
             start = text.find(name, start + 1)
     return all_spans

@@ -3,8 +3,8 @@
 [`tokenization_text`] says how spaces are kept.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import accumulate, count, zip_longest
 from string import ascii_letters, digits
@@ -328,11 +328,21 @@ def reads_on(before: str, behind: str) -> bool:
     return _SPACED.match(before) is not None and _SPACED.match(behind) is not None
 
 
-def begins(text: str, names: Collection[str]) -> int:
-    """Return where the end of a text begins that may be, or go on to be, one of some names."""
-    first = max(0, len(text) - max(map(len, names), default=0))
-    ends = (i for i in range(first, len(text)) if any(name.startswith(text[i:]) for name in names))
-    return next(ends, len(text))
+class Beginnings:
+    """How some names begin, to look at the ends of many texts."""
+
+    def __init__(self, names: Iterable[str]):
+        self._names = sorted(names)
+        self._longest = max(map(len, self._names), default=0)
+
+    def place(self, text: str) -> int:
+        """Return where the end of a text begins that may be, or go on to be, one of the names."""
+        first = max(0, len(text) - self._longest)
+        return next((i for i in range(first, len(text)) if self._begin_so(text[i:])), len(text))
+
+    def _begin_so(self, end: str) -> bool:
+        place = bisect_left(self._names, end)
+        return place < len(self._names) and self._names[place].startswith(end)
 
 
 def last_word(text: str) -> int:

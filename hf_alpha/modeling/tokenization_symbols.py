@@ -579,9 +579,10 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         return texts if is_batch else texts[0]
 
     def _check_ids(self, ids: Iterable[int]) -> None:
-        if outside := [index for index in ids if not 0 <= index < self.vocab_size]:
+        size = self.vocab_size  # counts added tokens, so it is asked for once
+        if outside := [index for index in ids if not 0 <= index < size]:
             raise ValueError(
-                f"id {outside[0]} is outside this tokenizer's vocabulary of {self.vocab_size} "
+                f"id {outside[0]} is outside this tokenizer's vocabulary of {size} "
                 "tokens: model and tokenizer have to be extended alike (`extend_symbols`)"
             )
 
@@ -593,13 +594,15 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             return names
         of_symbols = {**getattr(self, "symbol_names", {}), **(names or {})}
         table = RowNames.of(of_symbols, words_beside(names))
-        used = {*table.values(), *self.get_vocab()}  # type: ignore[attr-defined]
-        numbers = count(1)
-        for index in dict.fromkeys(ids):
-            token = self.convert_ids_to_tokens(index)  # type: ignore[attr-defined]
-            if token in self._symbol_ids and token not in table:
-                table[token] = self._new_name(spelling, numbers, self.class_of(index), used)
-                used.add(table[token])
+        tokens = map(self.convert_ids_to_tokens, dict.fromkeys(ids))  # type: ignore[attr-defined]
+        nameless = [token for token in tokens if token in self._symbol_ids and token not in table]
+        if not nameless:  # as in most rows, which need no set of the whole vocabulary
+            return table
+        used, numbers = {*table.values(), *self.get_vocab()}, count(1)  # type: ignore[attr-defined]
+        for token in nameless:
+            kind = self.class_of(self._symbol_ids[token])
+            table[token] = self._new_name(spelling, numbers, kind, used)
+            used.add(table[token])
         return table
 
     @staticmethod

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -20,7 +21,7 @@ from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
-from hf_alpha.modeling.text_pieces import begins, last_word
+from hf_alpha.modeling.text_pieces import Beginnings, last_word
 from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.http import log_fault
@@ -120,6 +121,11 @@ class AnswerRow:
     def encoding(self) -> Any:
         """What it is an answer to."""
         return self.ask.read.encoding
+
+    @cached_property
+    def beginnings(self) -> Beginnings:
+        """Of what its text may not be sent a part of: strings that end it, and names."""
+        return Beginnings([*self.ask.request.stop, *self.encoding.names.values()])
 
 
 class Engine:
@@ -343,7 +349,7 @@ class Engine:
             end = max((i + 1 for i in range(end) if text[i].isspace()), default=0)
         elif names:  # and whether it will be spelled like a name
             end = last_word(text[:end])
-        return sent + begins(text[sent:end], [*row.ask.request.stop, *names.values()])
+        return sent + row.beginnings.place(text[sent:end])
 
     # -- reading
 
