@@ -3,11 +3,11 @@ import unicodedata
 from copy import deepcopy
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hf_alpha.modeling import names_in_text
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span
+from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span, whole_words
 
 VARIABLE = {"pattern": "[a-z][0-9]*"}
 texts = st.text(st.sampled_from("xyf12+( ,.é\u0301ह\u093f_'"), max_size=25)
@@ -260,3 +260,47 @@ def test_classes_that_cannot_be_used():
 def test_without_classes_no_word_is_a_name():
     assert NameFinder({}).find("x met y") == ()
     assert NameFinder({}).mark("x met y", {}).spans == ()
+
+
+@st.composite
+def texts_with_tokens(draw):
+    """A text, and places in it that are tokens."""
+    text = draw(st.text(st.sampled_from("xy1 <>"), max_size=25))
+    edges = draw(st.lists(st.integers(0, len(text)), unique=True).map(sorted))
+    pairs = [*zip(edges[::2], edges[1::2], strict=False)]
+    return text, [(start, stop, text[start:stop]) for start, stop in pairs]
+
+
+@given(texts_with_tokens(), st.sampled_from([r"x(?: y)?1?", r"\S+", "x|<", "(?<=<)x", "y *"]))
+def test_a_pattern_matches_between_tokens_as_if_it_began_anew_behind_each(text_and_tokens, pattern):
+    """The slow reference looks for matches again from each token on."""
+    text, tokens = text_and_tokens
+    matches, start = [], 0
+    pattern = whole_words(pattern)
+    for first, last, _ in [*tokens, (len(text), len(text), "")]:
+        for match in pattern.finditer(text, start):
+            if match.end() > first:
+                shorter = [m.span() for m in pattern.finditer(text, match.start(), first)]
+                ends = [stop for _, stop in shorter]
+                inside = [
+                    0 < i < len(text) and is_word(text[i - 1]) and is_word(text[i]) for i in ends
+                ]
+                matches += [span for span, cut in zip(shorter, inside, strict=True) if not cut]
+                break
+            matches.append(match.span())
+        start = last
+    found = [span[:2] for span in NameFinder({"n": pattern.pattern}).find(text, None, tokens)]
+    assert found == [(start, stop) for start, stop in matches if start < stop]
+
+
+@example(("x > x", [(2, 3, ">")]), [">"])
+@given(texts_with_tokens(), st.lists(st.sampled_from(["x", "x y", "< x", "y1", ">"]), min_size=1))
+def test_a_given_name_is_not_in_a_token(text_and_tokens, names):
+    text, tokens = text_and_tokens
+    finder = NameFinder({"n": {"column": "names"}})
+    places = [span[:2] for span in finder.mark(text, names, tokens).spans]
+    assert not any(a < last and first < b for a, b in places for first, last, _ in tokens)
+    missed = [*text]
+    for start, stop, *_ in [*places, *tokens]:
+        missed[start:stop] = ["z" if is_word(x) else "\0" for x in text[start:stop]]
+    assert not finder.mark("".join(missed), names).spans
