@@ -48,8 +48,6 @@ from .symbol_layer import SymbolLayer
 from .symbol_model import SymbolModel
 from .symbols import unpack_streams
 
-STREAMS = ("stream_ids", "own_streams", "renaming", "symbol_memory")
-
 
 @dataclass
 class FolnetOutput(ModelOutput):
@@ -71,8 +69,7 @@ class FolnetOutput(ModelOutput):
             encoder_binary_hidden_state, encoder_hidden_states, encoder_attentions: both sides' of
             an encoder-decoder, in place of `hidden_states` and `attentions`. A decoder has one
             kernel over source and target: `cross_attentions` stay None.
-        stream_ids, own_streams, renaming, symbol_memory: as in [`SymbolEncoderOutput`].
-        symbol_pointer: what the head adds to the scores of symbols: (B, T, S); see [`Streams`].
+        streams: over the tokens of the last hidden state, as in [`SymbolEncoderOutput`].
     """
 
     loss: torch.Tensor | None = None
@@ -94,11 +91,7 @@ class FolnetOutput(ModelOutput):
     encoder_binary_hidden_state: torch.Tensor | None = None
     encoder_hidden_states: tuple[torch.Tensor, ...] | None = None
     encoder_attentions: tuple[torch.Tensor, ...] | None = None
-    stream_ids: torch.Tensor = None  # type: ignore[assignment]
-    own_streams: torch.Tensor = None  # type: ignore[assignment]
-    renaming: torch.Tensor | None = None
-    symbol_memory: torch.Tensor | None = None
-    symbol_pointer: torch.Tensor | None = None
+    streams: Streams = None  # type: ignore[assignment]
 
     def completed(self, **fields: Any) -> "FolnetOutput":
         """Returns a copy with further fields, in the order of the class.
@@ -109,7 +102,7 @@ class FolnetOutput(ModelOutput):
 
     def scored(self, **scores: Any) -> "FolnetOutput":
         """Returns the output of a head: its scores, and the atoms without those it was made for."""
-        unseen = ("last_hidden_state", "pooler_output", "symbol_pointer", *STREAMS)
+        unseen = ("last_hidden_state", "pooler_output", "streams")
         return FolnetOutput(**{n: x for n, x in self.items() if n not in unseen}, **scores)
 
     def behind(self, source: "FolnetOutput") -> "FolnetOutput":
@@ -549,9 +542,8 @@ class FolnetDecoder(FolnetStack):
             weights = kernel[..., : source.unary.shape[1]]
             streams = self.symbols.point(streams, streams.masses(weights))
         return outputs.completed(
-            binary_hidden_state=shown, past_key_values=cache, symbol_pointer=streams.pointer,
-            **streams.fields(),
-        )  # fmt: skip
+            binary_hidden_state=shown, past_key_values=cache, **streams.fields()
+        )
 
     def _cache(self, cache: Cache | None, use_cache: bool | None) -> Cache | None:
         """Returns the cache to go on from, or a new one; None where none is used."""

@@ -28,9 +28,10 @@ from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
-from .new_symbols import NewSymbols, WrittenSymbols
+from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
-from .streams import Kept, Streams, SymbolEncoderOutput, match_rows
+from .relations import Kept
+from .streams import Streams, SymbolEncoderOutput, match_rows
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
@@ -384,25 +385,14 @@ class QuickOutput:
 
 @dataclass
 class AlphaDecoderOutput(QuickOutput, BaseModelOutputWithPastAndCrossAttentions):
-    """Decoder output with the streams over its tokens; see [`Streams`].
+    """Decoder output with the streams over its tokens.
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: those of the source, and others that were written: (B, S).
-        own_streams: index of the stream of the symbol at each position, or -1: (B, T).
-        renaming: (B, symbols).
-        symbol_memory: one for each source: (N, S, 2, D).
-        symbol_pointer: what the head adds to the scores of symbols, where the encoding has such:
-            (B, T, S).
-        symbols_written: where the text may go on with symbols that it lacks: those that it has.
+        streams: with what the head adds to the scores of symbols.
     """
 
-    stream_ids: torch.Tensor | None = None
-    own_streams: torch.Tensor | None = None
-    renaming: torch.Tensor | None = None
-    symbol_memory: torch.Tensor | None = None
-    symbol_pointer: torch.Tensor | None = None
-    symbols_written: WrittenSymbols | None = None
+    streams: Streams | None = None
 
 
 class AlphaDecoder(AlphaStack):
@@ -480,13 +470,7 @@ class AlphaDecoder(AlphaStack):
             hidden, context, *returned, past_key_values=past_key_values
         )
         streams = self.symbols.point(streams, masses, hidden[:, 0], history, slots)
-        return AlphaDecoderOutput(
-            past_key_values=past_key_values,
-            **streams.fields(),
-            symbol_pointer=streams.pointer,
-            symbols_written=streams.written,
-            **outputs,
-        )
+        return AlphaDecoderOutput(past_key_values=past_key_values, **streams.fields(), **outputs)
 
 
 def _kept_sources(cache: EncoderDecoderCache | None) -> int:
@@ -512,15 +496,10 @@ class AlphaModelOutput(QuickOutput, Seq2SeqModelOutput):
 
     Attributes:
         last_hidden_state: (B, T, S * D).
-        stream_ids: as in [`AlphaDecoderOutput`]; so are the others.
+        streams: as in [`AlphaDecoderOutput`].
     """
 
-    stream_ids: torch.Tensor | None = None
-    renaming: torch.Tensor | None = None
-    symbol_memory: torch.Tensor | None = None
-    symbol_pointer: torch.Tensor | None = None
-    own_streams: torch.Tensor | None = None
-    symbols_written: WrittenSymbols | None = None
+    streams: Streams | None = None
 
 
 class AlphaModel(AlphaPreTrainedModel):
@@ -568,18 +547,15 @@ class AlphaModel(AlphaPreTrainedModel):
             "output_hidden_states": output_hidden_states,
             "return_dict": True,
         }
-        kept = getattr(encoder_outputs, "kept", None)
         if encoder_outputs is None:
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
-            kept = None if torch.compiler.is_compiling() else Kept()
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, stream_ids, tree_paths, kept=kept, **returned
+                input_ids, attention_mask, stream_ids, tree_paths, kept=Kept(), **returned
             )
         encoder_outputs = self.complete_encoder_output(
             encoder_outputs, stream_ids, input_ids, attention_mask
         )
-        encoder_outputs.kept = kept  # type: ignore[misc]
         decoded = self.decoder(
             decoder_input_ids,
             encoder_outputs,
@@ -589,7 +565,7 @@ class AlphaModel(AlphaPreTrainedModel):
             self.config.use_cache if use_cache is None else use_cache,
             **returned,
         )
-        outputs = AlphaModelOutput(
+        return AlphaModelOutput(
             last_hidden_state=decoded.last_hidden_state,
             past_key_values=decoded.past_key_values,
             decoder_hidden_states=decoded.hidden_states,
@@ -598,15 +574,8 @@ class AlphaModel(AlphaPreTrainedModel):
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
             encoder_attentions=encoder_outputs.attentions,
-            stream_ids=decoded.stream_ids,
-            renaming=decoded.renaming,
-            symbol_memory=decoded.symbol_memory,
-            symbol_pointer=decoded.symbol_pointer,
-            own_streams=decoded.own_streams,
-            symbols_written=decoded.symbols_written,
+            streams=decoded.streams,
         )
-        outputs.kept = kept
-        return outputs
 
 
 class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, GenerationMixin):
@@ -707,8 +676,8 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         if encoder_outputs is not None and kwargs.get("input_ids") is not None:
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
-            encoder_outputs = SymbolEncoderOutput(**encoder_outputs)
-            encoder_outputs.kept = Kept(by_token=True)  # type: ignore[misc]
+            streams = replace(encoder_outputs.streams, kept=Kept(of_generation=True))
+            encoder_outputs = SymbolEncoderOutput(**{**encoder_outputs, "streams": streams})
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}
 

@@ -9,8 +9,8 @@ L source length, T target length, M keys (cached ones included), D model width, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -22,6 +22,7 @@ from transformers import initialization as init
 
 from .masks import are_few
 
+Made = TypeVar("Made")
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 Matrices = tuple[torch.Tensor, ...] | torch.Tensor
@@ -166,20 +167,40 @@ def in_blocks(
     return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)
 
 
-def made_once(make: Callable[[Any], Any]) -> property:
-    """A property that is kept once it was asked for; a compiler, which keeps it, makes it anew.
+class Kept:
+    """What is made once, for all parts of one call of a model or all tokens of one generation.
 
-    `functools.cached_property` has a lock in Python 3.11, at which a compiler has to stop.
+    The next call or `generate` makes it anew. So does a compiler, which keeps it by itself.
+
+    Args:
+        of_generation: tokens come one by one.
     """
 
-    def kept(self: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return make(self)
-        if make.__name__ not in vars(self):
-            vars(self)[make.__name__] = make(self)
-        return vars(self)[make.__name__]
+    def __init__(self, of_generation: bool = False):
+        self._made: dict[Hashable, Any] = {}
+        self._of_generation = of_generation
 
-    return property(kept, doc=make.__doc__)
+    @property
+    def by_token(self) -> bool:
+        """Whether this is of a generation, where tokens come one by one."""
+        return self._of_generation and not torch.compiler.is_compiling()
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Returns what is made once.
+
+        Args:
+            key: that nothing else has; with whatever it depends on.
+            make: makes it.
+        """
+        if torch.compiler.is_compiling():
+            return make()
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def to(self, device: torch.device) -> "Kept":
+        """Returns what is kept on another device: nothing yet."""
+        return Kept(self._of_generation)
 
 
 class Relations(ABC):
@@ -347,6 +368,7 @@ class LastSymbolRelations(Relations):
         held: for each relation, index of the symbol at a key that it goes to, -1 for none: (B, M).
         number: of slots of each relation.
         dtype: of slots and matrices.
+        kept: where slots are kept.
     """
 
     last: torch.Tensor
@@ -354,19 +376,26 @@ class LastSymbolRelations(Relations):
     number: int
     dtype: torch.dtype
     dense: Matrices = ()
+    kept: Kept = field(default_factory=Kept)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         return self.last.shape[1], self.held[0].shape[1], len(self.held) * self.number
 
-    @made_once
+    @property
     def queries(self) -> tuple[torch.Tensor, ...]:
+        return self.kept.once("queries", self._queries)
+
+    def _queries(self) -> tuple[torch.Tensor, ...]:
         last_BTS, more = one_hot(self.last, self.number, self.dtype), len(self.held) - 1
         paddings = ((i * self.number, (more - i) * self.number) for i in range(more + 1))
         return tuple(F.pad(last_BTS, padding) for padding in paddings)
 
-    @made_once
+    @property
     def keys(self) -> torch.Tensor:
+        return self.kept.once("keys", self._keys)
+
+    def _keys(self) -> torch.Tensor:
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
 
     def for_layers(self) -> Self:
@@ -386,13 +415,13 @@ class LastSymbolRelations(Relations):
 
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         held = tuple(held[:, keys] for held in self.held)
-        return replace(self, last=self.last[:, queries], held=held, dense=())
+        return replace(self, last=self.last[:, queries], held=held, dense=(), kept=Kept())
 
     def to(self, device: torch.device) -> Self:
         if self.last.device == device:
             return self
         held = tuple(held.to(device) for held in self.held)
-        return replace(self, last=self.last.to(device), held=held, dense=())
+        return replace(self, last=self.last.to(device), held=held, dense=(), kept=Kept())
 
 
 @dataclass(frozen=True)
@@ -407,13 +436,13 @@ class SymbolRelations:
 
     def for_layers(self) -> Self:
         """Returns the same, with relations for several layers."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
         relations = {name: x for name, x in values.items() if isinstance(x, Relations)}
         return replace(self, **{name: x.for_layers() for name, x in relations.items()})
 
     def to(self, device: torch.device) -> Self:
         """Returns the same on another device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
         return replace(self, **{name: x.to(device) for name, x in values.items()})
 
 
@@ -540,6 +569,7 @@ def written_symbols(
 __all__ = [
     "NONE",
     "AnswerRelations",
+    "Kept",
     "LastSymbolRelations",
     "NewAnswerRelations",
     "RelationGates",

@@ -6,35 +6,17 @@ width; `...` is whatever follows the stream axis of a hidden state.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
-from .relations import Relations, SymbolRelations, by_source, match_rows
+from .relations import Kept, Relations, SymbolRelations, by_source, match_rows
 from .symbols import aggregate, stream_weights
 
 Made = TypeVar("Made")
-
-
-class Kept(dict[Hashable, Any]):
-    """What is the same for all parts of one call of a model, or for all tokens of one generation.
-
-    It is made once; the next call or `generate` makes it anew.
-
-    Attributes:
-        by_token: of a generation, where tokens come one by one.
-    """
-
-    def __init__(self, by_token: bool = False):
-        super().__init__()
-        self.by_token = by_token
-
-    def to(self, device: torch.device) -> "Kept":
-        """Returns what is kept on another device: nothing yet."""
-        return Kept(self.by_token)
 
 
 @dataclass(frozen=True)
@@ -79,40 +61,35 @@ class Streams:
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
-        """Returns the streams that a model's output carries in its fields.
+        """Returns the streams of a model's output, as many as it has rows.
 
         Args:
-            outputs: has `stream_ids`, and perhaps the other fields.
+            outputs: has `streams` and `last_hidden_state`, whose rows a search may have repeated.
             dtype: of the weights.
         """
-        ids, written = outputs.stream_ids, getattr(outputs, "symbols_written", None)
-        # Where symbols come as they are written, those of the head change from token to token.
-        keeps = written is None and not torch.compiler.is_compiling()
-        streams = cls(
-            ids,
-            outputs.own_streams,
-            ids,
-            getattr(outputs, "renaming", None),
-            memory=getattr(outputs, "symbol_memory", None),
-            pointer=getattr(outputs, "symbol_pointer", None),
-            written=written,
-            kept=getattr(outputs, "kept", None) if keeps else None,
-        )
-        weights = streams.once(("weights", ids.shape[0]), lambda: stream_weights(ids, dtype))
+        streams, rows = outputs.streams, outputs.last_hidden_state.shape[0]
+        if streams.written is not None:  # those of the head change from token to token
+            streams = replace(streams, kept=None)
+        if streams.ids.shape[0] != rows:
+            of_rows = ("ids", "own", "weights", "renaming", "memory")
+            streams = replace(
+                streams, **{n: match_rows(getattr(streams, n), rows) for n in of_rows}
+            )
+        if streams.weights.dtype == dtype:
+            return streams
+        weights = streams.once(("weights", rows), lambda: stream_weights(streams.ids, dtype))
         return replace(streams, weights=weights)
 
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Returns what is made once, see [`Kept`]; where nothing is kept, it is made anew.
+    def fields(self) -> dict[str, "Streams"]:
+        """Returns the field that carries these in a model's output, where `of` reads them.
 
-        Args:
-            key: that nothing else has; with whatever it depends on.
-            make: makes it.
+        Relations are for layers alone.
         """
-        if self.kept is None:
-            return make()
-        if key not in self.kept:
-            self.kept[key] = make()
-        return self.kept[key]
+        return {"streams": replace(self, related=None)}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Returns what is made once, see `Kept.once`; where nothing is kept, it is made anew."""
+        return make() if self.kept is None else self.kept.once(key, make)
 
     @property
     def by_token(self) -> bool:
@@ -128,15 +105,6 @@ class Streams:
     def across(self) -> Relations | None:
         """Relations between positions of this sequence and the source's, likewise."""
         return getattr(self.related, "across", None)
-
-    def fields(self) -> dict[str, Any]:
-        """Returns the fields that carry the streams in a model's output; `of` reads them there."""
-        return {
-            "stream_ids": self.ids,
-            "own_streams": self.own,
-            "renaming": self.renaming,
-            "symbol_memory": self.memory,
-        }
 
     def to(self, device: torch.device) -> "Streams":
         """Returns the same streams on another device."""
@@ -193,22 +161,11 @@ class SymbolEncoderOutput(BaseModelOutput):
 
     Attributes:
         last_hidden_state: (B, L, S * D).
-        stream_ids: each stream's symbol, by first occurrence, -1 padded: (B, S). Without streams,
-            the input's symbols where `first_occurrence` asks for them, else -1.
-        own_streams: index of the stream of the symbol at each input position, or -1: (B, L).
-        renaming: what each symbol is called inside the model, where symbols are renamed:
-            (B, symbols); see [`Streams`].
-        symbol_memory: what the encoder found about each symbol, where the encoding asks for it:
-            (B, S, 2, D); see [`Streams`].
-        kept: see [`Streams`]; no field, as it is no output.
+        streams: of the input, with what was found about each symbol.
     """
 
-    kept: ClassVar[Kept | None] = None
     # Optional only because every field of a ModelOutput is.
-    stream_ids: torch.Tensor = None  # type: ignore[assignment]
-    own_streams: torch.Tensor = None  # type: ignore[assignment]
-    renaming: torch.Tensor | None = None
-    symbol_memory: torch.Tensor | None = None
+    streams: Streams = None  # type: ignore[assignment]
 
 
 __all__ = ["Kept", "Streams", "SymbolEncoderOutput", "match_rows"]

@@ -135,14 +135,10 @@ class SymbolModel(SavesCode, PreTrainedModel):
         Raises:
             ValueError: they are not.
         """
-        if isinstance(outputs, (tuple, list)):
-            # As the encoder returns it with `return_dict=False`: the streams and names come last.
-            renames = self.symbol_layer.renames_now(self.training)
-            names = ["stream_ids", "own_streams", *["renaming"] * renames]
-            names += ["symbol_memory"] * (self.config.memory is not None)
-            tail = outputs[-len(names) :] if len(outputs) > len(names) else ()
-            outputs = SymbolEncoderOutput(outputs[0], **dict(zip(names, tail, strict=False)))
-        if getattr(outputs, "stream_ids", None) is not None:
+        if isinstance(outputs, (tuple, list)):  # as with `return_dict=False`: streams come last
+            streams = outputs[-1] if isinstance(outputs[-1], Streams) else None
+            outputs = SymbolEncoderOutput(outputs[0], streams=streams)  # type: ignore[arg-type]
+        if getattr(outputs, "streams", None) is not None:
             return outputs
         hidden = outputs.last_hidden_state
         ids, mask, stream_ids = (
@@ -151,7 +147,7 @@ class SymbolModel(SavesCode, PreTrainedModel):
         streams = self.symbol_layer.resume(ids, mask, stream_ids, hidden, self.training)
         if streams is None:
             raise ValueError(
-                "encoder_outputs lack stream_ids and own_streams: pass the output of "
+                "encoder_outputs lack streams: pass the output of "
                 "model.get_encoder() as it is, or stream_ids and input_ids beside it"
             )
         return SymbolEncoderOutput(

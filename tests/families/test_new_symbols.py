@@ -200,7 +200,7 @@ def test_the_score_of_each_symbol_against_loops():
         states = F.normalize(inside.last_hidden_state[0], dim=-1)
         rows = F.normalize(model.model.shared.weight, dim=-1)
         new = F.normalize(model.model.new_symbols.weight, dim=-1)
-        listed, scale = inside.stream_ids[0].tolist(), model.logit_scale.scale
+        listed, scale = inside.streams.ids[0].tolist(), model.logit_scale.scale
         for t, state in enumerate(states):
             there = [i for i in [*source, *answer[: t + 1]] if vocabulary.class_of(i)]
             assert listed[: len(set(there))] == list(dict.fromkeys(there))
@@ -211,9 +211,9 @@ def test_the_score_of_each_symbol_against_loops():
                     expected = state @ new[c] if i == next(iter(unused), None) else None
                     if i in there:
                         place = listed.index(i)
-                        of_source = inside.symbol_memory[0, place, 1]
+                        of_source = inside.streams.memory[0, place, 1]
                         row = of_source if i in source else rows[config.num_base_tokens + c]
-                        expected = state @ row + inside.symbol_pointer[0, t, place]
+                        expected = state @ row + inside.streams.pointer[0, t, place]
                     if expected is not None:
                         expected = scale * expected
                     expected = torch.tensor(UNUSABLE) if expected is None else expected

@@ -24,7 +24,7 @@ from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling import modeling_alpha
-from hf_alpha.modeling.streams import Kept
+from hf_alpha.modeling.relations import Kept
 from hf_alpha.modeling.symbols import first_occurrence
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
@@ -308,9 +308,9 @@ def test_what_a_generation_keeps_is_made_once_and_changes_nothing(encoding, beam
         given = {**batch, "encoder_outputs": encoded, "decoder_input_ids": start, **search}
         read.clear()
         kept = model.generate(**given)
-        assert len(read) == 1 and encoded.kept is None
+        assert len(read) == 1 and encoded.streams.kept is None
         with monkeypatch.context() as patch:
-            patch.setattr(modeling_alpha, "Kept", lambda by_token: None)
+            patch.setattr(modeling_alpha, "Kept", lambda of_generation: None)
             anew = model.generate(**given)
         assert torch.equal(kept.sequences, anew.sequences)
         assert torch.equal(torch.stack(kept.logits), torch.stack(anew.logits))

@@ -385,7 +385,7 @@ def test_states_of_the_encoder_alone_are_enough_with_the_input(encoding):
     with torch.no_grad():
         encoded = model.encode(batch["input_ids"], batch["attention_mask"])
     states = BaseModelOutput(last_hidden_state=encoded.last_hidden_state)
-    given = {**batch, "encoder_outputs": states, "stream_ids": encoded.stream_ids}
+    given = {**batch, "encoder_outputs": states, "stream_ids": encoded.streams.ids}
     assert logits(model, given).equal(logits(model, batch))
 
 

@@ -353,11 +353,11 @@ def test_random_renaming_happens_in_training_only(encoding, renaming):
     batch = random_batch(3, model.config, [(6, 3), (5, 2)])
     assert torch.equal(logits(model, batch), logits(plain, batch))
     encoded = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
-    assert model.get_encoder()(**encoded).renaming is None
+    assert model.get_encoder()(**encoded).streams.renaming is None
     torch.testing.assert_close(
         model.generate(**encoded, max_new_tokens=4), plain.generate(**encoded, max_new_tokens=4)
     )
-    assert model.train().get_encoder()(**encoded).renaming is not None
+    assert model.train().get_encoder()(**encoded).streams.renaming is not None
 
 
 @pytest.mark.parametrize(("renaming", "vectors"), [("none", 1), ("random", 5)])
@@ -366,7 +366,7 @@ def test_random_parts_of_dual_part_by_sample(renaming, vectors):
     model = make_dual(symbol_renaming=renaming, symbol_classes={"x": 5}).train()
     batch = random_batch(3, model.config, [(length, 3) for length in range(5, 45)])
     encoded = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
-    names = model.get_encoder()(**encoded).renaming
+    names = model.get_encoder()(**encoded).streams.renaming
     names = torch.arange(5).expand(40, -1) if names is None else names
     parts = model.model.symbol_draws(training=True)[names]
     assert len(parts[:, 0].unique(dim=0)) == vectors
@@ -389,7 +389,7 @@ def test_random_renaming_is_the_plain_model_on_renamed_ids(seed, sizes, per_samp
     plain = copy.deepcopy(model).eval()
     batch = random_batch(seed, model.config, sizes, side=side)
     encoded = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
-    names = model.get_encoder()(**encoded).renaming
+    names = model.get_encoder()(**encoded).streams.renaming
     assert torch.equal(names[:, :3].sort().values, torch.arange(3).expand(len(sizes), -1))
     assert torch.equal(names[:, 3:].sort().values, torch.arange(3, 5).expand(len(sizes), -1))
     if not per_sample:
@@ -453,9 +453,9 @@ def test_a_renaming_is_as_large_as_the_symbols(renaming):
             tree_paths=paths,
             decoder_input_ids=table.gather(1, answers),
         ).logits
-    assert encoded.renaming.shape == (2, 4)
+    assert encoded.streams.renaming.shape == (2, 4)
     expected = expected.gather(-1, table[:, None].expand_as(expected))
-    usable = model.usable_columns(encoded.stream_ids)[:, None]
+    usable = model.usable_columns(encoded.streams.ids)[:, None]
     assert torch.equal(out, expected.masked_fill(~usable, UNUSABLE))
 
 
@@ -522,7 +522,7 @@ def test_encoder_outputs_in_every_form(encoding):
     if model.config.needs_stream_ids:
         with pytest.raises(ValueError, match="stream_ids"):
             model(**rest, encoder_outputs=bare)
-        rest |= {"stream_ids": encoded.stream_ids, "input_ids": batch["input_ids"]}
+        rest |= {"stream_ids": encoded.streams.ids, "input_ids": batch["input_ids"]}
     assert torch.equal(logits(model, {**rest, "encoder_outputs": bare}), expected)
     del batch["attention_mask"]
     beams = model.generate(encoder_outputs=encoded, num_beams=3, max_new_tokens=4)
