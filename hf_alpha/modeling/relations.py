@@ -383,7 +383,7 @@ class LastSymbolRelations(Relations):
         return self.last.shape[1], self.held[0].shape[1], len(self.held) * self.number
 
     @property
-    def queries(self) -> tuple[torch.Tensor, ...]:
+    def queries(self) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
         return self.kept.once("queries", self._queries)
 
     def _queries(self) -> tuple[torch.Tensor, ...]:
@@ -392,7 +392,7 @@ class LastSymbolRelations(Relations):
         return tuple(F.pad(last_BTS, padding) for padding in paddings)
 
     @property
-    def keys(self) -> torch.Tensor:
+    def keys(self) -> torch.Tensor:  # type: ignore[override]
         return self.kept.once("keys", self._keys)
 
     def _keys(self) -> torch.Tensor:
