@@ -55,7 +55,7 @@ def request(template, names, last=None):
     }
 
 
-SLOWLY = 2.0
+SLOWLY = 3.0
 """Seconds in which names are found in a long text."""
 
 

@@ -40,11 +40,12 @@ def echo():
 def test_nobody_waits_for_a_large_request(echo):
     """It gets its names back too; the model has read words; all are counted."""
     with running(Gateway(echo.url, CanonicalNames(SLOW))) as url:
-        got = []
+        got, began = [], time.monotonic()
         thread = threading.Thread(target=lambda: got.append(said(url, LARGE)))
         thread.start()
         time.sleep(0.3)
-        assert said(url, asking("a_name of a neighbour")) == "a_name of a neighbour" and not got
+        assert said(url, asking("a_name of a neighbour")) == "a_name of a neighbour"
+        assert time.monotonic() - began < openai_chats.SLOWLY
         thread.join(60)
         assert got == [LARGE["messages"][0]["content"]]
         assert b"a_name" not in b"".join(data for *_, data in echo.seen)
@@ -66,7 +67,9 @@ def test_a_process_that_ends_is_replaced(echo):
             os.kill(process, signal.SIGKILL)
         thread.join(60)
         assert "the process that spelled this request ended" in got[0]
-        assert said(url, LARGE) == LARGE["messages"][0]["content"]
+        again = asking("so a_name and more " * 450)
+        assert len(json.dumps(again)) > spelling.SMALL
+        assert said(url, again) == again["messages"][0]["content"]
 
 
 def test_a_request_has_so_many_seconds(monkeypatch):
