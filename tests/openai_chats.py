@@ -12,8 +12,9 @@ from hf_alpha import CanonicalNames
 
 RULES = {"tool": {"rule": "tools"}, "person": {"column": "people"}}
 NAMES = CanonicalNames(RULES, words={"person": "Person"})
-FIRST = ["get_weather", "sky.probe", "Ann Lee", "größe"]
-SECOND = ['say-"hi"', "function_b", "PersonB", "Function_c"]  # a quote; words for names themselves
+FIRST = ["get_weather", "sky.probe", "Ann Lee", "größe", "Lee"]
+SECOND = ['say-"hi"', "function_b", "PersonB", "Function_c", "PersonB2"]
+"""Two tools, two people, another spelling of the first one; a quote; words for names themselves."""
 
 
 def written(parts, names):
@@ -50,7 +51,7 @@ def request(template, names, last=None):
         "messages": messages,
         "tools": tools,
         "tool_choice": choice,
-        "names": {"person": [names[2], names[3]]},
+        "names": {"person": [[names[2], names[4]], names[3]]},
         "x_unknown": {"city": names[0]},
     }
 

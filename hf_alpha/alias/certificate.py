@@ -11,8 +11,10 @@ from typing import Any
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, undescribed, write_request
+from hf_alpha.alias.people import parts_of
 from hf_alpha.io.records import parse_json
 from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
 
 Table = dict[tuple[str, str], str]
@@ -31,6 +33,7 @@ INVENTED: dict[str, Callable[[int], str]] = {
 FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
 _LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
 _LAST_WORD = regex.compile(r"\w*$")
+_EDGES = regex.compile(r"(?s)(\W*+)\w.*?(\W*)")
 _MOST_SHOWN = 5
 
 
@@ -43,23 +46,27 @@ class Certificate:
         names: all their names, once for each text.
         renamings: of texts, by kind.
         differing: (text, kind) of those that reach the model otherwise than the text does.
+        missed: of these, those in which a name is not found, so that it goes out.
         asked: renamings under which a model's answers were compared.
         changed: (text, kind) of those whose answer in canonical spelling is not the renamed one.
         changed_plain: of those whose answer is not when the model is asked as it is.
         undescribed: tools and parameters without a description -> how many texts have them. What
             they are for, their names alone say, which a rule may keep (`keep: undescribed`).
         like_names: words that reach the model and look like names -> how many texts have them.
+        parts_left: words of names of several words that reach it -> how many texts have them.
     """
 
     texts: int = 0
     names: int = 0
     renamings: Counter[str] = field(default_factory=Counter)
     differing: list[tuple[int, str]] = field(default_factory=list)
+    missed: list[tuple[int, str]] = field(default_factory=list)
     asked: int = 0
     changed: list[tuple[int, str]] = field(default_factory=list)
     changed_plain: list[tuple[int, str]] = field(default_factory=list)
     undescribed: Counter[str] = field(default_factory=Counter)
     like_names: Counter[str] = field(default_factory=Counter)
+    parts_left: Counter[str] = field(default_factory=Counter)
 
     @property
     def holds(self) -> bool:
@@ -74,6 +81,8 @@ class Certificate:
         tried = sum(self.renamings.values())
         said = f"{self.texts:,} texts, {self.names:,} names, {tried:,} renamings: "
         said += f"{len(self.differing):,} reach the model otherwise"
+        if self.missed:
+            said += f", {len(self.missed):,} of them as a name is not found"
         for how, changed in (("plain", self.changed_plain), ("canonical", self.changed)):
             if self.asked:
                 said += f"\n{how:<9}  {len(changed):,} of {self.asked:,} answers change"
@@ -121,6 +130,7 @@ def _try_one(
     bare = undescribed(body)
     made.undescribed.update(bare)
     made.like_names.update(_like_names(spelled, names) - bare)
+    made.parts_left.update(spelled.parts_left)
     first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
         other = renamed(names.finder, body, table)
@@ -128,6 +138,9 @@ def _try_one(
         made.renamings[kind] += 1
         if json.dumps(request.body) != json.dumps(spelled.body):
             made.differing.append((number, kind))
+            expected = {(of, table.get((of, name), name)) for of, name in found}
+            missed = expected - {*_names_in(names.finder, other)}
+            made.missed += [(number, kind)] if missed else []
         if ask is None or first is None:
             continue
         made.asked += 1
@@ -154,13 +167,14 @@ def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[s
                 written += table.get((span.symbol_class, name), name)
         return written
 
+    def called(kind: str) -> Callable[[str], str]:
+        return lambda name: table.get((kind, name), name)
+
     new = write_request(body, write)
     if (given := body.get("names")) is not None:
-        by_class = finder.by_class(given)
-        new["names"] = {
-            kind: [table.get((kind, str(name)), name) for name in listed]
-            for kind, listed in by_class.items()
-        }
+        first = next(iter(finder.by_class(given)))
+        listed = given if isinstance(given, Mapping) else {first: given}
+        new["names"] = {kind: write_data(of, called(kind)) for kind, of in listed.items()}
     return new
 
 
@@ -177,23 +191,66 @@ def _tables(
     names: CanonicalNames, found: list[tuple[str, str]], body: Mapping[str, Any]
 ) -> Iterator[tuple[str, Table]]:
     """Yield renamings of these names, with their kind."""
+    finder = names.finder
+    parts = _parts(finder, found)
     by_group: dict[Any, list[str]] = {}
-    for kind, name in found:
-        by_group.setdefault((kind, like_a_word(name)), []).append(name)
+    for kind, name in parts:
+        by_group.setdefault((kind, like_a_word(name), _signs(name)), []).append(name)
     swapped: Table = {}
-    for (kind, _), group in by_group.items():
+    for (kind, *_), group in by_group.items():
         swapped |= {(kind, a): b for a, b in zip(group, [*group[1:], group[0]], strict=True)}
     if any(name != new for (_, name), new in swapped.items()):
-        yield SWAPPED, swapped
+        yield SWAPPED, _together(finder, found, swapped)
     text = json.dumps(body, ensure_ascii=False)
-    words = {kind: [*islice(series, len(found))][::-1] for kind, series in names.words.items()}
-    for kind, invent in INVENTED.items():
-        table = {pair: invent(number) for number, pair in enumerate(found)}
-        if usable := _usable(names.finder, table, text):
+    words = {kind: [*islice(series, len(parts))][::-1] for kind, series in names.words.items()}
+    tables = {kind: [invent(n) for n in range(len(parts))] for kind, invent in INVENTED.items()}
+    tables[WORDS] = [words[kind][number] for number, (kind, _) in enumerate(parts)]
+    for kind, invented in tables.items():
+        new = zip(parts, invented, strict=True)
+        table = {pair: _formed(finder, *pair, word) for pair, word in new}
+        if usable := _together(finder, found, _usable(finder, table, text)):
             yield kind, usable
-    table = {(kind, name): words[kind][number] for number, (kind, name) in enumerate(found)}
-    if usable := _usable(names.finder, table, text):
-        yield WORDS, usable
+
+
+def _parts(finder: NameFinder, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return what is renamed: names, and parts of those of which the rule knows spellings."""
+    spellings = {(k, s) for k, name in found for s in finder.variants(name, k) if s != name}
+    parts = dict[tuple[str, str], None]()
+    for kind, name in found:
+        if not finder.variants(name, kind):
+            parts[kind, name] = None
+        elif (kind, name) not in spellings:
+            parts |= {(kind, part): None for part in parts_of(name)}
+    return [*parts]
+
+
+def _together(finder: NameFinder, found: list[tuple[str, str]], parts: Table) -> Table:
+    """Return names renamed as their parts are, and other spellings as these names."""
+    table: Table = {}
+    for kind, name in sorted(found, key=lambda pair: -len(pair[1].split())):
+        spellings = finder.variants(name, kind)
+        words = name.split(" ") if spellings else [name]
+        new = " ".join(parts.get((kind, word), word) for word in words)
+        if (kind, name) not in table:
+            table[kind, name] = new
+            others = zip(spellings, finder.variants(new, kind), strict=True)
+            table = {(kind, old): other for old, other in others} | table
+    return {pair: table[pair] for pair in found if table[pair] != pair[1]}
+
+
+def _formed(finder: NameFinder, kind: str, name: str, new: str) -> str:
+    """Return a new name in the form of an old one: with its signs at the edges; a person's."""
+    if finder.variants(name, kind):
+        new = new.replace("_", "")
+        return new[:1].upper() + new[1:]
+    before, behind = _signs(name)
+    return f"{before}{new}{behind}"
+
+
+def _signs(name: str) -> tuple[str, str]:
+    """Return what is no letter or digit at the edges of a name, as in `alice@`."""
+    match = _EDGES.fullmatch(name)
+    return (match[1], match[2]) if match else ("", "")
 
 
 def _usable(finder: NameFinder, table: Table, text: str) -> Table:
@@ -203,6 +260,8 @@ def _usable(finder: NameFinder, table: Table, text: str) -> Table:
         rule = finder.rules[kind]
         if rule.rule == "tools" or rule.column:
             return not like_a_word(name)
+        if rule.function:
+            return True  # whether it finds it in its text, is what is asked
         spans = finder.find(name)
         return [(s.start, s.stop, s.symbol_class) for s in spans] == [(0, len(name), kind)]
 

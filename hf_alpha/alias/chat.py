@@ -148,13 +148,15 @@ class CanonicalRequest:
     Attributes:
         body: the request as the model reads it.
         table: word -> what it stands for.
+        parts_left: words of names (of `Ann Lee`, Lee) that the model reads elsewhere.
 
     Raises:
         ValueError: a field is not as OpenAI has it, or names are wrong.
     """
 
     def __init__(self, names: CanonicalNames, body: Mapping[str, Any]):
-        found, spelling = names_of(names.finder, body), Spelling(names)
+        found = names_of(names.finder, body)
+        spelling = Spelling(names, variants=found.variants)
         spelling.avoid(found.stay)
 
         def write(answers: bool, text: str) -> str:
@@ -163,12 +165,13 @@ class CanonicalRequest:
 
         self._names, self.table = names, spelling.table
         self.body = write_request(body, write)
+        self.parts_left = spelling.parts_left()
 
     @classmethod
     def from_table(cls, names: CanonicalNames, table: Mapping[str, str]) -> "CanonicalRequest":
         """Return one that was spelled elsewhere, without its body."""
         made = cls.__new__(cls)
-        made._names, made.table, made.body = names, dict(table), {}
+        made._names, made.table, made.body, made.parts_left = names, dict(table), {}, set()
         return made
 
     # -- answers
@@ -334,9 +337,8 @@ class _CallBack:
         return rest
 
     def _is_open(self) -> bool:
-        """Whether a name may go on: it begins a word, and is none."""
-        name = self._name
-        return name not in self._table and any(w.startswith(name) for w in self._table)
+        """Whether a name may go on: it begins a longer word."""
+        return any(w != self._name and w.startswith(self._name) for w in self._table)
 
     def _take_name(self) -> str:
         name, self._name = self._name, ""

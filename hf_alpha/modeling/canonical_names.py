@@ -25,7 +25,6 @@ from .name_rules import reads_answers
 from .names_in_text import (
     Kept,
     NameFinder,
-    NameRule,
     NamesByWord,
     Span,
     is_only_a_word,
@@ -37,8 +36,6 @@ from .text_pieces import Beginnings, Cut, Place, cut_at_names
 
 LETTERS = tuple("bcefghjklnpqruvwxyz")
 """Words for names. The others are words of English, or stand behind an apostrophe (isn't, I'm)."""
-STEMS = {"tools": "function_"}
-"""Ready-made rule -> the stem of the words for its names, in texts whose answers may be prose."""
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 _WORD = regex.compile(r"\w+")
 _INSIDE_WORD = regex.compile(r"(?<=\w)(?=\w)")
@@ -89,6 +86,12 @@ class Words:
         numbers = chain([""], map(str, count(2)))
         return (f"{self.stem}{number}{last}" for number in numbers for last in self._last)
 
+    def variants(self, word: str) -> Iterator[str]:
+        """Yield words for other spellings of a name with this word: `PersonB2`, `PersonB3`, ..."""
+        mark = "_" if word[-1].isdigit() or f"{word}2" in self else ""
+        numbered = (f"{word}{mark}{number}" for number in count(2))
+        return (new for new in numbered if new not in self)
+
     def __contains__(self, word: str) -> bool:
         """Whether a word is one of them, in upper or lower case."""
         return word.casefold() in self._folded or self._pattern.fullmatch(word) is not None
@@ -126,14 +129,14 @@ def _tokens(tokenizer: Any, word: str) -> int:
     return 0 if tokenizer.unk_token_id in ids or written != word else len(ids)
 
 
-def default_words(rule: NameRule, tokenizer: Any = None) -> str | tuple[str, ...]:
-    """Return the words for the names of a class, if none are given.
+def default_words(reader: Any, tokenizer: Any = None) -> str | tuple[str, ...]:
+    """Return the words for the names that a function or rule finds, if none are given.
 
-    They are letters, for formulas and code. Answers about tools may be prose, where a letter would
-    be taken for a word that the answer means: there they have a stem (`STEMS`).
+    They are letters, for formulas and code. Where answers may be prose, a letter would be taken for
+    a word that the answer means: there they have a stem, as the rule says.
     """
-    stem = STEMS.get(rule.rule or "")
-    if stem is not None and (tokenizer is None or _tokens(tokenizer, f"{stem}b")):
+    stem: str = getattr(reader, "stem", "")
+    if stem and (tokenizer is None or _tokens(tokenizer, f"{stem}b")):
         return stem
     return LETTERS if tokenizer is None else host_words(tokenizer)
 
@@ -210,10 +213,11 @@ class CanonicalNames:
         if words is not None and not isinstance(words, Mapping):
             return dict.fromkeys(rules or [""], make(words))
         if not rules:
-            return {"": make(default_words(NameRule(), tokenizer))}
+            return {"": make(default_words(None, tokenizer))}
+        read = self.finder.reader
         return {
-            name: make(by_class[name] if name in by_class else default_words(rule, tokenizer))
-            for name, rule in rules.items()
+            name: make(by_class[name] if name in by_class else default_words(read(name), tokenizer))
+            for name in rules
         }
 
     @property
@@ -355,9 +359,13 @@ class CanonicalNames:
 class Spelling:
     """Texts that are spelled one behind another, each name as the same word in all of them.
 
+    Spellings of one name (`Alice Brenner`, `Brenner`) have words that say so, `PersonB` for the one
+    that is there first, then `PersonB2`, ...: so each comes back as it was.
+
     Args:
         table: word -> what it stands for, of texts before these.
         draw: see `CanonicalNames.spell`.
+        variants: of names, those that are spellings of one another; rules may know others.
 
     Attributes:
         words: key of a name -> word, in order of first occurrence.
@@ -365,8 +373,14 @@ class Spelling:
     """
 
     def __init__(
-        self, names: CanonicalNames, table: Mapping[str, str] | None = None, draw: int = 0
+        self,
+        names: CanonicalNames,
+        table: Mapping[str, str] | None = None,
+        draw: int = 0,
+        variants: Iterable[Sequence[str]] = (),
     ):
+        self._kin: dict[str, _Kin] = {}
+        self._know(variants)
         self.table = dict(table or {})
         self.words = {key_of(name): word for word, name in self.table.items()}
         self._plain = {word for word, name in self.table.items() if word == name}
@@ -377,6 +391,23 @@ class Spelling:
         self._given: dict[str, str] = {}  # form of a word for names -> class
         for word in self.table.keys() - self._plain:
             self._given |= dict.fromkeys(forms(word), names.class_of(word) or first)
+
+    def parts_left(self) -> set[str]:
+        """Return words of names of several words that stay in the texts, where a model reads them.
+
+        In upper or lower case; not particles (`van`) and initials.
+        """
+        plain = {word.strip("_").casefold() for word in self._plain}
+        names = (name for name in self.words if len(name.split()) > 1 and name[0] != "\0")
+        parts = {part for name in names for part in _WORD.findall(name)}
+        parts = {part for part in parts if len(part) > 2 and not part[0].islower()}
+        return {part for part in parts if part.casefold() in plain}
+
+    def _know(self, variants: Iterable[Sequence[str]]) -> None:
+        for spellings in variants:
+            kin = _Kin()
+            for name in spellings:
+                self._kin.setdefault(name, kin)
 
     def avoid(self, names: Iterable[str]) -> None:
         """Give no name a word that these have, which stay as they are."""
@@ -402,6 +433,7 @@ class Spelling:
         Raises:
             ValueError: a name is a part of a word, or stands right behind another one.
         """
+        self._know(getattr(text, "variants", ()))
         plain, places = str(text), list[Place]()
         called = {plain[span.start : span.stop] for span in spans}
         given, start = iter(keys_in(text, spans) if keys is None else keys), 0
@@ -427,8 +459,21 @@ class Spelling:
             not _WORD.search(rest) or any(_INSIDE_WORD.match(text, place) for place in span[:2])
         ):
             raise ValueError(f"the name {name!r} at {span.start} is a part of a word")
+        kin = None if span.binding else self._kin_of(name, kind)
         key = key if rest == name else rest if key == name else f"{key}\0{rest}"
-        return start, stop, self._word_for(key, BoundName.of(rest, key), kind), False, False
+        return start, stop, self._word_for(key, BoundName.of(rest, key), kind, kin), False, False
+
+    def _kin_of(self, name: str, kind: str) -> "_Kin":
+        """Return the spellings that a name is one of: those that its rule knows, if no other."""
+        if name not in self._kin:
+            others = self._names.finder.variants(name, kind)
+            known = (self._kin[other] for other in others if other in self._kin)
+            # one that has another full name, as a brother has, is none of this one's
+            kin = next((kin for kin in known if kin.names <= {*others}), _Kin())
+            for each in (name, *others):
+                self._kin.setdefault(each, kin)
+        self._kin[name].names.add(name)
+        return self._kin[name]
 
     def _plain_word(self, match: Any, called: Collection[str], own: Kept) -> list[Place]:
         """Look at a word that is no name: it is one if it is spelled like a word in use."""
@@ -449,16 +494,27 @@ class Spelling:
             self.table.setdefault(word, word)
         return []
 
-    def _word_for(self, key: str, name: str, kind: str) -> str:
-        """Return the word of a name, which is the next of its class if it is new."""
+    def _word_for(self, key: str, name: str, kind: str, kin: "_Kin | None" = None) -> str:
+        """Return the word of a name, which is the next of its class, or kin, if it is new."""
         if key not in self.words:
             series = self._names.words[kind]
             words = self._next.setdefault(id(series), series.drawn(self._draw))
+            words = series.variants(kin.word) if kin and kin.word else words
             word = next(w for w in words if self._names.is_free(w, self._taken))
             self.words[key], self.table[word] = word, name
             self._given |= dict.fromkeys(forms(word), kind)
             self._taken.add(word.casefold())
+            if kin is not None:
+                kin.word = kin.word or word
         return self.words[key]
+
+
+@dataclass
+class _Kin:
+    """Spellings of one name: those that were met, and the word of the first."""
+
+    names: set[str] = field(default_factory=set)
+    word: str = ""
 
 
 class BackStream:

@@ -17,6 +17,7 @@ from .names_in_text import (
     is_alone,
     keys_in,
     like_a_word,
+    variants_in,
 )
 
 ROLES = ("user", "assistant", "tool")
@@ -41,6 +42,7 @@ class ChatNames:
         given: name -> class, of the names that are given.
         known: key -> (name, class), of those that were found so far.
         stay: names of tools and parameters that a rule keeps.
+        variants: of names that are given, those that are spellings of one another.
 
     Raises:
         ValueError: names are given by their places, or for no class.
@@ -55,6 +57,7 @@ class ChatNames:
     ):
         self._finder, self._kept = finder, kept
         self.given: dict[str, str] = {}
+        self.variants = variants_in(names or {})
         for kind, listed in finder.by_class(names or {}).items():
             if places := [name for name in listed if not isinstance(name, str)]:
                 raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
@@ -98,7 +101,11 @@ class ChatNames:
         spans = [s for s in found if text[s.start : s.stop] not in plain or is_alone(text, s)]
         keys = keys_in(text, spans, self.known if answers else None)
         for span, key in zip(spans, keys, strict=True):
-            self._add(key, text[span.start : span.stop], span.symbol_class)
+            name, kind = text[span.start : span.stop], span.symbol_class
+            if key not in self.known:
+                self._add(key, name, kind)
+                for other in [] if span.binding else self._finder.variants(name, kind):
+                    self._add(other, other, kind)
         return spans, keys
 
 

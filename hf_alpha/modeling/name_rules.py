@@ -38,6 +38,9 @@ class ReadyRule:
         languages: whose languages `find` takes as `language`; None if there is one language.
         examples: names as they are often written, such as digits. The symbols of a converted model
             start from what it knows of these; from letters, if none is given.
+        variants: from a name to other spellings of it, which are names in the same text and in what
+            follows in a chat. Canonical spelling says by their words that they belong together.
+        stem: of the words for its names in canonical spelling, where answers are prose: `Person`.
     """
 
     find: Callable[..., Found]
@@ -47,6 +50,8 @@ class ReadyRule:
     unbound: Callable[..., Found] | None = None
     languages: str | None = None
     examples: tuple[str, ...] = ()
+    variants: Callable[[str], Iterable[str]] | None = None
+    stem: str = ""
 
     def __call__(self, text: str) -> Found:
         """Find the names of a text."""

@@ -74,6 +74,9 @@ class MarkedText(str):
     Args:
         spans: its names, as (start, stop, class) or (start, stop, class, binding).
 
+    Attributes:
+        variants: of names that were listed for it, those that are spellings of one another.
+
     Raises:
         ValueError: a span is empty, lies outside the text or overlaps another one.
 
@@ -84,6 +87,7 @@ class MarkedText(str):
     """
 
     spans: tuple[Span, ...]
+    variants: Sequence[Sequence[str]] = ()
 
     def __new__(cls, text: str, spans: Iterable[Sequence[Any]]) -> "MarkedText":
         self = super().__new__(cls, text)
@@ -459,6 +463,7 @@ class NameFinder:
 
         Args:
             names: class -> names, or their [start, stop] in the text; or a list, see `by_class`.
+                A name may be a list of its spellings.
             kept: as for `find`.
 
         Raises:
@@ -480,10 +485,17 @@ class NameFinder:
                         f"{kind!r}: a name belongs to one class"
                     )
         spans = [*MarkedText(text, marked).spans, *self._by_rules(text, True, kept)]
-        return MarkedText(text, self._apart(text, spans, classes, kept))
+        text = MarkedText(text, self._apart(text, spans, classes, kept))
+        text.variants = variants_in(names)
+        return text
+
+    def variants(self, name: str, kind: str) -> list[str]:
+        """Return other spellings of a name, if the rule of its class says some."""
+        find = getattr(self.reader(kind), "variants", None)
+        return [] if find is None else [*find(name)]
 
     def by_class(self, names: Names | Sequence[str]) -> Names:
-        """Return names that are listed for a text as class -> names.
+        """Return names that are listed for a text as class -> names, each spelling for itself.
 
         Args:
             names: these, where some classes may have None, or a list of names of the class whose
@@ -494,12 +506,12 @@ class NameFinder:
         """
         classes = list(self.columns or self.rules)
         if isinstance(names, list | tuple) and len(classes) == 1:
-            return {classes[0]: names}
+            return {classes[0]: _each(names)}
         if not isinstance(names, Mapping) or names.keys() - self.rules.keys():
             known = ", ".join(f'"{name}": [...]' for name in classes)
             wanted = f"give {{{known}}}, all or some of it, for each text"
             raise ValueError(f"names: {wanted if known else 'it takes none'}")
-        return {kind: listed for kind, listed in names.items() if listed is not None}
+        return {kind: _each(listed) for kind, listed in names.items() if listed is not None}
 
     def _apart(
         self, text: str, spans: list[Span], classes: Mapping[str, str] | None, kept: Kept = ()
@@ -583,6 +595,21 @@ class NameFinder:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the rules as JSON has them."""
         return {name: rule.to_dict() for name, rule in self.rules.items()}
+
+
+def variants_in(names: Names | Sequence[Any]) -> list[Sequence[str]]:
+    """Return those of names, as `NameFinder.by_class` takes them, that are lists of spellings."""
+    lists: Iterable[Any] = names.values() if isinstance(names, Mapping) else [names]
+    return [entry for listed in lists for entry in listed or () if _are_spellings(entry)]
+
+
+def _are_spellings(entry: Any) -> bool:
+    return isinstance(entry, list | tuple) and all(isinstance(name, str) for name in entry)
+
+
+def _each(listed: Sequence[Any]) -> list[Any]:
+    """Return a list of names with each spelling for itself."""
+    return [name for entry in listed for name in (entry if _are_spellings(entry) else [entry])]
 
 
 def _spelling(reader: Any, symbols: Sequence[Any], names: Mapping[str, str]) -> Any:

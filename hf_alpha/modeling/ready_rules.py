@@ -157,6 +157,7 @@ READY_RULES: dict[str, ReadyRule] = {
     "number": ReadyRule(numbers),
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
     "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
-    "tools": ReadyRule(lambda text: (), answers=False),  # a chat's schemas say them: `chats`
+    # a chat's schemas say them: `chats`
+    "tools": ReadyRule(lambda text: (), answers=False, stem="function_"),
 }
 """What a rule may be called -> how its names are found."""

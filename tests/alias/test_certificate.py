@@ -32,15 +32,16 @@ def test_canonical_requests_are_certified():
 
 def test_what_depends_on_names_is_found():
     """A rule that takes one spelling for another thing; a plain model whose answer is a name."""
-    names = CanonicalNames({"x": {"function": lambda text: [] if text < "b" else [(0, 1)]}})
-    made = certify([{"prompt": "b = 1"}], names)
-    assert made.holds and not made.renamings  # nothing that the rule would take
+    find = {"function": lambda text: [] if text < "b" else [(0, text.find(" "))]}
+    made = certify([{"prompt": "b = 1"}], CanonicalNames({"x": find}))
+    assert not made.holds and made.missed == made.differing == [(0, "reserved")]  # None_0
+    assert str(made).endswith("1 reach the model otherwise, 1 of them as a name is not found")
     body = request(CHAT, FIRST)
     other = renamed(
         NAMES.finder, body, {("tool", "get_weather"): "aaa_1", ("person", "größe"): "c"}
     )
     assert "get_weather" not in json.dumps([other["messages"], other["tools"]])
-    assert other["names"]["person"] == ["Ann Lee", "c"]
+    assert other["names"]["person"] == [["Ann Lee", "Lee"], "c"]
 
     def first_in_order(sent):
         name = min(word for word in json.dumps(sent["tools"]).split('"') if "_" in word)

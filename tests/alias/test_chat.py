@@ -12,7 +12,8 @@ from hf_alpha.alias.certificate import certify
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
 
 PLAIN = ["and", "b", "function_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
-said = st.lists(st.sampled_from(PLAIN) | st.integers(0, 3), min_size=1, max_size=8)
+PLAIN += ["_PersonC_", "function_bs", "PersonB3", "personc2s"]
+said = st.lists(st.sampled_from(PLAIN) | st.integers(0, 4), min_size=1, max_size=8)
 turns = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system"]), said))
 
 
@@ -39,7 +40,11 @@ def test_a_renamed_chat_is_the_same_to_the_model(template):
 def answer_of(one):
     """An answer that says all that was said and calls all that was called, with forms of words."""
     texts = [message["content"] for message in one.body["messages"]]
-    called = {"name": "function_b", "arguments": '{"function_c":  "x PersonB\\nfunction_b"}'}
+    person = one.body["messages"][0]["content"].split()[0]
+    called = {
+        "name": "function_b",
+        "arguments": f'{{"function_c":  "x {person}\\nfunction_b"}}',
+    }
     return {
         "choices": [
             {
