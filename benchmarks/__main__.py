@@ -5,14 +5,14 @@
     python benchmarks clutrr             # the commands of a benchmark
     python benchmarks clutrr-facts       # ... or of one result
     python benchmarks clutrr-facts | sh  # runs it again
+    python benchmarks show clutrr-facts  # what it printed, and where it was measured
 
-Commands are those that the result files hold. What a benchmark measures is the first line of its
-script.
+Commands are those of the store (results/README.md). What a benchmark measures is the first line of
+its script.
 """
 
 import argparse
 import ast
-import json
 import shlex
 import signal
 import textwrap
@@ -21,10 +21,13 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+import measure
+from studies import store
+
 FOLDER = Path(__file__).resolve().parent
-ARCHIVE, LAST = "archive", "ac75e26e"
+SHOW, ARCHIVE, LAST = "show", "archive", "ac75e26e"
 """Scripts that were taken away, and the last commit that has them."""
-NO_BENCHMARKS = ("__main__", "figures")
+NO_BENCHMARKS = ("__main__", "figures", "evaluations")
 SIZE = "a BART and `learned` of the same size"
 KEPT: dict[str, dict[str, tuple[str, str]]] = {
     "Speed and memory": {
@@ -95,18 +98,15 @@ def scripts(folder: Path) -> dict[str, Path]:
 
 @cache
 def recorded() -> dict[str, str]:
-    """The command that wrote each result."""
-    return {
-        path.stem: json.loads(path.read_text(encoding="utf-8"))["command"]
-        for path in sorted((FOLDER / "results").glob("*.json"), key=lambda path: path.stem)
-    }
+    """The command that measured each result."""
+    return store.commands()
 
 
 def commands(name: str) -> dict[str, str]:
     """The commands of a benchmark, or of one result, by result."""
     stored = recorded()
     if name == "studies":
-        return {"docs/results.md": "python -m benchmarks.studies --write-document"}
+        return {result: line for result, line in stored.items() if result.startswith("studies/")}
     script = scripts(FOLDER).get(name)
     if script is None and name in stored:
         return {name: stored[name]}
@@ -137,14 +137,31 @@ def listed() -> Iterator[str]:
     if found:
         yield "\nNot sorted yet"
         yield from (entry(name, text) for name, text in found.items())
+    evaluations = [name for name in recorded() if name.startswith("evaluations/")]
+    yield "\nEvaluations\n" + textwrap.fill(
+        ", ".join(evaluations), 100, initial_indent="  ", break_on_hyphens=False
+    )
     yield "\npython benchmarks NAME prints the commands; python benchmarks archive what is settled."
+
+
+def shown(result: str) -> str:
+    """What people read of a result.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    if result not in recorded():
+        raise SystemExit(f"the store has no result {result!r}: python benchmarks lists all")
+    found = store.read(result)
+    parts = [f"`{found['command']}`", measure.describe(found["conditions"]), found["text"]]
+    return "\n\n".join(part for part in parts if part)
 
 
 def settled() -> Iterator[str]:
     """The commands whose script was taken away."""
     yield f"# benchmarks/{ARCHIVE} is in git: git worktree add ../{ARCHIVE} {LAST}"
     for result, command in recorded().items():
-        if not (FOLDER.parent / shlex.split(command)[1]).exists():
+        if shlex.split(command)[1].startswith(f"benchmarks/{ARCHIVE}/"):
             yield f"# {result}\n{command}"
 
 
@@ -155,10 +172,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", nargs="?", help="a benchmark, a result, or `archive`")
-    name = parser.parse_args(argv).name
+    parser.add_argument("name", nargs="?", help="a benchmark, a result, `archive` or `show`")
+    parser.add_argument("result", nargs="?", help="that is shown")
+    name, result = vars(parser.parse_args(argv)).values()
+    if (name == SHOW) != (result is not None):
+        parser.error("`show` takes a result, and nothing else does")
     if name is None:
         print("\n".join(listed()).lstrip())
+    elif name == SHOW:
+        print(shown(result))
     elif name == ARCHIVE:
         print("\n".join(settled()))
     else:

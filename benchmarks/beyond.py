@@ -264,8 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Ask and print."""
     args = parse(argv)
     asked = args.only.split(",")
-    stored = measure.RESULTS / f"{args.out}.json"
-    results = json.loads(stored.read_text())["data"] if args.out and stored.exists() else {}
+    results = (args.out and measure.kept(args.out)) or {}
     results |= {name: [point_of(name, point, args) for point in POINTS[name]] for name in asked}
     given = sys.argv[1:] if argv is None else list(argv)
     if results.keys() == POINTS.keys():  # of all models, whichever were asked now

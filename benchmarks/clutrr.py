@@ -352,7 +352,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             folders = [train(name, split, seed, args) for seed in seeds]
             results[split][name] = accuracies([test(folder) for folder in folders])
     if args.out:
-        draw(results, (measure.RESULTS / args.out).with_suffix(".png"))
+        draw(results, measure.picture(args.out))
     measure.finish(tables(results), {"accuracy": results}, args.out, argv)
 
 

@@ -32,7 +32,6 @@ from hf_alpha.convert import convert_checkpoint
 from hf_alpha.evaluation.compare import compare, draw_problems
 from hf_alpha.evaluation.report import Report
 from hf_alpha.generation import extend_vocabulary
-from hf_alpha.io.records import read_json
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks import get_task
@@ -196,7 +195,9 @@ def summarise(seeds: Mapping[int, Mapping[str, Report]], labels: Sequence[str]) 
 
 def saved(result: str) -> dict[str, Any]:
     """The rows of an earlier result, as `summarise` made them."""
-    data = read_json((measure.RESULTS / result).with_suffix(".json"), "data")["data"]
+    data = measure.kept(result)
+    if data is None:
+        raise SystemExit(f"the store has no result {result!r}")
     return dict(data["models"])
 
 
@@ -368,7 +369,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         data["draws"] = {seed: spread(seed, args) for seed in integers(args.seeds)}
         text += "\n\n" + draws_table(data["draws"], symbols)
     if args.out:
-        path = (measure.RESULTS / args.out).with_suffix(".png")
+        path = measure.picture(args.out)
         path.parent.mkdir(parents=True, exist_ok=True)
         make_figure(summary, symbols).savefig(path)
     measure.finish(text, data, args.out, argv)

@@ -1,14 +1,13 @@
-"""The figures of README.md and docs/, taken from the result files: tables, and sentences.
+"""The figures of README.md and docs/, taken from the store of results: tables, and sentences.
 
     python benchmarks/figures.py
 
 writes the tables between `<!-- figures: NAME -->` and `<!-- end -->` in the documents again, and
-names each sentence that no longer says what the result files say. `tests/test_figures.py` fails
+names each sentence that no longer says what the results say. `tests/test_figures.py` fails
 where a document and the results differ. A row of a table whose figures have not been measured is
 left out.
 """
 
-import json
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,21 +23,20 @@ import measure
 import propositional
 import retrofit
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from studies import sizes, store
+from studies.results import Results
+from studies.table import TASKS
+from studies.tables import TABLES as TABLES_OF_STUDIES
 
 COPIED = (
-    *(f"geometric-study{name}" for name in ("", "-small", "-streusle", "-wnut17", "-masked")),
-    *("encodings-together", "encodings-ltl", "extrapolation-relational", "extrapolation-streams"),
-    *("adacos", "adacos-no-f-bn", "adacos-encodings"),
-    *("geometric-pretrained", "glue", "names-benchmark", "retrofit-study", "beyond", "real-models"),
-    *("reactions", "rxnfp", "chats", "real-tasks"),
-    *("sparse-streams", "sparse-streams-copy", "fresh-streams", "segment-positions"),
+    *("geometric-study", "geometric-minilm-dimsum"),
+    *("encodings-together", "extrapolation-relational", "names-benchmark"),
+    *("beyond", "real-models", "reactions", "rxnfp", "chats", "real-tasks"),
     *("scale", "text_tokenizer"),
-    *("geometric-minilm-dimsum", "geometric-minilm-streusle"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
 BEAMS = "the three beams of ltl-streams-small"
-MIXED = "right answers and corrupted ones"
 SMALL = next(iter(propositional.SIZES))
 PYSAT, AIGER = propositional.PYSAT, propositional.AIGER
 DEFAULT, FAST = ltl.SPOT
@@ -68,28 +66,6 @@ RATES: tuple[tuple[str, str, Place, str, str], ...] = (
      (*PARTS, propositional.EACH), AIGER, "py-aiger-sat, as the papers do"),
 )  # fmt: skip
 """Rows of `peers`: what, result, place of the rates in it, the peer there and in words."""
-LTL_CHECKS = (("a model's beams", BEAMS), ("right and corrupted answers", MIXED))
-LTL_RATIOS: tuple[tuple[str, str, str, Place, str], ...] = (
-    ("LTL pairs, 5 symbols, 35 tokens", "Spot's default translation", "20", PAIRS_5, DEFAULT),
-    ("LTL pairs, 10 symbols, 50 tokens", "Spot's default translation", "200", PAIRS_10, DEFAULT),
-    *(
-        (f"LTL checks, {mix}, {way}", peer, goal, ("checks", name, "ways", key), side)
-        for mix, name in LTL_CHECKS
-        for way, key in (("each side cold", ltl.COLD), ("a second time", ltl.WARM))
-        for side, peer, goal in (
-            (DEFAULT, "Spot's default translation", "50"),
-            (FAST, "Spot's `low any`", ""),
-        )
-    ),
-)
-"""Rows of docs/performance.md: what, the peer in words, goal, place, the peer there."""
-PROPOSITIONAL = {
-    "answers": propositional.ANSWERS,
-    "pairs, ours drawn, deduplicated and checked": propositional.PAIRS,
-    "checks, each side cold": propositional.COLD,
-    "checks, formulas read before": propositional.AGAIN,
-    "checks, formulas read for each": propositional.EACH,
-}
 STREAMS = (
     ("training step, LTL, 5 symbols, sizes 10-35", "streams-training", "2"),
     ("beam 3, 31 tokens, 5 symbols", "streams-generation-5", "4"),
@@ -99,10 +75,8 @@ STREAMS = (
 
 @cache
 def stored(result: str) -> dict[str, Any]:
-    """A result file."""
-    text = (measure.RESULTS / f"{result}.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
-    return content
+    """A result of the store."""
+    return store.read(result)
 
 
 def rates(data: Any, place: Place, side: str) -> list[float] | None:
@@ -204,51 +178,6 @@ def memory() -> str:
     return measure.table(["symbols", *map(str, data["settings"]["symbols"])], lines)
 
 
-def rest() -> str:
-    """Everything else that has a peer."""
-    rows = []
-    steps = stored("dual-part")["data"]["seconds"]["training step"]
-    dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
-    rows.append(["`dual_part` training step", "`learned`", "1.02", three(dual), "dual-part"])
-    for work, peer, goal, place, side in LTL_RATIOS:
-        if (pair := both(stored("ltl")["data"], place, side)) is not None:
-            rows.append([work, peer, goal, three(measure.ratios(*pair)), "ltl"])
-    rows += propositional_rows()
-    for task, times in stored("evaluation")["data"].items():
-        alone, *_, evaluated = times["seconds"].values()
-        found_ratios = three(measure.ratios(evaluated, alone))
-        rows.append([f"evaluation of {times['rows']:,} formulas, {task}", "generation alone", "1.1",
-                     found_ratios, "evaluation"])  # fmt: skip
-    times = stored("startup")["data"]
-    for side, peer, name in (
-        ("hf-alpha --help", "import transformers", "`import transformers`"),
-        ("import hf_alpha", "an empty model class, registered", "an empty model class"),
-    ):
-        found_ratios = three(measure.ratios(times[side], times[peer]))
-        rows.append([f"`{side}`", name, "1.2", found_ratios, "startup"])
-    commands = [f"`{stored(row[-1])['command']}`" for row in rows]
-    shown = [
-        "likewise" if number and commands[number - 1] == command else command
-        for number, command in enumerate(commands)
-    ]
-    lines = [[*row[:-1], command] for row, command in zip(rows, shown, strict=True)]
-    columns = ["what", "against", "goal", "measured", "command"]
-    return measure.table(columns, lines, words=["against", "measured", "command"])
-
-
-def propositional_rows() -> list[list[str]]:
-    """Medians for each size."""
-    data, rows = stored("propositional")["data"], []
-    for peer, goal in ((PYSAT, ""), (AIGER, "100")):
-        for name, work in PROPOSITIONAL.items():
-            sizes = [both(data[size], ("per_second", work), peer) for size in data]
-            medians = [digits(median_ratio(*pair)) for pair in sizes if pair is not None]
-            if medians:
-                name = f"propositional {name}; 5/35, 10/50, 50/200"
-                rows.append([name, peer, goal, f"medians {', '.join(medians)}", "propositional"])
-    return rows
-
-
 def gpu_costs() -> str:
     """Times and memory of decoders on a GPU, by those of the bare backbone."""
     rows = [row for row in stored("gpu")["data"]["rows"] if row["section"] == "decoders"]
@@ -303,14 +232,8 @@ def goals() -> str:
 
 def tables_of(result: str) -> str:
     """The tables of a result, as it has them."""
-    text = (measure.RESULTS / f"{result}.md").read_text(encoding="utf-8")
-    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    tables = re.findall(r"(?:^\|.*\n)+", stored(result)["text"] + "\n", re.MULTILINE)
     return "\n".join(tables).rstrip()
-
-
-def dual_part_draws() -> str:
-    """The spread over draws of random parts, the second table of its result."""
-    return tables_of("encodings").split("\n\n")[1]
 
 
 def encoding_costs() -> str:
@@ -405,6 +328,24 @@ def folnet_cost() -> str:
     return measure.table(["forward and backward, times BERT's", *columns], lines)
 
 
+def study(table: str, task: str = "", title: str = "") -> str:
+    """Tables of a study, those of a task or with a title alone, where they are given."""
+    size, results = sizes.SIZES["cpu"], Results.of(store.RESULTS, table, "cpu")
+    head = f"**{TASKS.get(task, '')}"
+    parts = re.split(r"\n\n(?=\*\*)", TABLES_OF_STUDIES[table].render(results, size))
+    return "\n\n".join(
+        part for part in parts if part.startswith(head) and title in part.partition("\n")[0]
+    )
+
+
+def findings(table: str) -> str:
+    """What a study's numbers say, in sentences."""
+    results = Results.of(store.RESULTS, table, "cpu")
+    return "\n".join(
+        f"- {each}" for each in TABLES_OF_STUDIES[table].findings(results, sizes.SIZES["cpu"])
+    )
+
+
 def kinship_pairs() -> str:
     """Right answers to pairs of relations, without stories about families and with them."""
     before, after = (stored(name)["data"] for name in ("kinship-pairs-before", "kinship-pairs"))
@@ -447,7 +388,7 @@ def transduction() -> str:
 
 CARDS = measure.ROOT / "model_cards"
 TESTED = re.compile(
-    r"--out (docs/results/[\w-]+).*?trained on \w+ with at most (\d+) symbols and (\d+) tokens",
+    r"--out runs/(evaluations/[\w-]+).*?trained on \w+ with at most (\d+) symbols and (\d+) tokens",
     re.DOTALL,
 )
 Cells = dict[tuple[int, int], tuple[int, float]]
@@ -542,11 +483,10 @@ def front_row(folder: Path) -> list[str]:
         size = f"at most {found[2]} names, {SIZES.get(folder.name, f'{found[3]} tokens')}"
         if read_recipe(folder / RECIPE_FILE).task != "text":
             return [size, *released_row(folder)[-2:]]
-        cells = cells_of(measure.ROOT / found[1] / folder.name)
+        cells = cells_of(found[1], folder.name)
         seen = {cell for cell in cells if cell[0] <= int(found[2]) and cell[1] <= int(found[3])}
         return [size, share(cells, seen), share(cells, set(cells) - seen)]
-    place = measure.ROOT / "docs" / "results" / folder.name / "metrics.json"
-    told = json.loads(place.read_text(encoding="utf-8"))
+    told = stored(f"evaluations/{folder.name}")["data"]
     cells = {
         (int(facts), 0): (count, count * told["metrics"][facts]["accuracy"])
         for facts, count in told["samples"].items()
@@ -559,11 +499,11 @@ def front_row(folder: Path) -> list[str]:
 def released_row(folder: Path) -> list[Any]:
     """Task, tokens in training, and what the table says of a model; its card has the command."""
     card = (folder / "README.md").read_text(encoding="utf-8")
-    place, names, tokens = TESTED.search(card).groups()  # type: ignore[union-attr]
-    results = measure.ROOT / place
+    result, names, tokens = TESTED.search(card).groups()  # type: ignore[union-attr]
     task = read_recipe(folder / RECIPE_FILE).task
-    ours = cells_of(results / folder.name)
-    (chance,) = map(cells_of, results.glob("random-*"))
+    ours = cells_of(result, folder.name)
+    (name,) = (name for name in stored(result)["data"]["models"] if name.startswith("random-"))
+    chance = cells_of(result, name)
     trained_cells = {c for c in ours if c[0] <= int(names) and c[1] <= int(tokens)}
     parts = [
         f"{share(ours, part)} (random {share(chance, part)})"
@@ -576,15 +516,12 @@ def released_row(folder: Path) -> list[Any]:
     ]  # fmt: skip
 
 
-def cells_of(folder: Path) -> Cells:
+def cells_of(result: str, model: str) -> Cells:
     """Problems and right ones among them by number of names and tokens."""
-    cells = json.loads((folder / "report.json").read_text(encoding="utf-8"))["by_cell"]
     return {
-        (cell["num_symbols"], cell["size"]): (
-            cell["count"],
-            cell["count"] * cell.get("correct", cell["exact"]),
-        )
-        for cell in cells
+        (int(names), int(size)): (asked, right)
+        for names, sizes in stored(result)["data"]["models"][model].items()
+        for size, (right, asked) in sizes.items()
     }
 
 
@@ -609,7 +546,7 @@ REAL_KINDS = {
     "misleading": "misleading\nnames",
 }
 REAL_STEPS = 300
-REAL_PICTURE = measure.ROOT / "docs" / "results" / "real-model.png"
+REAL_PICTURE = measure.PICTURES / "real-model.png"
 
 
 def real_rates() -> dict[str, list[float]]:
@@ -658,17 +595,12 @@ TABLES = {
     "streams": streams,
     "streams-price": streams_price,
     "memory": memory,
-    "rest": rest,
     "gpu": gpu_costs,
     "retrofit": retrofit_costs,
     "memory-by-length": memory_by_length,
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,
-    "dual-part-draws": dual_part_draws,
-    **{
-        name: partial(kinship, name)
-        for name in ("clutrr-facts", "clutrr-pairs", "clutrr-longer-copies")
-    },
+    "clutrr-longer-copies": partial(kinship, "clutrr-longer-copies"),
     "kinship-pairs": kinship_pairs,
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
@@ -676,6 +608,17 @@ TABLES = {
     **{name: partial(tables_of, name) for name in COPIED},
     "transduction": transduction,
     "goals": goals,
+    "encodings-propositional": partial(study, "encodings", "propositional", "by number of names"),
+    "encodings-ltl-names": partial(study, "encodings", "ltl", "by number of names"),
+    "specifications": partial(study, "specifications", "ltl"),
+    "published": partial(study, "published"),
+    **{
+        f"findings-{name}": partial(findings, name)
+        for name in (
+            *("encodings", "top-n", "copying", "cost"),
+            *("draws", "normalization", "covariance"),
+        )
+    },
 }
 DOCUMENTS = (
     "README.md",
@@ -775,8 +718,7 @@ def sentences() -> Iterator[tuple[str, str]]:
     ]
     for name in ("docs/performance.md", "docs/results-performance.md"):
         yield name, f"{min(walks):.1f} to {max(walks):.1f} times as many hard pairs per second"
-    place = measure.ROOT / "docs" / "results" / "kinship-folnet" / "metrics.json"
-    over_all = json.loads(place.read_text(encoding="utf-8"))["metrics"]["all"]["accuracy"]
+    over_all = stored("evaluations/kinship-folnet")["data"]["metrics"]["all"]["accuracy"]
     yield "docs/models.md", f"right in {100 * over_all:.1f} % over stories of 2 to 10 facts"
     yield from sentences_of_edges()
     yield from sentences_of_readme()

@@ -327,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     results = {task: run_task(task, args) for task in args.tasks.split(",")}
     if args.out and len(args.sizes) > 1:
-        draw(results, (measure.RESULTS / args.out).with_suffix(".png"))
+        draw(results, measure.picture(args.out))
     data = {task: {"metric": cells, "segments": some} for task, (cells, some) in results.items()}
     measure.finish(text_of(results), data, args.out, argv)
 

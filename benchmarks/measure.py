@@ -1,8 +1,8 @@
-"""What the benchmarks share: times of sides that take turns, ratios, tables, result files.
+"""What the benchmarks share: times of sides that take turns, ratios, tables, kept results.
 
 A ratio compares two times of one round, so that what slows the machine slows both; it is printed
-as minimum / median / maximum over the rounds. With `--out NAME` a script writes what it printed and
-all its times to benchmarks/results/NAME.md and .json, with the command, the date, the versions, the
+as minimum / median / maximum over the rounds. With `--out NAME` a script puts what it printed and
+all its times into the store (benchmarks/results), with the command, the date, the versions, the
 processor, the machine's load and, where torch is at work, the speed of its two matrix libraries.
 """
 
@@ -23,8 +23,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from studies import store
+
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+PICTURES = ROOT / "docs" / "pictures"
 PACKAGES = (
     "torch",
     "transformers",
@@ -192,7 +194,7 @@ def library_speeds(repeats: int = 10) -> dict[str, dict[str, float]]:
 
 
 def describe(facts: Mapping[str, Any]) -> str:
-    """What `conditions` found, as lines of Markdown."""
+    """What `conditions` found, as lines of Markdown; nothing where it was not kept."""
     machine = ("processor", "flags", "cores", "threads", "gpu", "load before", "load after")
     speeds = facts.get("GFLOP/s", {})
     lines = [
@@ -204,6 +206,8 @@ def describe(facts: Mapping[str, Any]) -> str:
         ],
     ]
     versions, machine_line, speed_line = (", ".join(line) for line in lines)
+    if not machine_line:
+        return versions
     if speed_line:
         machine_line += f"\n\nGFLOP/s of linear layers: {speed_line}"
     return f"{versions}\n\n{machine_line}"
@@ -229,7 +233,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 def add_out(parser: argparse.ArgumentParser) -> None:
     """Add the option that `finish` reads."""
     parser.add_argument(
-        "--out", metavar="NAME", help="write benchmarks/results/NAME.md and NAME.json"
+        "--out", metavar="NAME", help="keep the result under this name in benchmarks/results"
     )
 
 
@@ -241,7 +245,7 @@ def finish(
     Args:
         text: for people, Markdown.
         data: all times and settings, as JSON takes them.
-        out: name of the result, or a path without ending; None keeps nothing.
+        out: name of the result, in another store behind a path to it; None keeps nothing.
         argv: arguments of the script, where they are not those of the process.
     """
     print(text)
@@ -257,9 +261,23 @@ def keep(
     machine = conditions(device)
     script = os.path.relpath(Path(sys.argv[0]).resolve(), ROOT)
     command = shlex.join(["python", script, *(sys.argv[1:] if argv is None else argv)])
-    head = f"`{command}`\n\n{describe(machine)}\n\n"
-    path = RESULTS / out
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".md").write_text(head + text + "\n", encoding="utf-8")
-    stored = json.dumps({"command": command, **machine, "data": data}, indent=1)
-    path.with_suffix(".json").write_text(stored + "\n", encoding="utf-8")
+    folder, name = place(out)
+    store.write(name, command, data, text, machine, folder)
+
+
+def place(out: str) -> tuple[Path, str]:
+    """The store and the name of a result that `--out` asks for."""
+    path = store.RESULTS / out
+    return path.parent, path.name
+
+
+def kept(out: str) -> Any:
+    """The data of an earlier result; None where there is none."""
+    folder, name = place(out)
+    return store.read(name, folder)["data"] if name in store.commands(folder) else None
+
+
+def picture(out: str) -> Path:
+    """The file of a result's picture: in docs/pictures, or beside another store."""
+    folder, name = place(out)
+    return (PICTURES if folder == store.RESULTS else folder) / f"{name}.png"

@@ -1,12 +1,12 @@
 """Which models of Transformers take names, with which encoding, and which are refused.
 
-    python benchmarks/retrofit_families.py
+    python benchmarks/retrofit_families.py --out retrofit_families
 
-prints the table of docs/results-retrofit.md: a small model with random weights of every family
+prints and keeps the result `retrofit_families`: a small model with random weights of every family
 behind `AutoModelForSeq2SeqLM` that goes from text to text, and of many behind
 `AutoModelForCausalLM`, is converted into each encoding. `yes` means that the conversion's proof
 holds; a number leads to the words of the refusal below the table.
-`tests/test_benchmarks.py` compares them with the document.
+`tests/test_benchmarks.py` compares them with the store.
 """
 
 import argparse
@@ -307,9 +307,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.parse_args(arguments)
+    measure.add_out(parser)
+    args = parser.parse_args(arguments)
     logging.set_verbosity_error()
-    print(show(list(FAMILIES)))
+    measure.finish(show(list(FAMILIES)), {}, args.out, arguments)
 
 
 if __name__ == "__main__":

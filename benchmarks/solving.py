@@ -199,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         [[name, f"{1000 * seconds:.2f}"] for name, seconds in rate.items()],
     )
     if options.out is not None:
-        draw(data, (measure.RESULTS / options.out).with_suffix(".png"), options.limit)
+        draw(data, measure.picture(options.out), options.limit)
     measure.finish(text, {"solved": data, "seconds": rate}, options.out, argv)
 
 

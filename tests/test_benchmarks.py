@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scripts import FOLDER, load, prints_and_stores
+from scripts import FOLDER, kept, load, prints_and_stores, store
 
 from hf_alpha import CanonicalNames, CanonicalTokenizer
 from hf_alpha.logic.propositional import PropositionalTask
@@ -66,15 +66,6 @@ def test_a_benchmark_prints_and_stores_what_it_measures(name, capsys, tmp_path, 
     """At its smallest size; ours and its peers disagree nowhere."""
     monkeypatch.chdir(tmp_path)
     prints_and_stores(name, (QUICK | SLOW)[name], capsys)
-
-
-@pytest.mark.parametrize("name", ["encodings", "encodings-together", "encodings-ltl"])
-def test_the_guide_shows_the_results_of_encodings(name):
-    results = (FOLDER / "results" / f"{name}.md").read_text(encoding="utf-8")
-    guide = (FOLDER.parent / "docs" / "results.md").read_text(encoding="utf-8")
-    lines = [line for line in results.splitlines() if line.startswith(("|", "`"))]
-    assert len(lines) >= 5
-    assert not [line for line in lines if line not in guide]
 
 
 def test_clutrr_rules_compose_facts_in_every_order_and_guess_between_two_answers(tmp_path):
@@ -197,7 +188,7 @@ def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
     tiny = ["--entries", "3", "40", "--sentences=50", "--rounds=2", "--out", out]
     transduction.main([*tiny, "--data", str(tmp_path / "data.tsv")])
     lines = capsys.readouterr().out.splitlines()
-    rows = json.loads((tmp_path / "out.json").read_text())["data"]["rows"]
+    rows = kept()["data"]["rows"]
     assert (
         len([line for line in lines if line.startswith("| 40 | ")]) == len(rows[1]["seconds"]) + 1
     )
@@ -231,11 +222,9 @@ def without_numbers(words: str) -> str:
         for family in FAMILIES.FAMILIES
     ],
 )
-def test_a_family_takes_the_encodings_that_the_document_says(family):
+def test_a_family_takes_the_encodings_that_the_result_says(family):
     """And is refused in these words."""
-    text = (FOLDER.parent / "docs" / "results-retrofit.md").read_text(encoding="utf-8")
-    _, table = text.split("<!-- families -->")
-    table = table.split("<!-- end of families -->")[0]
+    table = store.read("retrofit_families")["text"]
     (row,) = re.findall(rf"^\| {re.escape(family)} \| (.*) \|$", table, re.MULTILINE)
     words = dict(re.findall(r"^(\d+)\. (.*)$", table, re.MULTILINE)) | {"yes": ""}
     said = [without_numbers(words[cell]) for cell in row.split(" | ")]
@@ -312,7 +301,7 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     )  # fmt: skip
     printed = capsys.readouterr().out
     assert printed.count("| relational-unpointed-lora | 1 | 1 |") == 3
-    found = json.loads((tmp_path / "out.json").read_text())["data"]
+    found = kept()["data"]
     for name, (run,) in found["calls"].items():
         before, after = run["English"]
         assert (before == pytest.approx(after, rel=1e-6)) == (

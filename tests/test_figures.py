@@ -1,28 +1,25 @@
-"""Figures in documents are those of the result files that they name, to the digit."""
+"""Figures in documents are those of the results that they name, to the digit."""
 
-import json
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from scripts import store
 
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "docs" / "results"
-sys.path.append(str(ROOT / "benchmarks"))  # as for a script that is started there
 DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 CARDS = [folder / "README.md" for folder in released_models().values()]
 FENCE = re.compile(r"^```\n((?:%|x100|\? \w).*?)^```$", re.DOTALL | re.MULTILINE)
-FOLDER = re.compile(r"`docs/results/([\w/-]+)/")
+EVALUATION = re.compile(r"`(evaluations/[\w/-]+)`")
 OUT = re.compile(r"`((?:hf-alpha|python benchmarks/)[^`]*--out [^`]*)`")
-SIDE_BY_SIDE = {"streams": "encodings.json", "relational": "encodings-relational.json"}
+SIDE_BY_SIDE = {"streams": "encodings", "relational": "encodings-relational"}
 CONSTANT = "no name in any answer"
 BY_NAMES = "**Propositional logic: correct answers by number of names, %**"
 Rows = dict[tuple[str, str, str], list[str]]
@@ -55,36 +52,41 @@ def rows_of(table: str) -> Rows:
 
 
 def quoted_tables() -> Iterator[tuple[str, str]]:
-    """Each table of an evaluation in the documents, and the folder of results that is named in the
-    paragraph before it, or else next after it."""
+    """Each table of an evaluation in the documents, and the result that is named in the paragraph
+    before it, or else next after it."""
     for path in DOCUMENTS:
         text = read(path)
         for found in FENCE.finditer(text):
             before = text[: found.start()].rstrip().rsplit("\n\n", 1)[-1]
-            named = FOLDER.search(before) or FOLDER.search(text, found.end())
+            named = EVALUATION.search(before) or EVALUATION.search(text, found.end())
             assert named, f"{path.name} does not name the results of a table"
             yield named[1], found[1]
 
 
-def written(folder: Path) -> str:
-    """The table of an evaluation: of models that answer, or of those that tell classes."""
-    (file,) = (folder / name for name in ("table.txt", "report.txt") if (folder / name).is_file())
-    return read(file)
+def written(result: str) -> str:
+    """The table of an evaluation."""
+    return store.read(result)["text"]
 
 
-def test_tables_of_evaluations_are_those_of_the_files_that_the_text_names():
+def table_of(name: str) -> Rows:
+    return rows_of(written(f"evaluations/{name}"))
+
+
+def test_tables_of_evaluations_are_those_of_the_results_that_the_text_names():
     tables = list(quoted_tables())
-    assert {"small", "ltl", "own-tasks/nnf"} <= {name for name, _ in tables}
+    assert "evaluations/small" in {name for name, _ in tables}
     for name, table in tables:
-        assert table.rstrip() == written(RESULTS / name).rstrip(), name
+        assert table.rstrip() == written(name), name
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
-def test_tables_of_cards_are_parts_of_those_of_the_files_that_they_name(path):
+def test_tables_of_cards_are_parts_of_those_of_the_results_that_they_name(path):
     text = read(path)
     (table,) = (found[1] for found in FENCE.finditer(text))
     command = shlex.split(OUT.search(text)[1])
-    said = written(ROOT / command[command.index("--out") + 1])
+    result = command[command.index("--out") + 1].removeprefix("runs/")
+    assert shlex.join(command) == shlex.join(shlex.split(store.commands()[result]))
+    said = written(result)
     if not read_recipe(path.parent / RECIPE_FILE).aim.answers:
         assert table.rstrip() == said.rstrip()
         return
@@ -148,7 +150,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
         ),
     )
     one, two, more, _ = witness_rates("ltl-hard", "ltl-streams-small")
-    samples = rows_of(read(RESULTS / "ltl-hard" / "table.txt"))["witness length:", "samples", ""]
+    samples = table_of("ltl-hard")["witness length:", "samples", ""]
     chance = [f"{float(rate):g}" for rate in witness_rates("ltl-hard", "random step")[:3]]
     yield (
         "docs/results-models.md",
@@ -167,8 +169,8 @@ def evaluated() -> Iterator[tuple[str, str]]:
         f"`ltl-relational-small` answers {patterns('dwyer-relational')[0]} (",
     )
     for encoding in ("streams", "relational"):
-        models = json.loads(read(ROOT / "benchmarks" / "results" / SIDE_BY_SIDE[encoding]))["data"]
-        overall = [rates[-1] for rates in models["models"][encoding]["correct"]]
+        models = store.read(SIDE_BY_SIDE[encoding])["data"]["models"]
+        overall = [rates[-1] for rates in models[encoding]["correct"]]
         mean = f"{100 * sum(overall) / len(overall):.1f}"
         yield "docs/paper.md", f"{mean} %"
         held_out = read(ROOT / "docs" / "results.md").split(BY_NAMES)[1]
@@ -181,7 +183,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
     for name in ("relational", "streams", "dual-part", "alpha-renaming", "canonical", "learned"):
         rows = [re.search(rf"^\| normal \| {name} \|.*$", table, re.MULTILINE) for table in tables]
         yield "docs/choosing.md", "| {} | {} |".format(*(row[0].split(" | ")[-4] for row in rows))
-    ten = rows_of(read(RESULTS / "top-10" / "table.txt"))
+    ten = table_of("top-10")
     ours, chance = (
         ten["symbols:", "top_n", name][-1]
         for name in ("propositional-relational", "random assignment")
@@ -191,13 +193,13 @@ def evaluated() -> Iterator[tuple[str, str]]:
         f"is right in {ours} %; but one of ten random assignments is right in ",
     )
     yield "docs/results-models.md", f"is right in {chance} %, so there"
-    ten = rows_of(read(RESULTS / "ltl-top-10" / "table.txt"))
+    ten = table_of("ltl-top-10")
     ours, chance = (ten["symbols:", "top_n", n][-1] for n in ("ltl-relational", "random step"))
     yield "docs/results-models.md", f"has a right one in {ours} %, ten random steps in {chance} %"
     two = ten["witness length:", "top_n", "ltl-relational"][1]
     assert float(ten["witness length:", "top_n", "random step"][1]) == 0
     yield "docs/results-models.md", f"takes two steps, {two} % against none"
-    inlined = rows_of(read(RESULTS / "inline-t5" / "table.txt"))
+    inlined = table_of("inline-t5")
     right = inlined["symbols:", "correct", "inline-t5"]
     yield (
         "docs/models.md",
@@ -205,7 +207,7 @@ def evaluated() -> Iterator[tuple[str, str]]:
     )
     assert set(right) == {"100.0"}
     yield "docs/results-retrofit.md", "with up to 20, it answers all of those"
-    copying = rows_of(read(RESULTS / "copying" / "table.txt"))
+    copying = table_of("copying")
     streams, learned = (
         copying["symbols:", "edit_distance", f"copying-{name}-small"][-1]
         for name in ("streams", "learned")
@@ -213,16 +215,16 @@ def evaluated() -> Iterator[tuple[str, str]]:
     count = int(copying["symbols:", "samples", ""][-1])
     yield "docs/results-models.md", f"(mean edit distance {streams} on {count:,} strings;"
     yield "docs/results-models.md", f"within its 5 characters, {learned} over all"
-    draws = json.loads(read(RESULTS / "copying-draws" / "copying-dual-part-small" / "draws.json"))
+    draws = store.read("evaluations/copying-draws")["data"]["draws"]
     least, most = (100 * draws["correct"][which] for which in ("minimum", "maximum"))
     yield (
         "docs/results-models.md",
         f"with others it copies {least:.1f} to {most:.0f} % of 400 strings",
     )
-    said = read(RESULTS / "quickstart" / "output.txt")
+    said = written("evaluations/quickstart")
     seconds = re.search(r"(\d+) seconds in all", said)[1]
     yield "docs/start.md", f"this run of `hf-alpha quickstart`: {seconds} seconds after the install"
-    small = rows_of(read(RESULTS / "small" / "table.txt"))
+    small = table_of("small")
     four = {
         name: small["symbols:", "correct", f"propositional-{name}-small"][3]
         for name in ("streams", "converted")
@@ -238,25 +240,26 @@ def evaluated() -> Iterator[tuple[str, str]]:
 
 def patterns(name: str) -> tuple[int, int]:
     """How many of the specification patterns were answered right, and how many there are."""
-    verdicts = re.findall(r"^  (correct|wrong) ", read(RESULTS / f"{name}.txt"), re.MULTILINE)
+    verdicts = re.findall(r"^  (correct|wrong) ", written(f"evaluations/{name}"), re.MULTILINE)
     return verdicts.count("correct"), len(verdicts)
 
 
 def witness_rates(result: str, name: str) -> list[str]:
     """Correct answers by witness length."""
-    return rows_of(read(RESULTS / result / "table.txt"))["witness length:", "correct", name]
+    return table_of(result)["witness length:", "correct", name]
 
 
 def test_commands_that_documents_name_are_those_that_wrote_the_results():
-    """Of benchmarks, as the result file has it."""
-    stored = {}
-    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
-        stored[path.stem] = json.loads(read(path))["command"]
-    seen = set()
+    """Of benchmarks, as the store has it; and what stands in brackets is in the store."""
+    stored, seen, named = store.commands(), set(), set()
     for path in DOCUMENTS:
         for command in OUT.findall(read(path)):
             name = re.search(r"--out (\S+)", command)[1]
             if command.startswith("python") and name in stored:
                 assert command == stored[name], path
                 seen.add(name)
-    assert len(seen) > len(stored) / 2
+        if path.name.startswith("results"):
+            for words in re.findall(r"\(((?:`[\w/-]+`(?:, )?)+)[;,)]", read(path)):
+                named |= set(re.findall(r"`([\w/-]+)`", words))
+    lost = {name for name in named if name.startswith(("evaluations/", "studies/"))} - stored.keys()
+    assert len(seen) > 15 and len(named & stored.keys()) > 60 and not lost, lost

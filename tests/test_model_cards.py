@@ -10,6 +10,7 @@ import own_process
 import pytest
 import regex
 from huggingface_hub import ModelCard
+from scripts import store
 
 from hf_alpha.generation import generate_ids
 from hf_alpha.hub.card import notes
@@ -34,7 +35,7 @@ RESULTS = {
     "proofs-relational": "proofs-relational",
     "reactions-relational": "reactions-relational",
 }
-"""Task, or model, -> folder of its results; others are called as the task is."""
+"""Task, or model, -> its evaluation in the store; others are called as the task is."""
 RELEASED = [*released_models().values()]
 FOLDERS = [path for path in RELEASED if read_recipe(path / RECIPE_FILE).aim.answers]
 """Of models that answer with text; the others tell classes."""
@@ -64,14 +65,17 @@ def test_card_has_metadata_and_figures(folder):
     assert card.data.model_name == folder.name
     assert card.data.license == ("mit" if folder.name.startswith("reactions") else "apache-2.0")
     task = read_recipe(folder / RECIPE_FILE).task
-    results = ROOT / "docs" / "results" / RESULTS.get(folder.name, RESULTS.get(task, task))
-    report = json.loads((results / folder.name / "report.json").read_text())
-    measure = get_task(task).measure
-    rates = {row["num_symbols"]: row for row in report["by_num_symbols"]}
+    data = store.read(f"evaluations/{RESULTS.get(folder.name, RESULTS.get(task, task))}")["data"]
+    cells = data["models"][folder.name]
     assert card.data.eval_results
     for result in card.data.eval_results:
         count = int(result.dataset_config.split("-")[0])
-        assert result.metric_value == round(rates[count][measure], 4)
+        if get_task(task).measure == "correct":
+            right, asked = map(sum, zip(*cells[str(count)].values(), strict=True))
+            assert result.metric_value == round(right / asked, 4)
+        else:
+            off = data["edit_distance"][folder.name][str(count)]
+            assert result.metric_value == round(off, 4)
 
 
 # A user without the package, who has a folder and the problems of its card.
@@ -222,8 +226,7 @@ def test_ascii_names_are_those_of_training(folder):
 def test_card_of_classes_has_the_metrics_of_its_report(folder):
     card = ModelCard.load(folder / "README.md")
     assert card.data.model_name == folder.name and card.data.license
-    results = ROOT / "docs" / "results" / folder.name
-    metrics = json.loads((results / "metrics.json").read_text())["metrics"]
+    metrics = store.read(f"evaluations/{folder.name}")["data"]["metrics"]
     found = {
         one.dataset_config.rpartition("-")[2]: one.metric_value for one in card.data.eval_results
     }

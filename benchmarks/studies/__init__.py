@@ -1,4 +1,4 @@
-"""The papers' tables measured again, and docs/results.md from that.
+"""The papers' tables measured again.
 
 `python -m benchmarks.studies TABLE`, in the root of a checkout. Two studies are commands of their
 own: `python -m benchmarks.studies.zero_shot` has a masked language model solve GLUE by prompts,
@@ -9,8 +9,8 @@ know it as `studies`.
 A `Table` (table.py) has rows and says how a row is measured. A `Row` may have a `Model`
 (models.py): a recipe and changes to it, perhaps other data, perhaps a conversion. `reproduce`
 (run.py) trains the model of each row once for each seed, at a `Size` (sizes.py), has the table
-measure it (measures.py), and adds the numbers to one JSON file for each table and size
-(results.py). document.py writes docs/results.md and its pictures from these files alone. The
+measure it (measures.py), and adds the numbers to the store (results.py, store.py), a result for
+each table and size. document.py writes a page of all tables and pictures from these alone. The
 papers' numbers are in papers.yaml, each block with its source, and nowhere else.
 
 To add a table, write a subclass of `Table` in a module of its own and name it in `TABLES`
@@ -32,7 +32,7 @@ figures. `tests/tiny_studies.py` has a size that takes seconds.
 
 from pathlib import Path
 
-FOLDER = Path("docs/results/tables")
-"""Where results are kept, by default."""
+FOLDER = Path("benchmarks/results")
+"""The store of results, by default."""
 
 __all__ = ["FOLDER"]

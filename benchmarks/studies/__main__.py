@@ -33,14 +33,13 @@ def studies(
     runs: Annotated[Path, typer.Option(help="Folder for models, problems and reports.")] = Path(
         "runs/reproduce"
     ),
-    out: Annotated[Path, typer.Option(help="Folder for the results, a file each.")] = FOLDER,
+    out: Annotated[Path, typer.Option(help="Folder of the store of results.")] = FOLDER,
     write_document: Annotated[
-        bool,
+        Path | None,
         typer.Option(
-            "--write-document",
-            help="Write docs/results.md (results.md in another --out) and its pictures.",
+            metavar="FILE.md", help="Write a page of all that is measured, with pictures beside it."
         ),
-    ] = False,
+    ] = None,
 ) -> None:
     """Measure a table of the papers again: train and test what is missing of it.
 
@@ -57,8 +56,9 @@ def studies(
         except Interrupted as stop:
             say(str(stop), err=True)
             raise typer.Exit(130) from None
-    if write_document:
-        say(f"{write(TABLES.values(), SIZES.values(), out)} is written")
+    if write_document is not None:
+        write(TABLES.values(), SIZES.values(), out, write_document)
+        say(f"{write_document} is written")
     elif table is None:
         say(overview(TABLES.values(), SIZES[size], integers(seeds), runs, out))
 

@@ -1,74 +1,54 @@
-"""The document of results and its pictures, written from the files of results alone."""
+"""A page of the tables and its pictures, written from the store alone."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_alpha.io.folders import write_text
 
-from . import FOLDER
 from .results import Entry, Results
 from .sizes import Size
 from .table import Row, Table, papers
 
-HEAD = """# Results
-After this page you know how encodings and models compare, and how each table was measured. This \
-command lists the papers' tables, says how much of each is measured, and estimates the hours of \
-training that are left:
-```
-python -m benchmarks.studies
-```
-`python -m benchmarks.studies --write-document` writes these tables from the files in \
-[{folder}]({folder}); no number is typed by hand. `python -m benchmarks.studies TABLE` trains and \
-tests what is missing from a table. Columns that begin with `paper:` have the papers' numbers. The \
-paragraph below a table gives the size at which they were measured. Do not compare them with ours \
-digit by digit.
+HEAD = """# The papers' tables, measured again
+`python -m benchmarks.studies TABLE` trains and tests what is missing from a table. Columns that \
+begin with `paper:` have the papers' numbers. The paragraph below a table gives the size at which \
+they were measured. Do not compare them with ours digit by digit.
 
 Each cell is the mean over the seeds. The number after ± is half the difference between the \
 largest and the smallest value. No seed is left out. `hours` is the training time, as the mean \
 over the seeds. A solver checks each answer. If the check times out, the answer counts as not \
 correct.
 """
-KEPT = "<!-- kept by --write-document: the tables below are those of benchmarks/figures.py -->"
-"""What stands below this line of a document stays as it is."""
 
 
-def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path) -> Path:
-    """Write the document of the results in `out`, and its pictures beside these.
+def write_document(tables: Iterable[Table], sizes: Iterable[Size], out: Path, path: Path) -> None:
+    """Write a page of all that has been measured, and its pictures beside it.
 
     Args:
-        tables: in the order of the document.
+        tables: in the order of the page.
         sizes: those that are shown where something has been measured.
-        out: folder of the results. The document of docs/results/tables is docs/results.md, that
-            of another folder is results.md in it. What stands below `KEPT` in it is kept.
-
-    Returns:
-        The document.
+        out: folder of the store.
+        path: of the page.
     """
-    ours = out.resolve() == FOLDER.resolve()
-    path = out.parent.with_suffix(".md") if ours else out / "results.md"
-    place = f"{out.parent.name}/{out.name}" if ours else "."
     tables, sizes = list(tables), list(sizes)
     measured_sizes = [
         s for s in sizes if any(Results.of(out, table.name, s.name).rows for table in tables)
     ]
     parts = [
-        HEAD.format(folder=place),
+        HEAD,
         *(f"**Size `{s.name}`.** {s.text}\n" for s in measured_sizes),
     ]
-    sections = {table: _sections(table, sizes, out, place) for table in tables}
+    sections = {table: _sections(table, sizes, out, path.parent) for table in tables}
     parts += [part for section in sections.values() for part in section]
     parts += _to_do(table for table, section in sections.items() if not section)
-    out.mkdir(parents=True, exist_ok=True)
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    _, mark, kept = before.partition(KEPT)
-    write_text(path, "\n".join(parts) + (f"\n{mark}{kept}" if mark else ""))
-    return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "\n".join(parts))
 
 
-def _sections(table: Table, sizes: list[Size], out: Path, place: str) -> list[str]:
+def _sections(table: Table, sizes: list[Size], out: Path, folder: Path) -> list[str]:
     """What has been measured of a table; empty if that is nothing."""
     size_results = [(size, Results.of(out, table.name, size.name)) for size in sizes]
-    shown = [_measured(table, size, rows, out, place) for size, rows in size_results if rows.rows]
+    shown = [_measured(table, size, rows, folder) for size, rows in size_results if rows.rows]
     head = f"## {table.title}\n{_what(table)}\n"
     return [head, *shown] if shown else []
 
@@ -82,7 +62,7 @@ def _what(table: Table) -> str:
     return f"`python -m benchmarks.studies {table.name}`: {table.summary}."
 
 
-def _measured(table: Table, size: Size, results: Results, out: Path, place: str) -> str:
+def _measured(table: Table, size: Size, results: Results, folder: Path) -> str:
     """A table at a size: words, findings, numbers, pictures, and how they were made."""
     findings = [f"- {sentence}" for sentence in table.findings(results, size)]
     sources = [papers()[b.paper] for b in table.blocks(size) if b.paper in papers()]
@@ -90,9 +70,9 @@ def _measured(table: Table, size: Size, results: Results, out: Path, place: str)
     pictures = []
     for name, figure in table.pictures(results, size).items():
         file = f"{table.name}-{size.name}-{name}.png"
-        out.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out / file, dpi=110)
-        pictures.append(f"![{table.title}: {name}]({place}/{file})")
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(folder / file, dpi=110)
+        pictures.append(f"![{table.title}: {name}]({file})")
     parts = [
         f"Size `{size.name}`. {table.text(size)}",
         "\n".join(findings),

@@ -1,4 +1,4 @@
-"""What was measured: one JSON file for each table and size, written after each row."""
+"""What was measured: a result of the store for each table and size, written after each row."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.environment import processor
-from hf_alpha.io.folders import write_text
-from hf_alpha.io.records import read_json
 from hf_alpha.processes import choose_device
+
+from . import store
 
 PACKAGES = ("hf_alpha", "torch", "transformers")
 Entry = dict[str, Any]
@@ -24,28 +24,33 @@ class Results:
     """The results of a table at a size.
 
     Attributes:
-        path: the file.
+        folder: the store.
         table, size: their names.
         rows: row -> seed -> what is known of it: `settings`, `measured` (numbers), and how it was
             made.
     """
 
-    path: Path
+    folder: Path
     table: str
     size: str
     rows: dict[str, dict[int, Entry]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, table: str, size: str) -> "Results":
-        """Read the file of a table, if there is one.
+        """Read the result of a table, if there is one."""
+        results = cls(folder, table, size)
+        if results.name in store.commands(folder):
+            data = store.read(results.name, folder)["data"]
+            results.rows = {
+                row: {int(seed): _whole(entry, data["settings"]) for seed, entry in seeds.items()}
+                for row, seeds in data["rows"].items()
+            }
+        return results
 
-        Raises:
-            ValueError: it is damaged.
-        """
-        path = folder / f"{table}-{size}.json"
-        stored = read_json(path, "rows")["rows"] if path.is_file() else {}
-        rows = {row: {int(s): e for s, e in seeds.items()} for row, seeds in stored.items()}
-        return cls(path, table, size, rows)
+    @property
+    def name(self) -> str:
+        """What the store calls it."""
+        return f"studies/{self.table}-{self.size}"
 
     def has(self, row: str, seed: int, settings: Mapping[str, Any]) -> bool:
         """Whether a row of a seed has been measured with these settings.
@@ -61,19 +66,26 @@ class Results:
         if differing:
             listing = ", ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in differing)
             raise ValueError(
-                f"{self.path} has row {row!r}, seed {seed}, measured with other settings: "
-                f"{listing}; name another --out and --runs, or remove that row from the file, and "
-                f"from the folder of runs its model ({self.size}/models/NAME-{seed}) and that "
+                f"{self.name} has row {row!r}, seed {seed}, measured with other settings: "
+                f"{listing}; name another --out and --runs, or remove that row from {self.folder}, "
+                f"and from the folder of runs its model ({self.size}/models/NAME-{seed}) and that "
                 f"model's reports ({self.size}/reports/*/NAME-{seed})"
             )
         return True
 
     def put(self, row: str, seed: int, entry: Entry) -> None:
-        """Add a row of a seed, and write the file in one step; what others wrote stays."""
-        self.rows = Results.of(self.path.parent, self.table, self.size).rows
+        """Add a row of a seed, and write it in one step; what others wrote stays."""
+        self.rows = Results.of(self.folder, self.table, self.size).rows
         self.rows.setdefault(row, {})[seed] = _as_json(entry)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.path, self._text())
+        entries = [entry for seeds in self.rows.values() for entry in seeds.values()]
+        first, *others = (entry["settings"] for entry in entries)
+        shared = {k: v for k, v in first.items() if all(k in x and x[k] == v for x in others)}
+        rows = {
+            row: {str(seed): _apart(entry, shared) for seed, entry in sorted(seeds.items())}
+            for row, seeds in sorted(self.rows.items())
+        }
+        command = f"python -m benchmarks.studies {self.table} --size {self.size}"
+        store.write(self.name, command, {"settings": shared, "rows": rows}, folder=self.folder)
 
     def measured(self, row: str) -> list[dict[str, Any]]:
         """What was measured of a row, seed by seed."""
@@ -84,17 +96,6 @@ class Results:
         return [
             row_values[key] for row_values in self.measured(row) if row_values.get(key) is not None
         ]
-
-    def _text(self) -> str:
-        """A line for each row and seed, so that differences can be read."""
-        rows = ",\n".join(
-            f'  "{row}": {{\n'
-            + ",\n".join(f'   "{seed}": {_line(entry)}' for seed, entry in sorted(seeds.items()))
-            + "\n  }"
-            for row, seeds in sorted(self.rows.items())
-        )
-        head = f' "table": "{self.table}",\n "size": "{self.size}",\n "rows": {{\n'
-        return f"{{\n{head}{rows}\n }}\n}}\n"
 
 
 def conditions() -> dict[str, Any]:
@@ -119,8 +120,14 @@ def _as_json(data: Any) -> Any:
     return json.loads(json.dumps(data, allow_nan=False))
 
 
-def _line(entry: Entry) -> str:
-    return json.dumps(entry, ensure_ascii=False, allow_nan=False)
+def _apart(entry: Entry, shared: Mapping[str, Any]) -> Entry:
+    """An entry without the settings that all have."""
+    own = {key: value for key, value in entry["settings"].items() if key not in shared}
+    return {**entry, "settings": own}
+
+
+def _whole(entry: Entry, shared: Mapping[str, Any]) -> Entry:
+    return {**entry, "settings": {**shared, **entry["settings"]}}
 
 
 __all__ = ["Entry", "Results", "conditions"]

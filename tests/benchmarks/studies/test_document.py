@@ -1,36 +1,23 @@
-import shutil
-from pathlib import Path
+import re
 
-import numpy as np
 import pytest
 from commands import study
-from matplotlib.image import imread
 from tiny_studies import TINY
 
-from benchmarks.studies.document import KEPT, write_document
+from benchmarks.studies.document import write_document
 from benchmarks.studies.encodings import Encodings
 from benchmarks.studies.results import Results
-
-ROOT = Path(__file__).resolve().parents[3]
-PLACE = Path("docs/results/tables")
+from benchmarks.studies.tables import TABLES
 
 
 @pytest.mark.slow
-def test_the_document_is_what_its_command_writes(tmp_path, monkeypatch):
-    """After new results: python -m benchmarks.studies --write-document."""
-    for file in (ROOT / PLACE).glob("*.json"):
-        (tmp_path / PLACE).mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, tmp_path / PLACE)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / PLACE).mkdir(parents=True, exist_ok=True)
-    _, mark, kept = (ROOT / "docs/results.md").read_text().partition(KEPT)
-    (tmp_path / "docs/results.md").write_text(f"other tables\n{mark}{kept}")
-    assert study("studies", "--write-document").code == 0
-    assert (tmp_path / "docs/results.md").read_text() == (ROOT / "docs/results.md").read_text()
-    pictures, ours = (sorted((root / PLACE).glob("*.png")) for root in (tmp_path, ROOT))
-    assert [path.name for path in pictures] == [path.name for path in ours]
-    for picture, stored in zip(pictures, ours, strict=True):
-        assert np.array_equal(imread(picture), imread(stored)), picture.name
+def test_the_command_writes_a_page_of_all_that_is_measured(tmp_path):
+    page = tmp_path / "papers" / "page.md"
+    assert study("studies", "--write-document", page).code == 0
+    text = page.read_text()
+    assert all(f"\n## {table.title}\n" in text for table in TABLES.values())
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == 2 and all((page.parent / name).is_file() for name in pictures)
 
 
 def entry(**measured):
@@ -40,7 +27,7 @@ def entry(**measured):
 
 
 def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
-    out = tmp_path / "docs" / "results" / "tables"
+    out, page = tmp_path / "store", tmp_path / "page.md"
     results = Results.of(out, "encodings", "tiny")
     more = {f"correct {k}": None for k in range(1, 5)}
     results.put("ltl-learned-renamed", 0, entry(correct=0.5, exact=0.25, **more))
@@ -52,7 +39,8 @@ def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
         0,
         {**entry(correct=0.4, exact=0.1, **{"correct more names": 0.25}), "training": {}},
     )
-    text = write_document([Encodings()], [TINY], out).read_text()
+    write_document([Encodings()], [TINY], out, page)
+    text = page.read_text()
     lines = text.splitlines()
     theirs = "34.13 | 12.12 | 64.93 | 57.99 | 40.91"
     assert f"| renamed | learned | 60.0 ± 10.0 | 25.0 ± 0.0 | - | {theirs} | 0.50 | 2 |" in lines
@@ -70,5 +58,6 @@ def test_means_spreads_gaps_and_the_papers_numbers(tmp_path):
     for seed in (1, 2):
         assert "The best is" not in text
         results.put("ltl-streams-normal", seed, entry(correct=1.0, exact=0.9, **known))
-        text = write_document([Encodings()], [TINY], out).read_text()
+        write_document([Encodings()], [TINY], out, page)
+        text = page.read_text()
     assert "The best is streams on normal data with 50.0 %." in text

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,7 +5,9 @@ import pytest
 from commands import study
 from tiny_studies import TINY
 
+from benchmarks.studies import FOLDER, store
 from benchmarks.studies.encodings import Encodings
+from benchmarks.studies.results import Results
 from benchmarks.studies.run import reproduce
 from benchmarks.studies.sizes import SIZES
 from benchmarks.studies.tables import TABLES
@@ -33,12 +34,13 @@ def there(done, monkeypatch):
     monkeypatch.chdir(done)
 
 
-def rows_of(file: str = "docs/results/tables/encodings-tiny.json") -> dict:
-    return json.loads(Path(file).read_text())["rows"]
+def rows_of() -> dict:
+    rows = Results.of(FOLDER, "encodings", "tiny").rows
+    return {row: {str(seed): entry for seed, entry in seeds.items()} for row, seeds in rows.items()}
 
 
 def test_rows_have_numbers_and_how_they_were_made(done):
-    text = Path("docs/results/tables/encodings-tiny.json").read_text()
+    text = (FOLDER / store.CELLS).read_text()
     assert str(done) not in text, "no place of this machine"
     rows = rows_of()
     assert sorted(rows) == sorted(ROWS.split(","))
@@ -70,16 +72,16 @@ def test_what_is_measured(done):
 def test_what_is_done_is_not_done_again(done):
     weights = "runs/reproduce/tiny/models/propositional-learned-renamed-3/model.safetensors"
     before = Path(weights).stat().st_mtime_ns
-    file = Path("docs/results/tables/encodings-tiny.json")
+    file = FOLDER / store.CELLS
     text, said = file.read_text(), []
     reproduce(
         Encodings(), TINY, [3], ROWS.split(","), Path("runs/reproduce"), file.parent, said.append
     )
     assert said == [] and file.read_text() == text
     # A row that was lost is measured again, and its model is not trained again.
-    rows = json.loads(text)
-    lost = rows["rows"].pop("propositional-learned-renamed")["3"]
-    file.write_text(json.dumps(rows))
+    lost = rows_of()["propositional-learned-renamed"]["3"]
+    lines = text.splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if "propositional-learned-renamed" not in line))
     reproduce(
         Encodings(), TINY, [3], ROWS.split(","), Path("runs/reproduce"), file.parent, said.append
     )
@@ -104,7 +106,7 @@ def test_other_settings_are_refused_by_name(done):
                 [3],
                 ["propositional-learned-*"],
                 Path("runs/reproduce"),
-                Path("docs/results/tables"),
+                FOLDER,
             )
     assert rows_of() == before
 

@@ -87,11 +87,12 @@ def test_all_that_can_be_measured_is_shown_and_put_in_words(table, tmp_path):
         training = {"steps": 1, "batch_size": 2, "hours": 0.5} if row.model is not None else {}
         for seed in range(1 if row.model is None else SEVERAL):
             results.put(row.name, seed, {"measured": numbers, "training": training, **made})
-    text = write_document([table], [TINY], results.path.parent).read_text()
+    write_document([table], [TINY], results.folder, tmp_path / "page" / "page.md")
+    text = (tmp_path / "page" / "page.md").read_text()
     tasks = {row.task for row in rows}
     assert text.count("\n| --- |") == len(blocks) * len(tasks)
     findings = table.findings(results, TINY)
     assert text.count("\n- ") == len(findings)
     assert findings or table.name not in SAYING
-    assert len(list(results.path.parent.glob("*.png"))) == len(table.pictures(results, TINY))
+    assert len(list((tmp_path / "page").glob("*.png"))) == len(table.pictures(results, TINY))
     assert "Not measured yet" not in text and "None" not in text
