@@ -10,6 +10,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import torch
@@ -50,7 +51,7 @@ def generate_answers(
     *,
     num_beams: int = NUM_BEAMS,
     length_penalty: float = 1.0,
-    max_new_tokens: int = MAX_NEW_TOKENS,
+    max_new_tokens: int | None = None,
     num_return_sequences: int = 1,
     batch_size: int = 64,
     progress: bool = True,
@@ -64,7 +65,8 @@ def generate_answers(
         problems: in any notation of the tokenizer's grammar.
         num_beams: number of beams; 1 is greedy.
         length_penalty: beams are ranked by log-probability / length ** length_penalty.
-        max_new_tokens: limit of an answer's length, the end token included.
+        max_new_tokens: limit of an answer's length, the end token included; by default the model's
+            own. Answers that it cuts off are logged as a warning, and have `ended` False.
         num_return_sequences: answers to each problem (top-N), best first.
 
     Returns:
@@ -80,7 +82,8 @@ def generate_answers(
         >>> generate_answers(model, tokenizer, ["rain & !snow"], progress=False)
         [['rain 1 snow 0']]
     """
-    settings = search_settings(num_beams, length_penalty, max_new_tokens, num_return_sequences)
+    limit = configured_limit(model) if max_new_tokens is None else max_new_tokens
+    settings = search_settings(num_beams, length_penalty, limit, num_return_sequences)
     state = process_state()
     encodings = encode_problems(tokenizer, problems)
     batches = split(plan_batches(encodings, batch_size), state)
@@ -89,6 +92,11 @@ def generate_answers(
     for batch, answers in answer_batches(model, batches, answer, "generating", progress):
         indexed_answers += zip(batch, answers, strict=True)
     by_index = dict(gather(indexed_answers, state))
+    if cut := sum(not answers[0].ended for answers in by_index.values()):
+        warn_once(
+            f"{cut:,} of {len(problems):,} answers are cut off at {limit} tokens: max_new_tokens "
+            "sets more"
+        )
     return [by_index.get(index) for index in range(len(problems))]
 
 
@@ -262,6 +270,45 @@ def answer_room(
     first = 1 if config.is_encoder_decoder else length  # the start token, or the prompt
     room = positions - first
     return room if max_new_tokens is None else min(room, max_new_tokens)
+
+
+@dataclass(frozen=True)
+class PairRoom:
+    """How many tokens a pair may have that a model is trained on; None is no limit.
+
+    Attributes:
+        source: of the source alone, and `target` of the target, as an encoder and a decoder take
+            them.
+        both: of the two together, as a decoder alone takes them.
+    """
+
+    source: int | None = None
+    target: int | None = None
+    both: int | None = None
+
+    @classmethod
+    def of(cls, config: Any, most: int | None = None) -> "PairRoom":
+        """Return what a model has positions for, and at most what is asked for."""
+        config = getattr(config, "backbone_config", None) or config
+
+        def room(part: str) -> int | None:
+            return min(filter(None, [_positions(config, part), most]), default=None)
+
+        if config.is_encoder_decoder:
+            return cls(room("encoder"), room("decoder"))
+        return cls(both=room("decoder"))
+
+    def holds(self, source: int, target: int) -> bool:
+        """Whether it holds a pair of so many tokens."""
+        counts = {"source": source, "target": target, "both": source + target}
+        return all(counts[part] <= most for part, most in self._limits)
+
+    @property
+    def _limits(self) -> list[tuple[str, int]]:
+        return [(part, most) for part, most in vars(self).items() if most is not None]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{part} at most {most} tokens" for part, most in self._limits)
 
 
 def room_for(longest: int) -> int:

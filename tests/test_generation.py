@@ -176,6 +176,18 @@ def test_answers_of_a_decoder_end_where_its_positions_do(kind):
     assert found[1].error is None and found[1].answers
 
 
+def test_an_answer_has_the_models_own_limit_and_one_that_is_cut_off_says_so(caplog):
+    model = make_model(encoder_position="rope")
+    model.generation_config.eos_token_id = None  # it never ends by itself
+    model.generation_config.max_new_tokens = 5
+    (answers,) = generate_answers(model, make_tokenizer(), ["& a b"], num_beams=1, progress=False)
+    (longer,) = generate_answers(
+        model, make_tokenizer(), ["& a b"], num_beams=1, progress=False, max_new_tokens=9
+    )
+    assert not answers[0].ended and longer[0].startswith(answers[0]) and longer != answers
+    assert "1 of 1 answers are cut off at 5 tokens: max_new_tokens sets more" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("host", "own", "wanted", "limit"),
     [

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -15,6 +15,18 @@ from hf_alpha.io.records import parse_json
 
 if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
+
+
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+class TextOf(Protocol):
+    """Gives the text of a row, from the row and its number; `columns` are those that it reads."""
+
+    @property
+    def columns(self) -> dict[str, str]: ...
+
+    def __call__(self, row: dict[str, Any], number: int) -> str: ...
 
 
 def say(text: str, err: bool = False) -> None:
@@ -53,14 +65,15 @@ def stream_inputs(
     arguments: list[str] | None,
     file: Path | None,
     name: str,
-    text_of: Callable[[dict[str, Any], int], str] | None = None,
+    text_of: TextOf | None = None,
 ) -> Iterator[str]:
     """Give texts of arguments and of the lines of a file, or else of standard input, one by one.
 
     Args:
-        file: with a text in each line; in JSON, if it is called `*.jsonl`.
+        file: with a text in each line; in JSON, if it is called `*.jsonl`; or a table, `*.csv`,
+            `*.tsv` or `*.parquet`, with a text in each row, if there is a `text_of`.
         name: what errors call a text.
-        text_of: gives the text of a row in JSON, from the row and its number.
+        text_of: gives the text of a row.
 
     Returns:
         Texts that are not blank. Those of lines are a `Line`, some with an error.
@@ -73,7 +86,10 @@ def stream_inputs(
             raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}")
     given: Iterator[str] = iter(arguments or ())
     if file is not None:
-        given = chain(given, _lines_of(file, text_of))
+        if text_of is not None and file.suffix in TABLES:
+            given = chain(given, _rows_of(file, text_of))
+        else:
+            given = chain(given, _lines_of(file, text_of))
     elif not arguments:
         if sys.stdin.isatty():
             raise ValueError(
@@ -86,7 +102,20 @@ def stream_inputs(
     return chain([first], texts)
 
 
-def _lines_of(file: Path, text_of: Callable[[dict[str, Any], int], str] | None) -> Iterator[str]:
+def _rows_of(file: Path, text_of: TextOf) -> Iterator[str]:
+    from hf_alpha.data.rows import read_dataset
+
+    for number, row in enumerate(read_dataset(file, text_of.columns, streaming=True)):
+        place = f"{file}, row {number}"
+        try:
+            text = text_of(row, number)
+        except ValueError as problem:
+            yield Line(f"{dict(row)}", place, str(problem))
+        else:
+            yield Line(text, place) if type(text) is str else text
+
+
+def _lines_of(file: Path, text_of: TextOf | None) -> Iterator[str]:
     with file.open("rb") as stream:
         for number, line in enumerate(_lines(stream, str(file))):
             if file.suffix != ".jsonl" or line.error is not None:
@@ -109,9 +138,7 @@ def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:
         yield Line(text.rstrip("\r\n"), place_of_line, error)
 
 
-def _of_json(
-    line: Line, place: str, number: int, text_of: Callable[[dict[str, Any], int], str] | None
-) -> str:
+def _of_json(line: Line, place: str, number: int, text_of: TextOf | None) -> str:
     """Return the text of a line in JSON, which is a string or a row."""
     try:
         content = parse_json(line, place, once=True)
@@ -140,14 +167,26 @@ def _no_unicode(text: str) -> str | None:
     return None
 
 
-def user_test_rows(recipe: "Recipe", data: str | None, split: str | None) -> list[dict[str, Any]]:
-    """Return rows of the user's own pairs: those of `data`, or else the recipe's test."""
+def user_test_rows(
+    recipe: "Recipe",
+    data: str | None,
+    split: str | None,
+    source: str | None = None,
+    target: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return rows of the user's own pairs: those of `data`, or else the recipe's test.
+
+    Args:
+        source, target: their columns, by default the recipe's.
+    """
     from hf_alpha.data.pairs import evaluation_rows, read_pairs
 
     place = test_data(recipe, data)
     task = recipe.configured_task
     finder = task.finder  # type: ignore[attr-defined]
-    return evaluation_rows(read_pairs(recipe.data, place, finder, "test", split=split), task)
+    given = {"source": source, "target": target}
+    settings = recipe.data.model_copy(update={k: name for k, name in given.items() if name})
+    return evaluation_rows(read_pairs(settings, place, finder, "test", split=split), task)
 
 
 def test_data(recipe: "Recipe", data: str | None) -> Any:

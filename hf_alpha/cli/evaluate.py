@@ -42,6 +42,12 @@ class Problems:
     split: Annotated[
         str | None, typer.Option(help="Its split; by default test, or the only one.")
     ] = None
+    source: Annotated[
+        str | None, typer.Option(help="Its column of problems; by default the recipe says it.")
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Its column of right answers; likewise.")] = (
+        None
+    )
     symbols: Annotated[
         str | None, typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8.")
     ] = None
@@ -80,12 +86,18 @@ class Problems:
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
         if _has_user_pairs(recipe):
-            rows = user_test_rows(recipe, self.data, self.split)
+            rows = user_test_rows(recipe, self.data, self.split, self.source, self.target)
         elif self.data is not None:
-            rows = load(self.data, self.split, preferred_split="test")
+            rows = load(
+                self.data, self.split, preferred_split="test",
+                source=self.source or "problem", target=self.target or "answer",
+            )  # fmt: skip
             rows = described(task, rows, self.data)
-        elif self.split is not None:
-            raise ValueError("--split is for --data, and formulas are drawn: leave it out")
+        elif any((self.split, self.source, self.target)):
+            raise ValueError(
+                "--split, --source and --target are for --data, and formulas are drawn: leave them "
+                "out"
+            )
         else:
             return draw_problems(
                 task, out / "problems", numbers or range(1, 9), sizes or range(1, 16),

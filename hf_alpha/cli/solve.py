@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,10 @@ class ModelAnswers:
     top: Annotated[
         int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")
     ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Longest answer in tokens; by default what the model says."),
+    ] = None
     grammar: Annotated[
         bool,
         typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
@@ -79,8 +83,12 @@ def solve(
             exists=True,
             dir_okay=False,
             help="File with a formula in each line; or *.jsonl, for texts of several lines: in "
-            "each line a string, or a row like those of your data.",
+            "each line a string, or a row like those of your data; or *.csv, *.tsv, *.parquet.",
         ),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Column of its rows; by default the model's recipe.yaml says it."),
     ] = None,
     model: Annotated[
         str | None,
@@ -133,6 +141,8 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
+    if file is None:
+        refuse(command, ["source"], "is a column of --file, and none is given")
     if output.out is None:
         refuse(command, ["resume"], "goes on with the file of --out, and none is named")
     if output.json_lines or output.out is not None:
@@ -141,7 +151,7 @@ def solve(
         checkpoint_place(model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
-        top_n=answers.top or 1, grammar=answers.grammar,
+        top_n=answers.top or 1, grammar=answers.grammar, max_new_tokens=answers.max_tokens,
     )  # fmt: skip
     recipe = None
     if model is not None:
@@ -149,7 +159,7 @@ def solve(
         from hf_alpha.recipe import recipe_for
 
         recipe = recipe_for(model, task)
-    stream = stream_inputs(formulas, file, "formula", _reader(recipe, file))
+    stream = stream_inputs(formulas, file, "formula", RowTexts(recipe, file, source))
     first = next(stream)
     chosen_task = settings.task_of(first) if recipe is None else recipe.configured_task
     settings = replace(settings, task=chosen_task)
@@ -226,17 +236,35 @@ def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) 
     return texts
 
 
-def _reader(recipe: "Recipe | None", file: Path | None) -> Callable[[dict[str, Any], int], str]:
-    """Return what gives the problem of a row, with the names that its columns list."""
+@dataclass(frozen=True)
+class RowTexts:
+    """Gives the problem of a row, with the names that its columns list."""
 
-    def read(row: dict[str, Any], number: int) -> str:
+    recipe: "Recipe | None"
+    file: Path | None
+    source: str | None
+
+    def __call__(self, row: dict[str, Any], number: int) -> str:
         from hf_alpha.data.rows import problem_of
 
-        column = recipe.data.source if recipe and recipe.has_user_data else PROBLEM
-        finder = getattr(recipe and recipe.configured_task, "finder", None)
-        return problem_of(row, column, finder, str(file), number)
+        return problem_of(row, self._column, self._finder, str(self.file), number)
 
-    return read
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that are read, see `RowReader`."""
+        from hf_alpha.data.rows import RowReader
+
+        reader = RowReader(str(self.file), self._column, self._column, self._finder)
+        return {**reader.columns, self._column: "--source"}
+
+    @property
+    def _column(self) -> str:
+        is_users = self.recipe is not None and self.recipe.has_user_data
+        return self.source or (self.recipe.data.source if self.recipe and is_users else PROBLEM)
+
+    @property
+    def _finder(self) -> Any:
+        return getattr(self.recipe and self.recipe.configured_task, "finder", None)
 
 
 def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None:
@@ -256,7 +284,7 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
         say(task.answer_line(verdict.value if task.has_check else "answer", answer))
         if not answer.ended:
             say(
-                "  note: that answer is cut off: max_new_tokens of hf_alpha.solve sets more",
+                "  note: that answer is cut off: --max-tokens sets more",
                 err=True,
             )
         if explain and solution.read is not None:

@@ -54,6 +54,8 @@ CARDS = ("README.md", ".huggingface.yaml")
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
 }  # fmt: skip
+OPTIONS = {"data.source": "--source", "data.target": "--target"}
+"""Key of a recipe -> the option of commands that says the same."""
 TEXT_FILES = (".txt", ".md", ".rst")
 
 
@@ -453,8 +455,8 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
     """Refuse rows that lack columns, or have one of them twice.
 
     Args:
-        columns: those that they must have; with the key of a recipe that names each, which is empty
-            where the name is fixed.
+        columns: those that they must have; with the key of a recipe, or the option of a command,
+            that names each, which is empty where the name is fixed.
 
     Raises:
         ValueError: saying which columns are missing, which ones are there, and what to write; or
@@ -462,17 +464,19 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
     """
     twice = [column for column in columns if list(present).count(column) > 1]
     missing = [column for column in columns if column not in present]
-    keys = ", ".join(f"`{columns[column]}`" for column in missing if columns[column])
     refuse(
         twice,
         f"{place} has the column {''.join(twice[:1])!r} more than once: rename all but the one "
         "to be read",
     )
+    keys = [columns[column] for column in missing if columns[column]]
+    ways = [f"`{key}`" + " in the recipe" * (not key.startswith("--")) for key in keys]
+    ways += [f"`{OPTIONS[key]}` of a command" for key in keys if key in OPTIONS]
     refuse(
         missing,
         f"{place} has no column {', '.join(map(repr, missing))}: it has "
         f"{', '.join(map(repr, present)) or 'none'}; "
-        + (f"say which one it is by {keys} in the recipe, or " if keys else "")
+        + (f"say which one it is by {' or '.join(ways)}, or " if ways else "")
         + "rename it in the data",
     )
 

@@ -52,7 +52,7 @@ def read_pairs(
         settings: a recipe's `Data`, which names the columns.
         place: a path or name, or a mapping with `path`, and `config` and `split`.
         preferred: the split that is taken where none is named and the data has it.
-        **options: `split` and `streaming`.
+        **options: `split`, `streaming` and `dropped`.
     """
     return load(
         place, source=settings.source, target=settings.target, finder=finder,
@@ -121,10 +121,12 @@ class UserPairs:
             self.validation = self._read(settings, share, "validation", False)
 
     def _read(self, settings: Any, place: Where, split: str, streaming: bool) -> AnyDataset:
-        pairs = read_pairs(settings, place, self.finder, split, streaming=streaming)
-        if settings.drop_bad:
-            pairs, dropped = drop_bad(pairs, self.finder, self._new_names)
-            for reason, count in dropped.items():
+        dropped = Counter[str]() if settings.drop_bad else None
+        options = {"streaming": streaming, "dropped": dropped}
+        pairs = read_pairs(settings, place, self.finder, split, **options)
+        if dropped is not None:
+            pairs, reasons = drop_bad(pairs, self.finder, self._new_names)
+            for reason, count in (dropped + reasons).items():
                 self._say(f"{split}: {count:,} pairs dropped: {reason}")
         return pairs
 
@@ -268,7 +270,7 @@ def look_first(
 
 def drop_bad(
     dataset: AnyDataset, finder: NameFinder, new_names: bool = False
-) -> tuple[AnyDataset, dict[str, int]]:
+) -> tuple[AnyDataset, Counter[str]]:
     """Leave out the pairs that cannot be learnt; for the arguments see `fault`.
 
     Returns:
@@ -282,17 +284,17 @@ def drop_bad(
         for batch in batches(dataset, "dropping")
         for reason in _reasons(batch, finder, new_names)
     ]
-    counts = Counter(filter(None, reasons))
+    counts = Counter(reason for reason in reasons if reason is not None)
     if counts.total() == len(reasons):
         listing = ", ".join(f"{count:,}: {reason}" for reason, count in counts.items())
         raise ValueError(f"no pair is left of the data ({listing or 'it is empty'})")
     if not counts:
-        return dataset, {}
+        return dataset, counts
     if isinstance(dataset, Dataset):
         good = [row for row, reason in enumerate(reasons) if reason is None]
-        return dataset.select(good), dict(counts)
+        return dataset.select(good), counts
     are_good = partial(_are_good, finder=finder, new_names=new_names)
-    return dataset.filter(are_good, batched=True, batch_size=BATCH), dict(counts)
+    return dataset.filter(are_good, batched=True, batch_size=BATCH), counts
 
 
 def _are_good(batch: Mapping[str, Sequence[Any]], **options: Any) -> list[bool]:

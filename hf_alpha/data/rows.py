@@ -6,6 +6,7 @@ are read by `load` and `problem_of`; rows of other columns by `read_dataset`.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ def load(
     source: str = "problem",
     target: str = "answer",
     finder: NameFinder | None = None,
+    dropped: Counter[str] | None = None,
     **options: Any,
 ) -> AnyDataset:
     """Read a dataset with the columns `problem` and `answer`.
@@ -80,6 +82,8 @@ def load(
             has in each row a list of names, a list of their [start, stop] in the source, one name,
             or several with commas between. All else that the rows have is left out. Without it,
             problems are a task's: an answer may be empty.
+        dropped: rows with nothing in a column are left out, and counted here by their reason (of a
+            stream, not counted); without it, they are an error.
         **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
@@ -91,7 +95,8 @@ def load(
             Or a rule needs a function that `import_functions` has not set.
     """
     reader = RowReader(path_of(place), source, target, finder)
-    return reader.read(read_dataset(place, reader.columns, split=split, **options))
+    rows = read_dataset(place, reader.columns, split=split, **options)
+    return reader.read(rows if dropped is None else reader.with_texts(rows, dropped))
 
 
 def load_splits(path: str | os.PathLike[str]) -> DatasetDict:
@@ -166,6 +171,22 @@ class RowReader:
         rules = self.finder.rules.values() if self.finder is not None else ()
         return ("names",) if any(rule.column or rule.function for rule in rules) else ()
 
+    def with_texts(self, dataset: AnyDataset, dropped: Counter[str]) -> AnyDataset:
+        """Leave out rows with nothing in a column, and count them by their reason."""
+        columns = [*dict.fromkeys([self.source, self.target])]
+        if not isinstance(dataset, Dataset):
+            return dataset.filter(lambda row: not any(_is_empty(row[x]) for x in columns))
+        kept, first = [], 0
+        for batch in batches(dataset.select_columns(columns), "looking for empty rows"):
+            for number, row in enumerate(zip(*map(batch.get, columns), strict=True), first):
+                empty = [x for x, cell in zip(columns, row, strict=True) if _is_empty(cell)]
+                if empty:
+                    dropped[f"the column {empty[0]!r} holds nothing"] += 1
+                else:
+                    kept.append(number)
+            first += len(batch[columns[0]])
+        return dataset.select(kept) if len(kept) < len(dataset) else dataset
+
     def read(self, dataset: AnyDataset) -> AnyDataset:
         """Return the rows; stored ones as they are on disk, each checked."""
         if self._marks or not isinstance(dataset, Dataset):
@@ -213,6 +234,10 @@ class RowReader:
         except Exception as error:  # of a function, whichever it raises
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def listed_names(

@@ -1,9 +1,11 @@
 """To answer with text: problems of a task, or the user's own pairs of texts."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
 import pyarrow.compute as pc
 from datasets import Dataset, IterableDataset, concatenate_datasets
 from transformers import PreTrainedModel
@@ -12,7 +14,7 @@ from hf_alpha import wings
 from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.pairs import UserPairs, evaluation_rows
 from hf_alpha.data.rows import load
-from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit, room_for
+from hf_alpha.generation import AnyTokenizer, PairRoom, fit_tokenizer, raise_limit, room_for
 from hf_alpha.io.settings import section
 from hf_alpha.loading import load_checkpoint, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -29,6 +31,12 @@ LABEL_SMOOTHING = (
 )
 SHUFFLED = 10_000
 """Rows of a stream that are shuffled at a time."""
+FIRST = 3
+"""Pairs that an error names."""
+SHORTER = (
+    "leave such pairs out by data.drop_bad=true, or take a model with more positions, or relative "
+    "ones"
+)
 TRIED = 5
 """Targets about which a check of the user's own is asked before training."""
 
@@ -125,13 +133,16 @@ class AnswerPairs(AnswerObjective):
             if isinstance(rows, IterableDataset):
                 rows = rows.shuffle(seed=recipe.seed, buffer_size=SHUFFLED)
             new_names = getattr(model.config, "new_symbols", False)
+            fit = partial(_fitting, model=model, data=data, say=say)
             train = _tokenized(rows, data.max_train_samples, tokenizer, recipe, new_names)
+            train = fit(train, "training")
             raise_limit(model, room_for(_longest_answer(train)))
             if examples.validation is None:
                 return {"train_dataset": train}
             valid = _tokenized(
                 examples.validation, data.max_eval_samples, tokenizer, recipe, new_names
             )
+            valid = fit(valid, "validation")
         answered = evaluation_rows(examples.validation, task, data.max_answer_samples)
         return {"train_dataset": train, "eval_dataset": valid, "answered": (task, answered)}
 
@@ -208,12 +219,50 @@ def _writes_new_names(recipe: Any) -> bool:
     return getattr(config, "new_symbols", False)
 
 
+def _fitting(rows: Any, split: str, *, model: Any, data: Any, say: Say) -> Any:
+    """Leave out pairs that are longer than the model; without `data.drop_bad`, refuse them.
+
+    Raises:
+        ValueError: naming the first ones; of a stream, when it is read.
+    """
+    room = PairRoom.of(model.config, data.max_length)
+    if not isinstance(rows, Dataset):
+        return rows.filter(partial(_fits, room=room, drop=data.drop_bad))
+    lengths = [*zip(_lengths(rows, "input_ids"), _lengths(rows, "labels"), strict=True)]
+    long = [row for row, pair in enumerate(lengths) if not room.holds(*pair)]
+    if not long:
+        return rows
+    counted = f"{split}: {len(long):,} of {len(rows):,} pairs"
+    if not data.drop_bad or len(long) == len(rows):
+        first = ", ".join(
+            f"{row} ({' and '.join(map(str, lengths[row]))} tokens: {rows[row]['problem'][:40]!r})"
+            for row in long[:FIRST]
+        )
+        raise ValueError(f"{counted} are too long ({room}): {first}; {SHORTER}")
+    say(f"{counted} dropped: too long ({room})")
+    return rows.select(np.setdiff1d(range(len(rows)), long))
+
+
+def _fits(row: Mapping[str, Any], room: PairRoom, drop: bool) -> bool:
+    """Whether a pair of a stream is not too long for a model.
+
+    Raises:
+        ValueError: it is, and is not to be dropped.
+    """
+    source, target = len(row["input_ids"]), len(row["labels"])
+    if (fits := room.holds(source, target)) or drop:
+        return fits
+    raise ValueError(f"a pair of {source} and {target} tokens is too long ({room}): {SHORTER}")
+
+
+def _lengths(dataset: Dataset, column: str) -> list[int]:
+    """Return how many tokens a column has in each row."""
+    return pc.list_value_length(dataset.with_format("arrow")[:][column]).to_pylist()
+
+
 def _longest_answer(dataset: Any) -> int:
     """Return the tokens of the longest answer; 0 where that is not known, as of a stream."""
-    if not isinstance(dataset, Dataset):
-        return 0
-    lengths = pc.list_value_length(dataset.with_format("arrow")[:]["labels"])
-    return pc.max(lengths).as_py() or 0
+    return max(_lengths(dataset, "labels"), default=0) if isinstance(dataset, Dataset) else 0
 
 
 def _try_check(task: Any, pairs: UserPairs, say: Say) -> None:

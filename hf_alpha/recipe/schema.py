@@ -59,7 +59,8 @@ USES: dict[str, tuple[str, str]] = {
         "pairs rows", "symbols tokenizer train source target test encoding format",
     ),
     "your own pairs that are answered: with 'train' in 'data', and with no other 'objective'": (
-        "pairs", "check measures ignore_whitespace drop_bad streaming max_answer_samples",
+        "pairs",
+        "check measures ignore_whitespace drop_bad max_length streaming max_answer_samples",
     ),
     f"an objective that does not answer: name one of {', '.join(OBJECTIVES)} as 'objective'": (
         "rows", "transducer pair where",
@@ -169,7 +170,11 @@ class Data(Keys, use_attribute_docstrings=True):
     encoding: str | None = None
     """of your files, where it is not UTF-8"""
     drop_bad: bool = False
-    """leave out pairs that cannot be learned, and count them, with `train`"""
+    """leave out pairs that cannot be learned, are longer than the model or lack a text, and count
+    them, with `train`"""
+    max_length: int | None = Field(default=None, ge=1)
+    """longest source and longest target in tokens (of a decoder, both together), where that is less
+    than the model has positions for, with `train`"""
     streaming: bool = False
     """read `train` while training, for what does not fit on the disk"""
     max_answer_samples: int = Field(default=64, ge=0)

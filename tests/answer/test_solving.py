@@ -197,6 +197,16 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     rows.write_text('{"problem": "a"}\n"& a b"\n')
     known = "a\n  correct    a1\n& a b\n  correct    a1b1\n"
     assert asked(streams, "--file", rows).out == known
+    for table, separator in ((tmp_path / "rows.csv", ","), (tmp_path / "rows.tsv", "\t")):
+        table.write_text(
+            separator.join(["id", "problem"]) + f"\n1{separator}a\n2{separator}& a b\n"
+        )
+        assert asked(streams, "--file", table).out == known
+        done = asked(streams, "--file", table, "--source", "formula")
+        assert "has no column 'formula': it has 'id', 'problem'" in done.err
+        table.write_text(table.read_text().replace("problem", "formula"))
+        assert asked(streams, "--file", table, "--source", "formula").out == known
+    assert "--source is a column of --file" in hf_alpha("solve", "a", "--source", "x").err
     rows.write_text('{"source": "a"}\n')
     assert "row 0 has no column 'problem'" in hf_alpha("solve", "--file", rows).err
     file.write_bytes(b"a & b\xff\na #\n\nb")

@@ -82,6 +82,24 @@ def test_pairs_that_cannot_be_learned(tmp_path):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
+def test_rows_without_a_text_are_dropped_and_counted(tmp_path, streaming):
+    rows = [*swapping_pairs(30)]
+    file = tmp_path / "train.csv"
+    lines = [f"{row['source']},{row['target']}" for row in rows]
+    file.write_text("\n".join(["source,target", *lines[:5], "swap a b : F a b,", ",b", *lines[5:]]))
+    with pytest.raises(ValueError, match=r"row [56]: the column .* holds nothing"):
+        UserPairs(data(file), NameFinder(SYMBOLS), say=lambda _: None)
+    said: list[str] = []
+    settings = data(file, drop_bad=True, streaming=streaming)
+    kept = UserPairs(settings, NameFinder(SYMBOLS), say=said.append).train
+    assert [row["answer"] for row in kept] == [row["target"] for row in rows]
+    assert said == [] if streaming else said == [
+        "train: 1 pairs dropped: the column 'target' holds nothing",
+        "train: 1 pairs dropped: the column 'source' holds nothing",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("streaming", [False, True])
 def test_bad_pairs_are_dropped_and_counted(streaming):
     finder = NameFinder({"variable": {"pattern": "[a-z][0-9]*", "count": 3}})
     pairs = [("x + y", "y"), ("y + z", "w"), ("a b c d", "d"), ("2", ""), ("q", "r")]

@@ -52,6 +52,46 @@ def test_every_recipe_is_prepared_by_its_objective(tmp_path, kind):
     assert torch.isfinite(model(**known).loss)
 
 
+BART = {"model_type": "alpha-retrofit", "backbone_config": {
+    "model_type": "bart", "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
+    "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16, "max_position_embeddings": 8,
+}}  # fmt: skip
+GPT2 = {"model_type": "alpha-retrofit", "backbone_config": {
+    "model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 10,
+}}  # fmt: skip
+LONG = {"source": " ".join(WORDS * 2), "target": "to"}
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["stored", "stream"])
+@pytest.mark.parametrize("model", [BART, GPT2, T5], ids=["bart", "gpt2", "t5"])
+def test_pairs_longer_than_the_model_are_refused_or_dropped(tmp_path, model, streaming):
+    """Before training: a model with relative positions takes all, up to a limit of the user's."""
+    file = write_rows(tmp_path / "pairs.jsonl", [*PAIRS[:20], LONG, *PAIRS[20:]])
+
+    def rows(**settings):
+        said: list[str] = []
+        data = {"train": file, "streaming": streaming, **settings}
+        recipe = parse_recipe(
+            content(tmp_path, data, model={**model, "symbol_encoding": "learned"})
+        )
+        parts = recipe.aim, recipe.aim.examples(recipe, said.append)
+        made = prepare_model(recipe, parts[1], say=said.append)
+        return [*parts[0].datasets(recipe, parts[1], *made, said.append)["train_dataset"]], said
+
+    limit = {"max_length": 8} if model is T5 else {}
+    with pytest.raises(RecipeError if not streaming else ValueError, match="too long") as error:
+        rows(**limit)
+    assert "at most" in str(error.value) and "data.drop_bad=true" in str(error.value)
+    if not streaming:
+        assert "1 of 129 pairs" in str(error.value) and "20 (17 and " in str(error.value)
+    kept, said = rows(**limit, drop_bad=True)
+    assert len(kept) == 128 and max(len(row["input_ids"]) for row in kept) < 8
+    assert streaming or any("1 of 129 pairs dropped: too long" in line for line in said)
+    if model is T5:
+        assert len(rows()[0]) == 129
+
+
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("encoding", ["streams", "relational", "dual_part", "learned"])
 def test_pairs_without_names_are_trained_evaluated_and_solved(tmp_path, encoding):
