@@ -143,7 +143,8 @@ def test_columns(tmp_path):
             with pytest.raises(
                 ValueError,
                 match=r"a\..* no column 'source': it has 'src', 'target', 'names'; say which one "
-                r"it is by `data\.source` in the recipe or `--source` of a command, or rename it in the data$",
+                r"it is by `data\.source` in the recipe or `--source` of a command, or rename it "
+                r"in the data$",
             ):
                 pairs(place, streaming=streaming)
         other = NameFinder({"a": {"column": "spans"}})
