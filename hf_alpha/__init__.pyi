@@ -1,5 +1,6 @@
 """The public names and where they are, for type checkers; `__init__.py` reads them too."""
 
+from hf_alpha.alias.people import people_rule as people_rule
 from hf_alpha.alias.transport import CanonicalTransport as CanonicalTransport
 from hf_alpha.convert.adapters import adapter_settings as adapter_settings
 from hf_alpha.canonical import CanonicalModel as CanonicalModel

@@ -7,11 +7,10 @@ import regex  # type: ignore[import-untyped]
 
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import Find, name_pattern
+from hf_alpha.modeling.text_pieces import reads_on
 
 _EDGE = regex.compile(r"(?i)^[^\w@]+|(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?|[^\w.])+$")
 """What is no part of a name that a model has found: quotes, signs, a possessive."""
-_WORD = regex.compile(r"\w*+")
-_BEFORE = regex.compile(r"\w*+$")
 NO_NAMES = ("Mr", "Mrs", "Ms", "Miss", "Dr", "Prof", "Sir", "Jr", "Sr", "II", "III", "IV")
 """Words of full names that name nobody when they are alone."""
 
@@ -51,8 +50,11 @@ def _names_in(find: Find, label: str | None, text: str) -> list[tuple[int, int]]
 
 def _whole(text: str, start: int, stop: int) -> Iterator[str]:
     """Yield a name as whole words, without what is no part of it."""
-    before, behind = _BEFORE.search(text[:start]), _WORD.match(text, stop)
-    name = _EDGE.sub("", text[start - len(before[0]) : stop + len(behind[0])])
+    while 0 < start < stop and reads_on(text[start - 1], text[start]):
+        start -= 1
+    while start < stop < len(text) and reads_on(text[stop - 1], text[stop]):
+        stop += 1
+    name = _EDGE.sub("", text[start:stop])
     if regex.search(r"\w", name):
         yield name
 

@@ -1,6 +1,7 @@
 """Canonical spelling on the way of an HTTP client: whatever uses the client has it."""
 
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ REFUSED = ("/responses", "/messages", "/generateContent")
 OF_BODIES = (b"content-length", b"content-encoding", b"transfer-encoding", b"digest")
 """Headers that say something of a body that is not the one that is sent on."""
 
+PARTS = (
+    "parts of names reach the model, such as a surname beside a full name: give them as spellings "
+    "of the name, or find people by people_rule (docs/alias.md)"
+)
 Rules = CanonicalNames | NameFinder | Mapping[str, Any]
 
 
@@ -28,11 +33,13 @@ class Sent:
         content: the request in JSON.
         table: word -> what it stands for.
         undescribed: spelled names of tools and of parameters, for which there is no description.
+        has_parts: whether parts of names stay in it, as surnames do beside full names.
     """
 
     content: bytes
     table: dict[str, str]
     undescribed: set[str]
+    has_parts: bool
 
 
 class CanonicalTransport:
@@ -59,11 +66,13 @@ class CanonicalTransport:
         >>> client = httpx2.Client(transport=transport)  # OpenAI(http_client=client)
     """
 
+    logger = logging.getLogger(__name__)
+
     def __init__(self, names: Rules, transport: Any = None, **options: Any):
         self.names = (
             names if isinstance(names, CanonicalNames) else CanonicalNames(names, **options)
         )
-        self._transport = transport
+        self._transport, self._has_told = transport, False
 
     # -- of clients that wait
 
@@ -73,6 +82,7 @@ class CanonicalTransport:
         sent = spell(self.names, request.read()) if _has_names(request) else None
         if sent is None:
             return inner.handle_request(request)
+        self._tell(sent)
         spelled = CanonicalRequest.from_table(self.names, sent.table)
         response = inner.handle_request(_sent(library, request, sent.content))
         if _is_stream(response):
@@ -105,6 +115,7 @@ class CanonicalTransport:
         sent = await self._spell(await request.aread()) if _has_names(request) else None
         if sent is None:
             return await inner.handle_async_request(request)
+        self._tell(sent)
         spelled = CanonicalRequest.from_table(self.names, sent.table)
         response = await inner.handle_async_request(_sent(library, request, sent.content))
         if _is_stream(response):
@@ -135,6 +146,12 @@ class CanonicalTransport:
 
     # -- of both
 
+    def _tell(self, sent: Sent) -> None:
+        """Warn once that parts of names stay; of which ones, a log has to say nothing."""
+        if sent.has_parts and not self._has_told:
+            self._has_told = True
+            self.logger.warning(PARTS)
+
     def _parts(self, request: Any, kind: str) -> tuple[Any, Any]:
         """Return the library of a request, and what sends it."""
         library = sys.modules[type(request).__module__.partition(".")[0]]
@@ -159,7 +176,8 @@ def spell(names: CanonicalNames, data: bytes) -> Sent | None:
         return None
     spelled = CanonicalRequest(names, body)
     content = json.dumps(spelled.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    return Sent(content, spelled.table, undescribed(body) & {*spelled.table.values()})
+    bare = undescribed(body) & {*spelled.table.values()}
+    return Sent(content, spelled.table, bare, bool(spelled.parts_left))
 
 
 def _has_names(request: Any) -> bool:

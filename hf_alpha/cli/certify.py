@@ -58,7 +58,9 @@ def certify(
     """
     from hf_alpha.alias.certificate import certify as certify_requests
     from hf_alpha.alias.certificate import read_requests, shown
+    from hf_alpha.checkpoints.imported_code import import_functions
     from hf_alpha.modeling.canonical_names import CanonicalNames
+    from hf_alpha.modeling.names_in_text import NameFinder
     from hf_alpha.names.given_names import read_rules
 
     if model is not None and upstream is not None:
@@ -67,7 +69,8 @@ def certify(
         refuse(command, ["upstream_model"], "is for --upstream")
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists: name another --out")
-    canonical = CanonicalNames(read_rules(names))
+    import_functions(finder := NameFinder(read_rules(names)))
+    canonical = CanonicalNames(finder)
     ask: Any = None
     if upstream is not None:
         ask = _address(upstream, upstream_model, max_tokens)
@@ -81,6 +84,8 @@ def certify(
         say(f"only their names say what these are for: {shown(made.undescribed)}", err=True)
     if made.like_names:
         say(f"not found, though they look like names: {shown(made.like_names)}", err=True)
+    if made.parts_left:
+        say(f"parts of names that reach the model: {shown(made.parts_left)}", err=True)
     for told, rows in (("sent otherwise", made.differing), ("answered otherwise", made.changed)):
         for number, kind in rows[:3]:
             say(f"{told}: text {number + 1}, names {kind}", err=True)

@@ -144,7 +144,9 @@ def _serve_upstream(
 ) -> None:
     if not other.names:
         raise ValueError("--upstream needs --names: which words are names, '{rule: tools}' or so")
+    from hf_alpha.checkpoints.imported_code import import_functions
     from hf_alpha.modeling.canonical_names import CanonicalNames
+    from hf_alpha.modeling.names_in_text import NameFinder
     from hf_alpha.names.given_names import by_class, read_rules
     from hf_alpha.serve.gateway import Gateway
     from hf_alpha.serve.http import serve as serve_api
@@ -153,6 +155,7 @@ def _serve_upstream(
     for text in other.words or ():
         given = by_class(text)
         words |= dict.fromkeys(rules, given[""]) if "" in given else given
-    canonical = CanonicalNames(rules, words=words or None)
+    import_functions(finder := NameFinder(rules))
+    canonical = CanonicalNames(finder, words=words or None)
     gateway = Gateway(f"{other.upstream}", canonical, api_key, other.upstream_key, timeout)
     serve_api(gateway, host, port, say)

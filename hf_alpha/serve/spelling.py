@@ -4,6 +4,7 @@ That may take seconds, and Python does one thing at a time: so no request holds 
 """
 
 import asyncio
+import logging
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 
 from hf_alpha.alias.transport import CanonicalTransport, Sent, spell
 from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.serve.http import LOGGER
 from hf_alpha.serve.requests import Refusal
 
 SMALL = 2**13
@@ -35,6 +37,7 @@ class SpellingTransport(CanonicalTransport):
     """
 
     MOST_NAMES = 10_000
+    logger = logging.getLogger(LOGGER)
 
     def __init__(self, names: CanonicalNames):
         super().__init__(names)

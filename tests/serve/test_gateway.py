@@ -308,27 +308,35 @@ def test_it_stands_before_llama_cpp():
         check_chats(own, "smollm2", cache_prompt=False)
 
 
-def test_the_command_loads_no_torch_and_logs_nothing_of_clients(echo):
+def test_the_command_loads_no_torch_and_logs_nothing_of_clients(echo, tmp_path):
+    """It takes a function of the user's, and tells once of what it leaves."""
+    (tmp_path / "my_people.py").write_text(
+        "def find(text):\n    start = text.find('Ann Lee')\n"
+        "    return [(start, start + 7)] if start >= 0 else []\n"
+    )
+    text = "Ann Lee, or Lee, asks sky.get-weather"
     code = (
         "import sys\nfrom hf_alpha.cli import main\n"
         "try: main()\nfinally: print({'torch', 'transformers'} & {*sys.modules}, flush=True)"
     )
     options = ["serve", "--upstream", echo.url, "--names", "{rule: tools}", "--port", "0"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    options += ["--names", "person={function: 'my_people:find'}"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     process = subprocess.Popen([sys.executable, "-c", code, *options], **pipes)
     line = re.match(r"(\S+) serves '\S+' ", process.stdout.readline())
     client = OpenAI(base_url=line[1], api_key="secret", max_retries=0)
     bare = {"type": "function", "function": {"name": "sky.probe", "parameters": SCHEMA}}
     for tools in (TOOLS, [*TOOLS, bare], [bare]):
         made = client.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": "sky.get-weather"}], tools=tools
+            model="m", messages=[{"role": "user", "content": text}], tools=tools
         )
-    assert made.choices[0].message.content == "sky.get-weather"
+    assert made.choices[0].message.content == text
     client.post("/sky", cast_to=object, body={})
     process.terminate()
     out, log = process.communicate(timeout=20)
     assert process.returncode == 0 and "set()" in out
     told = re.sub(r"(?m)^[\d-]+ [\d:,]+ 127\.0\.0\.1 | \d\.\d\d s$", "", log)
     chat = "POST /v1/chat/completions 200"
-    lines = [re.sub("^.* (2 tools) .*", r"\1", line) for line in told.splitlines()]
-    assert lines[:5] == [chat, "2 tools", chat, chat, "POST /v1/{path:path} 200"]
+    lines = [re.sub("^.* (2 tools|parts of names) .*", r"\1", line) for line in told.splitlines()]
+    said = ["parts of names", chat, "2 tools", chat, chat, "POST /v1/{path:path} 200"]
+    assert lines[:6] == said and "Lee" not in log
