@@ -9,15 +9,94 @@ Shapes: B batch, S streams (1 unless the encoding opens streams), L or T length,
 R rows of the table, V vocabulary, K random dimensions.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 from transformers import PreTrainedConfig
+from transformers.cache_utils import Cache
 
 from .new_symbols import UNUSABLE
 from .streams import Streams
 from .symbol_vocabulary import SymbolVocabulary
+
+
+@dataclass(frozen=True)
+class TextStates:
+    """The last states of a decoder, by which a [`Memory`] points at symbols of the text.
+
+    Attributes:
+        hidden: that go into the head of the model, of all positions at hand: (B, T, D).
+        cache: of the decoder; it keeps what is projected of them.
+        slot: the first of the cache that is not the layers'.
+        keep: how many of the last positions get logits: T; 0 for all.
+    """
+
+    hidden: torch.Tensor
+    cache: Cache | None
+    slot: int
+    keep: int = 0
+
+
+class Memory(nn.Module):
+    """What a model knows of symbols, where the encoding works by relations between positions.
+
+    That of a model with a source has `read` and `follow`, that of a text alone `go_on`: each
+    returns streams with the relations between their positions.
+
+    Attributes:
+        num_histories: slots of a decoder's cache that it takes.
+        read: given the streams of an input, and its mask (B, L).
+        follow: given the streams over a decoder's tokens, those over what they follow, the index of
+            the symbol at each token so far (B, M), -1 for none, places of those at hand among them
+            (T,), and the cache of the decoder's self-attention.
+        go_on: given the streams of a text, the index of the symbol at each position (B, M), -1 for
+            none, and places of the tokens at hand (T,).
+    """
+
+    num_histories: ClassVar[int]
+    of_symbols = True
+    read: Callable[[Streams, torch.Tensor | None], Streams]
+    follow: Callable[[Streams, Streams, torch.Tensor, torch.Tensor, Cache | None], Streams]
+    go_on: Callable[[Streams, torch.Tensor, torch.Tensor], Streams]
+
+    def remember(
+        self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
+    ) -> Streams:
+        """Returns the streams with what an encoder found about each symbol.
+
+        Args:
+            hidden_BLD: its last states.
+            streams: of the input.
+            table_RD: of the model, on the device of the states.
+        """
+        raise NotImplementedError
+
+    def enter(self, streams: Streams) -> torch.Tensor | None:
+        """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
+        raise NotImplementedError
+
+    def point(
+        self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
+    ) -> torch.Tensor:
+        """Returns what the head adds to the scores of symbols: (B, T, S).
+
+        Args:
+            streams: that `follow` or `go_on` returned.
+            masses_BTHS: sums of the weights of a decoder's last attention to the source over each
+                symbol.
+            states: of the decoder.
+        """
+        raise NotImplementedError
+
+    def scores(
+        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
+    ) -> torch.Tensor:
+        """Returns scores against rows of base tokens, then against each symbol of the sample."""
+        raise NotImplementedError
 
 
 class SymbolEncoding:
@@ -67,7 +146,7 @@ class SymbolEncoding:
     rows_per_class: ClassVar[int | None] = None
     rows_in_turn: ClassVar[bool] = False
     no_extension: ClassVar[str] = ""
-    memories: ClassVar[tuple[Any, Any, Any] | None] = None
+    memories: ClassVar[tuple[type[Memory], type[Memory], type[Memory]] | None] = None
     hosts: ClassVar[tuple[Any, Any] | None] = None
 
     def __init__(self, config: PreTrainedConfig):

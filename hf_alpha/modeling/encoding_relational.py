@@ -19,7 +19,6 @@ vocabulary.
 """
 
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -28,16 +27,15 @@ from transformers import PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import Cache
 
-from .encoding import SymbolEncoding, listed_logits
+from .encoding import Memory, SymbolEncoding, TextStates, listed_logits
 from .new_symbols import UNUSABLE
 from .relations import (
     NONE,
-    AnswerRelations,
     LastSymbolRelations,
-    NewAnswerRelations,
     RelationGates,
     Relations,
     SlotRelations,
+    SourceRelations,
     SymbolRelations,
     TextRelations,
     add_relations_,
@@ -59,25 +57,60 @@ STRENGTH = 1.0  # of each head of a decoder's pointer, at first
 # -- what is known of a sample's symbols -----------------------------------------------------------
 
 
-def symbols_here(streams: Streams) -> torch.Tensor:
-    """Returns 1 for the symbol at each position, as relations have it: (B, T, S)."""
-    assert streams.within is not None
-    return streams.within.queries[0][..., : streams.ids.shape[1]]
+def to_source(streams: Streams) -> SourceRelations:
+    """Returns the relations of a text to its source."""
+    assert streams.related is not None and streams.related.source is not None
+    return streams.related.source
 
 
-def entries_and_returns(
-    streams: Streams, device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns what was found about each symbol, for the decoder and for the head: (N, S, D) each.
+def in_text(streams: Streams) -> TextRelations:
+    """Returns the relations of a text by itself."""
+    assert streams.related is not None and streams.related.text is not None
+    return streams.related.text
 
-    Args:
-        device: of what is to be added to; layers may lie on several.
+
+class FoundSymbols(nn.Module):
+    """What an encoder found about symbols: of each an entry and a return, vectors that are trained.
+
+    They are read off the mean of its last states over the positions of a symbol. Its entry is added
+    to the symbol's row where that stands in a decoder's input; the head adds its return.
     """
-    memory = streams.memory
-    assert memory is not None
-    key = ("memory", device, memory.shape[1])  # which grows by new symbols
-    entries_NSD, returns_NSD = streams.once(key, lambda: memory.to(device).unbind(2))
-    return entries_NSD, returns_NSD
+
+    of_symbols = True
+
+    def found(
+        self, hidden_BLD: torch.Tensor, streams: Streams
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns entries and returns, each (B, S, D), by the module's own `forward`."""
+        return self(mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1]))
+
+    def enter(self, streams: Streams) -> torch.Tensor | None:
+        """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
+        if streams.memory is None:
+            return None
+        entries_NSD, _ = self.vectors(streams, streams.own.device)
+        _, here_BTS = self.repeated(streams, streams.own.device)
+        return by_source(here_BTS, entries_NSD)
+
+    @staticmethod
+    def vectors(streams: Streams, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns what is remembered, for the decoder and for the head: (N, S, D) each.
+
+        Args:
+            device: of what is to be added to; layers may lie on several.
+        """
+        memory = streams.memory
+        assert memory is not None
+        key = ("memory", device, memory.shape[1])  # which grows by new symbols
+        entries_NSD, returns_NSD = streams.once(key, lambda: memory.to(device).unbind(2))
+        return entries_NSD, returns_NSD
+
+    @staticmethod
+    def repeated(streams: Streams, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns whether symbols were written so far, and stand at a position: each (B, T, S)."""
+        assert streams.within is not None
+        here_BTS = streams.within.queries[0][..., : streams.ids.shape[1]]
+        return to_source(streams).written.to(device), here_BTS.to(device)
 
 
 class SymbolPointer(nn.Module):
@@ -113,24 +146,17 @@ class SymbolPointer(nn.Module):
         return mass_BTS.addcmul(written, written_BTS).addcmul(last, last_BTS)
 
 
-class SymbolMemory(nn.Module):
+class SymbolMemory(FoundSymbols, Memory):
     """What a model with a source knows of symbols, in its encoder, its decoder and at its head.
 
-    Two vectors are read off the mean of the encoder's last states over the positions of a symbol:
-    its entry, which the decoder adds to the symbol's row where it stands in its input, and its
-    return, which the head adds to the row that it compares with. Their length is sqrt(D) at first,
-    that of rows before they are normalised.
+    Entries and returns have the length sqrt(D) at first, that of rows before they are normalised.
 
     Args:
         config: of the model.
         num_heads: H, of the decoder's attention to the source.
-
-    Attributes:
-        num_histories: slots of a decoder's cache: which symbols were written.
     """
 
-    num_histories: ClassVar[int] = 1
-    of_symbols = True
+    num_histories = 1  # which symbols were written
 
     def __init__(self, config: PreTrainedConfig, num_heads: int):
         super().__init__()
@@ -147,12 +173,8 @@ class SymbolMemory(nn.Module):
         return entry, self.output_norm(self.output_proj(mean_BSD))
 
     @staticmethod
-    def within(streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
-        """Returns the streams of an input with the relations between its positions.
-
-        Args:
-            mask_BL: 1 for tokens, 0 for padding, which may hold any id.
-        """
+    def read(streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
+        # Padding may hold any id.
         own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
         same_BLS = one_hot(own_BL, num_slots(streams.ids.shape[1]), streams.weights.dtype)
         related = SymbolRelations(SlotRelations((same_BLS,), same_BLS))
@@ -166,15 +188,6 @@ class SymbolMemory(nn.Module):
         position_T: torch.Tensor,
         cache: Cache | None,
     ) -> Streams:
-        """Returns the streams over a decoder's tokens with relations to them and to the source.
-
-        Args:
-            streams: over the tokens at hand.
-            source: over what they follow.
-            own_BM: index of the symbol at each token so far, -1 for none.
-            position_T: places of those at hand among them.
-            cache: of the decoder's self-attention.
-        """
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         so_far_BMS = one_hot(own_BM, number, dtype)
         ends = cache is None or not cache.is_compileable  # with the tokens at hand
@@ -185,58 +198,32 @@ class SymbolMemory(nn.Module):
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
         keys_NLS = source.once(("slots", number), lambda: one_hot(source.own, number, dtype))
-        related = AnswerRelations(
-            within=SlotRelations((same_BTS,), so_far_BMS),
-            across=SlotRelations((same_BTS, written_BTS), keys_NLS),
-            written=written_BTS[..., : streams.ids.shape[1]],
-            positions=position_T,
-        )
+        across = SlotRelations((same_BTS, written_BTS), keys_NLS)
+        of_source = SourceRelations(across, written_BTS[..., : streams.ids.shape[1]], position_T)
+        related = SymbolRelations(SlotRelations((same_BTS,), so_far_BMS), of_source)
         return replace(streams, related=related)
 
     def remember(
         self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
     ) -> Streams:
-        """Returns the streams with the entry of each symbol, and the row that the head compares.
-
-        Args:
-            hidden_BLD: the encoder's last states.
-            streams: of the input.
-            table_RD: of the model, on the device of the states.
-        """
-        entered, returned = self(mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1]))
+        entered_BSD, returned_BSD = self.found(hidden_BLD, streams)
         # Any row will do where a sample has fewer symbols than others.
         rows_BS = self.config.vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
-        rows_BSD = F.embedding(rows_BS.to(hidden_BLD.device), table_RD) + returned
+        rows_BSD = F.embedding(rows_BS.to(hidden_BLD.device), table_RD) + returned_BSD
         if self.config.normalize_embeddings:
             rows_BSD = F.normalize(rows_BSD, dim=-1)
-        return replace(streams, memory=torch.stack((entered, rows_BSD), dim=2))
+        return replace(streams, memory=torch.stack((entered_BSD, rows_BSD), dim=2))
 
-    @staticmethod
-    def enter(streams: Streams) -> torch.Tensor | None:
-        """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
-        if streams.memory is None:
-            return None
-        entries_NSD, _ = entries_and_returns(streams, streams.own.device)
-        return by_source(symbols_here(streams), entries_NSD)
-
-    def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
-        """Returns what the head adds to the scores of symbols: (B, T, S).
-
-        Args:
-            streams: that `follow` returned.
-            masses_BTHS: sums of the weights of the decoder's last attention to the source over each
-                symbol.
-            text: as of [`TextMemory`], behind the streams.
-        """
-        written_BTS: Any = getattr(streams.related, "written", None)
-        number, device = streams.ids.shape[1], masses_BTHS.device
-        here_BTS = symbols_here(streams).to(device)
-        return self.pointer(written_BTS.to(device), here_BTS, masses_BTHS[..., :number])
+    def point(
+        self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
+    ) -> torch.Tensor:
+        assert masses_BTHS is not None
+        written_BTS, here_BTS = self.repeated(streams, masses_BTHS.device)
+        return self.pointer(written_BTS, here_BTS, masses_BTHS[..., : streams.ids.shape[1]])
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
-        """Returns scores against rows of base tokens, then against each symbol of the sample."""
         if streams.memory is None:
             raise ValueError(
                 "symbol_encoding 'relational' compares with what the encoder found about symbols, "
@@ -252,11 +239,11 @@ class SymbolMemory(nn.Module):
         self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
         """Returns the products of states with what was found about each symbol: (B, T, S)."""
-        _, rows_NSD = entries_and_returns(streams, hidden_BTD.device)
+        _, rows_NSD = self.vectors(streams, hidden_BTD.device)
         return by_source(hidden_BTD, rows_NSD.mT)
 
 
-class TextMemory(nn.Module):
+class TextMemory(Memory):
     """What a decoder alone has of the symbols of its text: where each came first, and a pointer.
 
     The pointer is attention to the positions up to now that hold symbols, with the relations that
@@ -268,13 +255,9 @@ class TextMemory(nn.Module):
         num_heads: H.
         silent: begin with no effect.
         scale: of numbers that stand alone, which are stored as parts of it.
-
-    Attributes:
-        num_histories: slots of a decoder's cache: the text's symbols, and states to point at.
     """
 
-    num_histories: ClassVar[int] = 2
-    of_symbols = True
+    num_histories = 2  # the text's symbols, and states to point at
 
     def __init__(
         self, config: PreTrainedConfig, num_heads: int, silent: bool = False, scale: float = 1.0
@@ -311,14 +294,7 @@ class TextMemory(nn.Module):
         return self.first, scaled(self.strength, self.scale)
 
     @staticmethod
-    def within(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
-        """Returns the streams over the tokens at hand with the relations to the text so far.
-
-        Args:
-            streams: that list the text's symbols.
-            own_BM: index of the symbol at each position, -1 for none.
-            position_T: places of the tokens at hand.
-        """
+    def go_on(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
         last_BM = last_symbols(own_BM)
         behind_BM = F.pad(last_BM[:, :-1], (1, 0), value=-1)
         last_BT = last_BM[:, position_T]
@@ -327,12 +303,12 @@ class TextMemory(nn.Module):
         relations = LastSymbolRelations(last_BT, (own_BM, behind_BM), number, dtype)
         if position_T.shape[0] == 1:  # whose scores go into masks, of all layers and of the pointer
             relations = relations.for_layers()
-        related = TextRelations(relations, own_BM, position_T)
+        text = TextRelations(relations, own_BM, position_T)
+        related = SymbolRelations(relations, text=text)
         return replace(streams, own=own_BM[:, position_T], related=related)
 
     def enter(self, streams: Streams) -> torch.Tensor:
-        """Returns what is added to the vectors of tokens: (B, T, D)."""
-        text: Any = streams.related
+        text = in_text(streams)
         first_BS = first_positions(text.own, streams.ids.shape[1])
         # Where no symbol stands, the first one does not either, and is no match.
         newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == text.positions
@@ -340,34 +316,26 @@ class TextMemory(nn.Module):
         return newly_BT[..., None].to(first_D) * first_D
 
     def point(
-        self,
-        streams: Streams,
-        hidden_BTD: torch.Tensor,
-        cache: Cache | None,
-        slot: int,
-        keep: int = 0,
+        self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
     ) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S).
-
-        Args:
-            streams: that `within` returned.
-            hidden_BTD: that go into the head of the model, of all positions.
-            cache: of the decoder; it keeps the projected states.
-            slot: the first that is not the layers'.
-            keep: how many of the last positions get logits: T; 0 for all.
-        """
-        text: Any = streams.related
-        states_BTD = self.norm(hidden_BTD)
+        assert states is not None
+        text, cache, keep, device = (
+            in_text(streams),
+            states.cache,
+            states.keep,
+            states.hidden.device,
+        )
+        states_BTD = self.norm(states.hidden)
         keys_BMG = self.key_proj(states_BTD)
         if cache is not None:
             keys = keys_BMG[:, None]
-            keys_BMG = cache.update(keys, keys[..., :0], slot + 1)[0][:, 0]
+            keys_BMG = cache.update(keys, keys[..., :0], states.slot + 1)[0][:, 0]
         states_BTD = states_BTD[:, -keep:]
         query_BHTK, key_BHMK = (
             x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for x in (self.query_proj(states_BTD), keys_BMG)
         )
-        own_BM, position_T = (x.to(hidden_BTD.device) for x in (text.own, text.positions[-keep:]))
+        own_BM, position_T = (x.to(device) for x in (text.own, text.positions[-keep:]))
         there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
         relations = text.within.part(slice(-position_T.shape[0], None), slice(None))
         gates_BTG = self.gates(states_BTD)
@@ -380,12 +348,12 @@ class TextMemory(nn.Module):
             # Heads first: one product for each position, of its weights of all heads.
             return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
 
-        return in_blocks(masses, position_T.shape[0], hidden_BTD.device)
+        return in_blocks(masses, position_T.shape[0], device)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
     ) -> torch.Tensor:
-        """Returns scores against rows of base tokens, then of each symbol: that of its class."""
+        """Returns the same; that of a symbol is that of its class."""
         vocabulary = self.config.vocabulary
         scores_BSTR = F.linear(hidden_BSTD, table_RD)
         rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1)
@@ -423,7 +391,7 @@ class AnswerMemory(SymbolMemory):
         num_heads: H, of the decoder's attention to the source.
     """
 
-    num_histories: ClassVar[int] = 2
+    num_histories = 2
 
     def __init__(self, config: PreTrainedConfig, num_heads: int):
         super().__init__(config, num_heads)
@@ -438,19 +406,19 @@ class AnswerMemory(SymbolMemory):
         cache: Cache | None,
     ) -> Streams:
         followed = SymbolMemory.follow(streams, source, own_BM, position_T, cache)
-        known: Any = followed.related
-        own: Any = TextMemory.within(streams, own_BM, position_T).related
-        related = NewAnswerRelations(known.within, known.across, known.written, position_T, own)
-        return replace(followed, related=related)
+        text = in_text(TextMemory.go_on(streams, own_BM, position_T))
+        assert followed.related is not None
+        return replace(followed, related=replace(followed.related, text=text))
 
-    def enter(self, streams: Streams) -> torch.Tensor | None:  # type: ignore[override]
-        if (entered := SymbolMemory.enter(streams)) is None:
-            return None
-        return entered + self.text.enter(text_alone(streams))
+    def enter(self, streams: Streams) -> torch.Tensor | None:
+        entered = super().enter(streams)
+        return None if entered is None else entered + self.text.enter(streams)
 
-    def point(self, streams: Streams, masses_BTHS: torch.Tensor, *text: Any) -> torch.Tensor:
-        points = super().point(streams, masses_BTHS)
-        return points + self.text.point(text_alone(streams), *text).to(points)
+    def point(
+        self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
+    ) -> torch.Tensor:
+        points = super().point(streams, masses_BTHS, states)
+        return points + self.text.point(streams, None, states).to(points)
 
     def scores_of_listed(
         self, hidden_BTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -465,11 +433,6 @@ class AnswerMemory(SymbolMemory):
         assert streams.written is not None
         new_BS = streams.written.to(own_BTS.device).are_new(ids_BS)
         return torch.where(new_BS[:, None], scores_BTC.gather(-1, index), own_BTS)
-
-
-def text_alone(streams: Streams) -> Streams:
-    """Returns the streams of a text that follows a source with relations to itself only."""
-    return replace(streams, related=getattr(streams.related, "text", None))
 
 
 class RelationalEncoding(SymbolEncoding):
@@ -514,12 +477,3 @@ class RelationalEncoding(SymbolEncoding):
         scored = place_B1R[..., :base], place_B1R[..., base:]
         place_B1V = listed_logits(*scored, streams, self.vocabulary)
         return torch.where(place_B1V < 0, base + number, place_B1V)
-
-
-__all__ = [
-    "AnswerMemory",
-    "RelationalEncoding",
-    "SymbolMemory",
-    "SymbolPointer",
-    "TextMemory",
-]

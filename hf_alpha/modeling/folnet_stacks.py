@@ -43,7 +43,8 @@ from .logic_operators import (
 )
 from .masks import additive, self_attention_part, visible_in_prefix
 from .positions import distance_ids, token_positions
-from .streams import Streams, match_rows
+from .relations import match_rows
+from .streams import Streams
 from .symbol_layer import SymbolLayer
 from .symbol_model import SymbolModel
 from .symbols import unpack_streams

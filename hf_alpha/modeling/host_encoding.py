@@ -24,16 +24,10 @@ from transformers import initialization as init
 from transformers.cache_utils import Cache
 
 from .checks import can_look
-from .encoding import listed_logits
-from .encoding_relational import (
-    AnswerMemory,
-    SymbolMemory,
-    TextMemory,
-    symbols_here,
-    text_alone,
-)
+from .encoding import TextStates, listed_logits
+from .encoding_relational import FoundSymbols, TextMemory, in_text, to_source
 from .host_attention import LayerRelations, StackRelations
-from .relations import RelationGates, by_source, mean_by_symbol, scaled
+from .relations import RelationGates, by_source, scaled
 from .streams import Streams
 from .symbols import mean_streams
 
@@ -60,6 +54,15 @@ class HeadCall:
     all_BSTD: torch.Tensor | None = None
     averaged: bool = False
     cache: Cache | None = None
+
+    def states(self, slot: int) -> TextStates:
+        """Returns what a [`TextMemory`] points by, whose cache keeps states of all positions.
+
+        Args:
+            slot: the first of the cache that is not the layers'.
+        """
+        assert self.all_BSTD is not None
+        return TextStates(self.all_BSTD[:, 0], self.cache, slot, self.keep)
 
 
 @dataclass
@@ -225,7 +228,7 @@ AHEAD = 2.0
 """What a name is ahead of the word of the host whose row it has, which may be its equal."""
 
 
-class HostRelations(nn.Module):
+class HostRelations(FoundSymbols):
     """What is trained for a host with a source.
 
     Gates decide by a token's vector how much each head adds to its scores where a relation holds,
@@ -235,9 +238,6 @@ class HostRelations(nn.Module):
         width: D.
         encoder_heads, decoder_heads: H of both sides.
     """
-
-    of_symbols = True
-    enter = staticmethod(SymbolMemory.enter)
 
     def __init__(self, width: int, encoder_heads: int, decoder_heads: int):
         super().__init__()
@@ -252,35 +252,40 @@ class HostRelations(nn.Module):
         # Whether a symbol was written before, and whether it is the last token.
         self.repeat = silent(nn.Linear(2, 1, bias=False))
 
+    def forward(self, mean_BSD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns entries and returns: each (B, S, D)."""
+        entry = self.input_proj(self.input_norm(mean_BSD))
+        return entry, self.output_proj(self.output_norm(mean_BSD))
+
     def tell(self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams) -> StackRelations:
-        """Returns what attention of a stack is told; gates depend on the vectors of its tokens."""
+        """Returns what attention of a stack is told; gates depend on the vectors of its tokens.
+
+        Args:
+            table: of the side of the host that is called.
+            rows_BL: the host's ids.
+            streams: over them.
+        """
         assert streams.within is not None
         vectors_BLD = self.gate_norm(table(rows_BL))
         if streams.across is None:
             return StackRelations((streams.within, self.encoder_gates(vectors_BLD)))
-        related: Any = streams.related
         return StackRelations(
             (streams.within, self.decoder_gates(vectors_BLD)),
             (streams.across, self.cross_gates(vectors_BLD)),
-            related.positions,
+            to_source(streams).positions,
         )
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with entries and returns of symbols: (B, S, 2, D)."""
-        mean_BSD = mean_by_symbol(hidden_BLD, streams.own, streams.ids.shape[1])
-        entry = self.input_proj(self.input_norm(mean_BSD))
-        returned = self.output_proj(self.output_norm(mean_BSD))
-        return replace(streams, memory=torch.stack((entry, returned), dim=2))
+        return replace(streams, memory=torch.stack(self.found(hidden_BLD, streams), dim=2))
 
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the input: (B, T, S)."""
+        """Returns what is added to the score of each listed symbol: (B, T, S)."""
         assert streams.memory is not None and head.hidden_BSTD is not None
         hidden_BTD = head.hidden_BSTD[:, 0]
-        written_BTS: Any = getattr(streams.related, "written", None)
-        last_BTS = symbols_here(streams).to(hidden_BTD)
         products_BTS = by_source(hidden_BTD, streams.memory[:, :, 1].transpose(1, 2))
-        repeated = torch.stack((written_BTS.to(last_BTS), last_BTS), dim=-1)
-        return products_BTS + self.repeat(repeated)[..., 0]
+        repeated = torch.stack(self.repeated(streams, hidden_BTD.device), dim=-1)
+        return products_BTS + self.repeat(repeated.to(hidden_BTD))[..., 0]
 
 
 class HostAnswerRelations(HostRelations):
@@ -296,15 +301,13 @@ class HostAnswerRelations(HostRelations):
         self.slot = config.num_slots
         self.text = TextMemory(config, decoder_heads, silent=True, scale=config.relation_scale)
 
-    enter = AnswerMemory.enter
+    def enter(self, streams: Streams) -> torch.Tensor | None:
+        entered = super().enter(streams)
+        return None if entered is None else entered + self.text.enter(streams)
 
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
         points = super().point(streams, head)
-        assert head.all_BSTD is not None  # the cache keeps states of all positions
-        states_BTD = head.all_BSTD[:, 0]
-        text = (states_BTD, head.cache, self.slot, head.keep)
-        return points + self.text.point(text_alone(streams), *text)
+        return points + self.text.point(streams, None, head.states(self.slot))
 
 
 class DecoderRelations(nn.Module):
@@ -341,23 +344,18 @@ class DecoderRelations(nn.Module):
         """Returns weights and biases of the gates; offloaded ones are only there meanwhile."""
         return self.gates, scaled(self.gate_bias, self.scale)
 
-    def tell(self, table: nn.Module, rows_BT: torch.Tensor, streams: Streams) -> LayerRelations:
+    def tell(self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
         assert streams.within is not None
         weights, biases = self()
-        text: Any = streams.related
         layers = weights.unbind(), biases[:, :, None].unbind()
-        return LayerRelations(streams.within, *layers, text.positions)
+        return LayerRelations(streams.within, *layers, in_text(streams).positions)
 
     def enter(self, streams: Streams) -> torch.Tensor:
-        """Returns what is added to the vectors of tokens: (B, T, D)."""
         return self.memory.enter(streams)
 
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
-        """Returns what is added to the score of each symbol of the text: (B, T, S)."""
-        assert head.all_BSTD is not None  # the cache keeps states of all positions
-        states, slot = head.all_BSTD[:, 0], len(self.gates)
-        return self.memory.point(streams, states, head.cache, slot, head.keep)
+        return self.memory.point(streams, None, head.states(len(self.gates)))
 
 
 class HostRelational(HostEncoding):
@@ -370,7 +368,7 @@ class HostRelational(HostEncoding):
     relates = True
     asks = frozenset()
 
-    def make_relations(self) -> nn.Module:
+    def make_relations(self) -> HostRelations | DecoderRelations:
         """Returns the trained part that is added to the host."""
         if not self.config.decodes_alone:
             heads = (self._num_heads("encoder"), self._num_heads("decoder"))
@@ -395,13 +393,7 @@ class HostRelational(HostEncoding):
     def relations(
         self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
     ) -> dict[str, Any]:
-        """Returns arguments of the host's forward that its attention gets.
-
-        Args:
-            table: of the side of the host that is called.
-            rows_BL: the host's ids.
-            streams: over them.
-        """
+        """Returns arguments of the host's forward that its attention gets; see `tell`."""
         if _has_no_symbols(streams):
             return {}
         # These models hand on to their decoder what is called so.

@@ -26,12 +26,13 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .attention import AlphaAttention, CosSin
 from .checks import check_cache, check_ids, check_rows, refuse_vectors
 from .configuration_alpha import AlphaConfig
+from .encoding import TextStates
 from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
-from .relations import Kept
-from .streams import Streams, SymbolEncoderOutput, match_rows
+from .relations import Kept, match_rows
+from .streams import Streams, SymbolEncoderOutput
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
@@ -469,7 +470,8 @@ class AlphaDecoder(AlphaStack):
         hidden, masses, outputs = self._through_layers(
             hidden, context, *returned, past_key_values=past_key_values
         )
-        streams = self.symbols.point(streams, masses, hidden[:, 0], history, slots)
+        states = TextStates(hidden[:, 0], history, slots)
+        streams = self.symbols.point(streams, masses, states)
         return AlphaDecoderOutput(past_key_values=past_key_values, **streams.fields(), **outputs)
 
 

@@ -20,6 +20,7 @@ from transformers.utils import can_return_tuple
 from .causal_head import NO_LAST_STATE, CausalHead, CausalOutput, next_tokens
 from .checks import refuse_unknown, refuse_vectors
 from .configuration_alpha import AlphaConfig
+from .encoding import TextStates
 from .label_scores import LabelScores
 from .logit_scale import LogitScale
 from .masks import causal_mask, split_prefix, with_prompt_as_prefix
@@ -202,9 +203,8 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             output_hidden_states,
         )
         features_BSTD = unpack_streams(outputs.last_hidden_state, self.config.d_model)
-        streams = self.symbol_layer.point(
-            streams, features_BSTD[:, 0], past_key_values, self.num_slots, logits_to_keep
-        )
+        states = TextStates(features_BSTD[:, 0], past_key_values, self.num_slots, logits_to_keep)
+        streams = self.symbol_layer.point(streams, None, states)
         features_BSTD = features_BSTD[:, :, -logits_to_keep:]
         streams = streams.of_last(features_BSTD.shape[2])
         loss_of = self._loss_of(fused_lm_head, input_ids, next_BT)

@@ -39,7 +39,8 @@ from .host_encoding import HeadCall, HostOutput, host_encoding, silent
 from .masks import causal_mask, full_mask, padding_mask, self_attention_part
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, token_positions
-from .streams import Streams, SymbolEncoderOutput, match_rows
+from .relations import match_rows
+from .streams import Streams, SymbolEncoderOutput
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, shift_right
 from .symbols import mean_streams, pack_streams, unpack_streams

@@ -22,6 +22,7 @@ from transformers import initialization as init
 
 from .masks import are_few
 
+Data = TypeVar("Data", bound=Any)  # a dataclass
 Made = TypeVar("Made")
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
@@ -424,31 +425,15 @@ class LastSymbolRelations(Relations):
         return replace(self, last=self.last.to(device), held=held, dense=(), kept=Kept())
 
 
-@dataclass(frozen=True)
-class SymbolRelations:
-    """What an encoding by relations knows of the positions of one sequence: of an encoder's input.
-
-    Attributes:
-        within: relations between positions of this sequence.
-    """
-
-    within: Relations
-
-    def for_layers(self) -> Self:
-        """Returns the same, with relations for several layers."""
-        values = {x.name: getattr(self, x.name) for x in fields(self)}
-        relations = {name: x for name, x in values.items() if isinstance(x, Relations)}
-        return replace(self, **{name: x.for_layers() for name, x in relations.items()})
-
-    def to(self, device: torch.device) -> Self:
-        """Returns the same on another device."""
-        values = {x.name: getattr(self, x.name) for x in fields(self)}
-        return replace(self, **{name: x.to(device) for name, x in values.items()})
+def moved(data: Data, device: torch.device) -> Data:
+    """Returns the same data, all of whose fields know `to`, on another device."""
+    values = {x.name: getattr(data, x.name) for x in fields(data)}
+    return replace(data, **{name: x.to(device) for name, x in values.items() if x is not None})
 
 
 @dataclass(frozen=True)
-class AnswerRelations(SymbolRelations):
-    """Of a text that follows a source.
+class SourceRelations:
+    """Of a text to the source that it follows.
 
     Attributes:
         across: between positions of the text and the source's: the same symbol, and one that was
@@ -461,31 +446,55 @@ class AnswerRelations(SymbolRelations):
     written: torch.Tensor
     positions: torch.Tensor
 
-
-@dataclass(frozen=True)
-class NewAnswerRelations(AnswerRelations):
-    """Of a text that follows a source, and may have symbols which that lacks.
-
-    Attributes:
-        text: those that the text has by itself.
-    """
-
-    text: "TextRelations"
+    def to(self, device: torch.device) -> Self:
+        """Returns the same on another device."""
+        return moved(self, device)
 
 
 @dataclass(frozen=True)
-class TextRelations(SymbolRelations):
-    """Of a text alone: `within` are those of the last symbol up to a position.
-
-    They go to where that symbol stands, and to what comes after it, up to the next symbol.
+class TextRelations:
+    """Of a text by itself.
 
     Attributes:
+        within: those of the last symbol up to a position, to where that symbol stands, and to what
+            comes after it, up to the next symbol.
         own: index of the symbol at each position, those that a cache holds included: (B, M).
         positions: places of the queries among the keys: (T,).
     """
 
+    within: Relations
     own: torch.Tensor
     positions: torch.Tensor
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same on another device."""
+        return moved(self, device)
+
+
+@dataclass(frozen=True)
+class SymbolRelations:
+    """What an encoding by relations knows of the positions of one sequence.
+
+    Attributes:
+        within: relations between positions of this sequence, as attention is told them.
+        source: those to a source, of a text that follows one.
+        text: those of a text that has symbols by itself.
+    """
+
+    within: Relations
+    source: SourceRelations | None = None
+    text: TextRelations | None = None
+
+    def for_layers(self) -> Self:
+        """Returns the same, with relations for several layers."""
+        source = self.source
+        if source is not None:
+            source = replace(source, across=source.across.for_layers())
+        return replace(self, within=self.within.for_layers(), source=source)
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same on another device."""
+        return moved(self, device)
 
 
 def match_rows(x: Rows, rows: int) -> Rows:
@@ -564,29 +573,3 @@ def written_symbols(
         num_symbols: S.
     """
     return first_positions(own_BM, num_symbols)[:, None] <= position_T[:, None]
-
-
-__all__ = [
-    "NONE",
-    "AnswerRelations",
-    "Kept",
-    "LastSymbolRelations",
-    "NewAnswerRelations",
-    "RelationGates",
-    "Relations",
-    "SlotRelations",
-    "SymbolRelations",
-    "TextRelations",
-    "add_relations",
-    "add_relations_",
-    "by_source",
-    "first_positions",
-    "in_blocks",
-    "last_symbols",
-    "match_rows",
-    "mean_by_symbol",
-    "num_slots",
-    "one_hot",
-    "scaled",
-    "written_symbols",
-]

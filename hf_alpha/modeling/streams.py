@@ -5,7 +5,7 @@ width; `...` is whatever follows the stream axis of a hidden state.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
-from .relations import Kept, Relations, SymbolRelations, by_source, match_rows
+from .relations import Kept, Relations, SymbolRelations, by_source, match_rows, moved
 from .symbols import aggregate, stream_weights
 
 Made = TypeVar("Made")
@@ -104,15 +104,14 @@ class Streams:
     @property
     def across(self) -> Relations | None:
         """Relations between positions of this sequence and the source's, likewise."""
-        return getattr(self.related, "across", None)
+        source = None if self.related is None else self.related.source
+        return None if source is None else source.across
 
     def to(self, device: torch.device) -> "Streams":
         """Returns the same streams on another device."""
         if self.ids.device == device:
             return self
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved = {name: value.to(device) for name, value in values.items() if value is not None}
-        return replace(self, **moved)
+        return moved(self, device)
 
     def with_room(self, source_ids_NS: torch.Tensor) -> "Streams":
         """Returns the same with zeros in the memory for symbols that the source has not got.
@@ -166,6 +165,3 @@ class SymbolEncoderOutput(BaseModelOutput):
 
     # Optional only because every field of a ModelOutput is.
     streams: Streams = None  # type: ignore[assignment]
-
-
-__all__ = ["Kept", "Streams", "SymbolEncoderOutput", "match_rows"]

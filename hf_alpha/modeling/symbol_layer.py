@@ -17,7 +17,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
-from .encoding import SymbolEncoding
+from .encoding import Memory, SymbolEncoding, TextStates
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import match_rows, scaled
@@ -165,7 +165,7 @@ class SymbolLayer:
         self.draws = draws
         self.owner = owner
         self.encoding: SymbolEncoding = config.encoding(config)
-        self.relates = config.memory
+        self.relates: type[Memory] | None = config.memory
         self.steps = StepCounter(owner)
         self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
 
@@ -245,7 +245,7 @@ class SymbolLayer:
         streams = Streams(listed_BS, self._own(ids_BL, listed_BS), weights, renaming)
         if self.relates is None or self.config.decodes_alone:  # alone, `go_on` finds relations
             return streams
-        return self.relates.within(streams, mask_BL)
+        return self.relates.read(streams, mask_BL)
 
     def _own(self, ids_BL: torch.Tensor, listed_BS: torch.Tensor) -> torch.Tensor:
         """Returns the index of the symbol at each position among those listed, -1 for none: (B, L).
@@ -271,7 +271,7 @@ class SymbolLayer:
         return source.once(("own", listed_BS.shape[0]), of_all).gather(1, ids_BT)
 
     @property
-    def memory(self) -> Any:
+    def memory(self) -> Memory | None:
         """The module for what was found about symbols, where the encoding works by relations."""
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory if self.relates is not None else None
@@ -353,7 +353,7 @@ class SymbolLayer:
             streams = self._as_written(streams, ids_BT, text.written())
         if self.relates is None:
             return streams
-        return self.relates.within(streams, text.own(streams.ids), text.positions)
+        return self.relates.go_on(streams, text.own(streams.ids), text.positions)
 
     def _as_written(
         self, streams: Streams, ids_BT: torch.Tensor, written: WrittenSymbols
@@ -375,19 +375,25 @@ class SymbolLayer:
             written=written,
         )
 
-    def point(self, streams: Streams, *evidence: Any) -> Streams:
+    def point(
+        self,
+        streams: Streams,
+        masses_BTHS: torch.Tensor | None,
+        states: TextStates | None = None,
+    ) -> Streams:
         """Returns the streams with what the head adds to the scores of symbols, if anything.
 
         Args:
             streams: that `follow` or `go_on` returned.
-            evidence: that the memory points by. With a source: sums of the weights of the decoder's
-                last attention to it over each symbol, (B, T, H, S), None without layers. Then, and
-                alone: the decoder's last states, its cache, the first slot that is not the layers',
-                and how many of the last positions get logits, 0 for all.
+            masses_BTHS: with a source, sums of the weights of the decoder's last attention to it
+                over each symbol; nothing is added without.
+            states: of the decoder, where texts have symbols by themselves.
         """
-        if (memory := self.memory) is None or evidence[0] is None:
+        if (memory := self.memory) is None or (
+            masses_BTHS is None and not self.config.decodes_alone
+        ):
             return streams
-        return replace(streams, pointer=memory.point(streams, *evidence))
+        return replace(streams, pointer=memory.point(streams, masses_BTHS, states))
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns what ids are called inside the model: (B, L)."""

@@ -17,8 +17,9 @@ from .configuration_symbols import SymbolModelConfig
 from .cpu import suit_cpu
 from .logit_scale import LogitScale, token_loss
 from .new_symbols import UNUSABLE, NewSymbols
+from .relations import match_rows
 from .saving import SavesCode
-from .streams import Streams, SymbolEncoderOutput, match_rows
+from .streams import Streams, SymbolEncoderOutput
 from .symbol_layer import SymbolLayer
 
 OUTSIDE_LOSS = (

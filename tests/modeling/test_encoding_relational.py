@@ -12,13 +12,14 @@ from torch import nn
 from hf_alpha import AlphaConfig
 from hf_alpha.modeling import host_attention
 from hf_alpha.modeling import relations as relations_file
+from hf_alpha.modeling.encoding import TextStates
 from hf_alpha.modeling.encoding_relational import SymbolPointer, TextMemory
 from hf_alpha.modeling.host_encoding import AHEAD, HeadCall, HostRelations
 from hf_alpha.modeling.relations import (
     NONE,
-    AnswerRelations,
     LastSymbolRelations,
     SlotRelations,
+    SourceRelations,
     SymbolRelations,
     TextRelations,
     one_hot,
@@ -53,11 +54,13 @@ def streams() -> Streams:
         own=target,
         weights=torch.full((2, NAMES), 0.5),
         memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
-        related=AnswerRelations(
-            written=torch.tensor(written),
-            within=SlotRelations.of((same,), target),
-            across=SlotRelations.of((same, torch.tensor(written)), source),
-            positions=torch.arange(len(TARGET[0])),
+        related=SymbolRelations(
+            SlotRelations.of((same,), target),
+            SourceRelations(
+                SlotRelations.of((same, torch.tensor(written)), source),
+                torch.tensor(written),
+                torch.arange(len(TARGET[0])),
+            ),
         ),
     )
 
@@ -174,7 +177,7 @@ def text_with_relations():
     behind = torch.tensor([[-1, *row[:-1]] for row in LAST])
     looked_for = last.masked_fill(last < 0, NONE)
     within = LastSymbolRelations(looked_for, (own, behind), NAMES, torch.float32)
-    related = TextRelations(within, own, torch.arange(4))
+    related = SymbolRelations(within, text=TextRelations(within, own, torch.arange(4)))
     return Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
 
 
@@ -184,7 +187,7 @@ def test_a_silent_memory_begins_with_no_effect_and_learns():
     memory.apply(lambda part: part.reset() if hasattr(part, "reset") else None)
     hidden = torch.randn(2, 4, WIDTH)
     with torch.enable_grad():
-        scores = memory.point(text, hidden, None, 0)
+        scores = memory.point(text, None, TextStates(hidden, None, 0))
         (gradient,) = torch.autograd.grad(scores.sum(), [memory.strength])
     assert not scores.any() and not memory.enter(text).any() and gradient.all()
 
@@ -199,7 +202,7 @@ def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch
         torch.nn.init.normal_(weight)
     text = text_with_relations()
     hidden = torch.randn(2, 4, WIDTH)
-    scores = made.point(text, hidden, None, 0)
+    scores = made.point(text, None, TextStates(hidden, None, 0))
     states = made.norm(hidden)
     queries, keys = (x(states).view(2, 4, 2, -1) for x in (made.query_proj, made.key_proj))
     gates = made.gates(states).view(2, 4, 2, 2)
