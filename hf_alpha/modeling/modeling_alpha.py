@@ -423,56 +423,86 @@ class AlphaDecoder(AlphaStack):
             attention_mask: (B, past + T), or a mask (B, 1, T, M) as generation prepares it.
             encoder_attention_mask: (B, L).
         """
-        config = self.config
         check_cache(past_key_values)
         sources = _kept_sources(past_key_values)
-        if past_key_values is None and use_cache and not self.recomputes():
-            side = config.get_text_config(decoder=True)
-            past_key_values = EncoderDecoderCache(
-                DynamicCache(config=side), DynamicCache(config=side)
-            )
-        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, config.d_model)
-        samples = encoder_NSLD.shape[0]
-        check_rows(input_ids.shape[0], samples)
+        cache = self._cache(past_key_values, use_cache)
+        encoder_NSLD = unpack_streams(encoder_outputs.last_hidden_state, self.config.d_model)
+        check_rows(input_ids.shape[0], encoder_NSLD.shape[0])
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
         if not (source.by_token and sources):  # whose tokens the model itself has chosen
-            check_ids(config, input_ids)
+            check_ids(self.config, input_ids)
 
-        history = None
-        if past_key_values is not None and len(self.layers):
-            history = past_key_values.self_attention_cache
-        slots = config.num_slots
+        slots = self.config.num_slots
+        history = cache.self_attention_cache if cache is not None and len(self.layers) else None
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
-        hidden, rope = self.symbols.embed(input_ids, streams), None
-        if source.by_token and attention_mask is None:
-            past = 0 if past_key_values is None else past_key_values.get_seq_length()
-            rope = self._rope_of_next(source, past, input_ids.shape[1])
-        if rope is None:
-            positions = decoder_positions(input_ids, attention_mask, past_key_values)
-            hidden, rope = self._place(hidden, positions)
-        mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype)
+        vectors = self.symbols.embed(input_ids, streams)
+        hidden, rope = self._behind_others(vectors, source, input_ids, attention_mask, cache)
+        mask = causal_mask(input_ids, attention_mask, cache, hidden.dtype)
+        shown = match_rows(encoder_attention_mask, encoder_NSLD.shape[0])
+        to_source = self._to_source(source, encoder_NSLD, shown, rope, sources, hidden.dtype)
 
-        encoder_attention_mask = match_rows(encoder_attention_mask, samples)
-        query_rope, key_rope = rope if config.cross_attention_rope else None, None
-        if query_rope is not None and not sources:  # whose keys are rotated already
-            places = token_positions(encoder_attention_mask, encoder_NSLD[:, 0, :, 0])
-            key_rope = self._rope(places)
-        # An earlier call may have cached cross-attention once per beam, or once per sample.
-        rows = sources or samples
-        shown = match_rows(encoder_attention_mask, rows)
-        encoder_mask = source.once(("mask", rows), lambda: padding_mask(shown, hidden.dtype))
-        aggregated = "aggregated" in config.cross_attention
-        view = source.aggregate(encoder_NSLD) if aggregated else None
-
-        source_context = (encoder_NSLD, view, encoder_mask, query_rope, key_rope)
-        context = (streams.for_layers(), mask, rope, *source_context)
-        returned = (output_attentions, output_hidden_states)
         hidden, masses, outputs = self._through_layers(
-            hidden, context, *returned, past_key_values=past_key_values
+            hidden,
+            (streams.for_layers(), mask, rope, *to_source),
+            output_attentions,
+            output_hidden_states,
+            past_key_values=cache,
         )
         states = TextStates(hidden[:, 0], history, slots)
         streams = self.symbols.point(streams, masses, states)
-        return AlphaDecoderOutput(past_key_values=past_key_values, **streams.fields(), **outputs)
+        return AlphaDecoderOutput(past_key_values=cache, **streams.fields(), **outputs)
+
+    def _cache(
+        self, cache: EncoderDecoderCache | None, use_cache: bool | None
+    ) -> EncoderDecoderCache | None:
+        """Returns the cache to go on from, or a new one; None where none is used."""
+        if cache is not None or not use_cache or self.recomputes():
+            return cache
+        side = self.config.get_text_config(decoder=True)
+        return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
+
+    def _behind_others(
+        self,
+        vectors_BSTD: torch.Tensor,
+        source: Streams,
+        ids_BT: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: EncoderDecoderCache | None,
+    ) -> tuple[torch.Tensor, CosSin]:
+        """Returns the vectors of tokens at their positions behind others; see `_place`."""
+        if source.by_token and mask is None:
+            past = 0 if cache is None else cache.get_seq_length()
+            rope = self._rope_of_next(source, past, ids_BT.shape[1])
+            if rope is not None:
+                return vectors_BSTD, rope
+        return self._place(vectors_BSTD, decoder_positions(ids_BT, mask, cache))
+
+    def _to_source(
+        self,
+        source: Streams,
+        encoder_NSLD: torch.Tensor,
+        mask_NL: torch.Tensor | None,
+        query_rope: CosSin,
+        cached: int,
+        dtype: torch.dtype,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, CosSin, CosSin]:
+        """Returns what cross-attention gets, in the order of [`AlphaLayer`].
+
+        Args:
+            mask_NL: 1 for tokens of the source, 0 for padding.
+            query_rope: of the tokens.
+            cached: number of sources whose keys the cache holds: one for each beam, or each sample.
+            dtype: of masks.
+        """
+        query_rope, key_rope = query_rope if self.config.cross_attention_rope else None, None
+        if query_rope is not None and not cached:  # whose keys are rotated already
+            key_rope = self._rope(token_positions(mask_NL, encoder_NSLD[:, 0, :, 0]))
+        rows = cached or encoder_NSLD.shape[0]
+        shown = match_rows(mask_NL, rows)
+        mask = source.once(("mask", rows), lambda: padding_mask(shown, dtype))
+        aggregated = "aggregated" in self.config.cross_attention
+        view = source.aggregate(encoder_NSLD) if aggregated else None
+        return encoder_NSLD, view, mask, query_rope, key_rope
 
 
 def _kept_sources(cache: EncoderDecoderCache | None) -> int:
