@@ -7,7 +7,7 @@ import typer
 
 from hf_alpha.cli import run_command
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import integers, refuse
+from hf_alpha.cli.options import integers, refuse_options
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.train import Interrupted
 
@@ -48,7 +48,7 @@ def studies(
     check_known("size", size, SIZES)
     check_known("table", table, TABLES)
     if table is None:
-        refuse(command, ["only"], "is for a table, and none is named")
+        refuse_options(command, ["only"], "is for a table, and none is named")
     else:
         rows = [] if only is None else only.split(",")
         try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hf_alpha.cli.common import quiet_bars, say
-from hf_alpha.cli.options import may_trust, refuse
+from hf_alpha.cli.options import may_trust, refuse_options
 from hf_alpha.io.folders import write_text
 
 
@@ -66,7 +66,7 @@ def certify(
     if model is not None and upstream is not None:
         raise ValueError("--model and --upstream are two models: name one of them")
     if upstream is None:
-        refuse(command, ["upstream_model"], "is for --upstream")
+        refuse_options(command, ["upstream_model"], "is for --upstream")
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists: name another --out")
     import_functions(finder := NameFinder(read_rules(names)))

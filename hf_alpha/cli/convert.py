@@ -8,7 +8,7 @@ import typer
 
 from hf_alpha.checkpoints.places import base_of, checkpoint_place
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import grouped, may_trust, names_of, refuse
+from hf_alpha.cli.options import grouped, may_trust, names_of, refuse_options
 from hf_alpha.names.given_names import by_class, patterns_of, read_rule
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
@@ -182,25 +182,25 @@ def convert(
     From Python (`get_symbol_model`, `to_dual_part`, `to_geometric`) there are further settings.
     """
     if Path(model).suffix == ".cfg":
-        refused_options = names_of(Encoding, HostSymbols, SegmentOptions)
-        refuse(command, refused_options, f"has no effect on {model}")
+        refused = names_of(Encoding, HostSymbols, SegmentOptions)
+        refuse_options(command, refused, f"has no effect on {model}")
         say(_convert_original(Path(model), out, tokenizer))
         return
-    refuse(command, ["tokenizer"], "is for a .cfg file of FOLNet's original code")
+    refuse_options(command, ["tokenizer"], "is for a .cfg file of FOLNet's original code")
     checkpoint_place(model)
     if out.resolve() == Path(model).expanduser().resolve():
         raise ValueError(f"{out} holds the model itself: choose another folder for the new one")
     if (base := base_of(model)) is not None:
         merged = f"which is merged (hf-alpha convert {model} MERGED) before MERGED is converted"
         why = f"is for whole models, and {model} is an adapter (PEFT) for {base!r}, {merged}"
-        refuse(command, names_of(Encoding, HostSymbols, SegmentOptions), why)
+        refuse_options(command, names_of(Encoding, HostSymbols, SegmentOptions), why)
         say(_merge(model, out))
         return
     if segments.transducer is not None:
-        refuse(command, names_of(Encoding, HostSymbols), "has no effect with --transducer")
+        refuse_options(command, names_of(Encoding, HostSymbols), "has no effect with --transducer")
         say(_convert_encoder(model, out, segments.transducer, segments))
         return
-    refuse(command, names_of(SegmentOptions), "is for encoders, with --transducer")
+    refuse_options(command, names_of(SegmentOptions), "is for encoders, with --transducer")
     _convert_names(command, model, out, encoding, symbols)
 
 
@@ -257,15 +257,17 @@ def _convert_names(
     vanilla = has_symbols and not hasattr(config, "backbone_config")
     if has_symbols:
         new = ["symbols", "names", "symbol_tokens"]
-        refuse(command, new, f"is for models without symbols, and {model} has some")
+        refuse_options(command, new, f"is for models without symbols, and {model} has some")
     if (to := encoding.to) in TAKES:
         takes = TAKES[to] - ({"actual"} if vanilla and to == "dual_part" else set())
-        refuse(command, sorted(set.union(*TAKES.values()) - takes), f"has no effect with --to {to}")
+        refuse_options(
+            command, sorted(set.union(*TAKES.values()) - takes), f"has no effect with --to {to}"
+        )
     if to == "canonical" and not has_symbols:
         from hf_alpha.canonical import convert_to_canonical
         from hf_alpha.convert.backbone_rows import CLASS
 
-        refuse(
+        refuse_options(
             command,
             ["symbols", "symbol_tokens", "new_symbols"],
             "has no effect with --to canonical",
@@ -276,7 +278,7 @@ def _convert_names(
         convert_to_canonical(model, out, rules, say, symbol_renaming=renaming)
     elif vanilla:
         transformers_only = f"is for models of Transformers; {model} is none"
-        refuse(command, ["renaming", "new_symbols"], transformers_only)
+        refuse_options(command, ["renaming", "new_symbols"], transformers_only)
         say(_convert_vanilla(model, out, encoding))
     else:
         _convert_host(model, out, encoding, symbols)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hf_alpha.cli.common import read_inputs, say
-from hf_alpha.cli.options import TASKS, Quiet, Seed, grouped, integers, refuse
+from hf_alpha.cli.options import TASKS, Quiet, Seed, grouped, integers, refuse_options
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def generate_data(
         "num_workers": workers, "progress": not quiet,
     }  # fmt: skip
     if test.grid:
-        refuse(command, ["samples"], "is for training data, and --grid makes test data")
+        refuse_options(command, ["samples"], "is for training data, and --grid makes test data")
         rows = _generate_grid(task, out, formulas, test, shared)
     else:
-        refuse(command, ["exclude", "per_cell"], "is for test data, which --grid makes")
+        refuse_options(command, ["exclude", "per_cell"], "is for test data, which --grid makes")
         rows = _generate(task, out, samples, formulas, shared)
     say(f"{out}: {', '.join(f'{count:,} {split}' for split, count in rows.items())}")
 
@@ -180,10 +180,10 @@ def transduce(
     hf-alpha transduce 'They deliver fire hoses' --lexicon compounds.tsv --rules rules.yaml
     """
     if not lexicon:
-        refuse(command, ["plurals"], "is for a --lexicon")
+        refuse_options(command, ["plurals"], "is for a --lexicon")
     only_saved = save is not None and not texts and file is None
     if only_saved:
-        refuse(command, ["svg"], "draws a text, and none is named")
+        refuse_options(command, ["svg"], "draws a text, and none is named")
     lexicons = [{"path": str(path), "plurals": plurals} for path in lexicon or []]
     compiled = _transducer_of(lexicons, rules, transducer, {"unit": unit, "match": match})
     if save is not None:

@@ -18,7 +18,7 @@ from hf_alpha.cli.options import (
     integers,
     may_trust,
     names_of,
-    refuse,
+    refuse_options,
 )
 
 if TYPE_CHECKING:
@@ -203,18 +203,18 @@ def evaluate(
 
     card.check(models)
     if not card.card:
-        refuse(command, ["license"], "is what a card says, and there is no --card")
+        refuse_options(command, ["license"], "is what a card says, and there is no --card")
     device = choose_device()
     writing = [model for model in models if writes_answers(model)]
     others = [model for model in models if model not in writing]
     if writing and others:
         raise ValueError(f"{writing[0]} writes answers, {others[0]} does not: evaluate them apart")
     if writing:
-        refuse(command, ["by"], "is for models that do not answer with text")
+        refuse_options(command, ["by"], "is for models that do not answer with text")
         _evaluate_answers(models, out, device, problems, answers, card)
     else:
         answer_options = {*names_of(Problems, Answers)} - OF_OBJECTIVES
-        refuse(command, sorted(answer_options), "is for models that write answers")
+        refuse_options(command, sorted(answer_options), "is for models that write answers")
         _evaluate_objective(models, out, device, problems, by, card)
 
 

@@ -139,7 +139,7 @@ def integers(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def refuse(command: typer.Context, names: Iterable[str], why: str) -> None:
+def refuse_options(command: typer.Context, names: Iterable[str], why: str) -> None:
     """Refuse options of a command that would have no effect.
 
     Raises:

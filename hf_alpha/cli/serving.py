@@ -8,7 +8,7 @@ import typer
 
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import quiet_bars, say
-from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, names_of, refuse
+from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, names_of, refuse_options
 from hf_alpha.serve import Limits
 
 
@@ -38,7 +38,9 @@ def demo(
     for place in model or ():
         checkpoint_place(place)
     if not model:
-        refuse(command, ["task"], "says what a model of yours solves, and no --model is named")
+        refuse_options(
+            command, ["task"], "says what a model of yours solves, and no --model is named"
+        )
     from hf_alpha.demo.choices import page_choices
     from hf_alpha.demo.server import serve
 
@@ -120,9 +122,9 @@ def serve(
         say(f"warning: whoever reaches {host} may ask: set HF_ALPHA_API_KEY", err=True)
     if model is None:
         own = [name for name in names_of(Limits) if name != "timeout"]
-        refuse(command, ["name", "device", *own], "is for a model of this process")
+        refuse_options(command, ["name", "device", *own], "is for a model of this process")
         return _serve_upstream(other, host, port, api_key, limits.timeout)
-    refuse(command, ["names", "words", "upstream_key"], "is for --upstream")
+    refuse_options(command, ["names", "words", "upstream_key"], "is for --upstream")
     checkpoint_place(model)
     quiet_bars()
     from hf_alpha.loading import load_checkpoint

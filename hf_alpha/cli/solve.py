@@ -20,7 +20,7 @@ from hf_alpha.cli.options import (
     Device,
     grouped,
     may_trust,
-    refuse,
+    refuse_options,
 )
 from hf_alpha.io.records import Records
 from hf_alpha.names.given_names import mark_names, read_names
@@ -144,9 +144,9 @@ def solve(
     if file is None:
         refuse(command, ["source"], "is a column of --file, and none is given")
     if output.out is None:
-        refuse(command, ["resume"], "goes on with the file of --out, and none is named")
+        refuse_options(command, ["resume"], "goes on with the file of --out, and none is named")
     if output.json_lines or output.out is not None:
-        refuse(command, ["explain"], "is for people, --json and --out are for programs")
+        refuse_options(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
         checkpoint_place(model)
     settings = Settings(

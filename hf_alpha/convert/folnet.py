@@ -15,7 +15,13 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.convert.folnet_original import OriginalFolnet
-from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
+from hf_alpha.convert.shared import (
+    ConversionError,
+    check_fit,
+    check_gap,
+    for_proof,
+    reject,
+)
 from hf_alpha.io.folders import new_folder
 from hf_alpha.io.records import read_json
 from hf_alpha.loading import load_tokenizer
@@ -95,8 +101,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ConversionError(f"{path} is no .cfg file of FOLNet: {error}") from error
     missing, unknown = sorted(NEEDED - content.keys()), sorted(content.keys() - KNOWN - UNUSED)
-    refuse(missing, f"{path} lacks settings: {', '.join(missing)}")
-    refuse(unknown, f"{path} has settings that FOLNet has not: {', '.join(unknown)}")
+    reject(missing, f"{path} lacks settings: {', '.join(missing)}")
+    reject(unknown, f"{path} has settings that FOLNet has not: {', '.join(unknown)}")
     settings = {"absolute_position": False, "relative_position": True, "diag_link": False,
                 "boolean_type": "mlp", **content}  # fmt: skip
     settings["mixer_ops"] = {int(arity): ops for arity, ops in content["mixer_ops"].items()}
@@ -107,22 +113,22 @@ def read_settings(path: Path) -> dict[str, Any]:
 def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
     operators = settings["mixer_ops"]
     branch = operators.get(0)
-    refuse(branch, f"{path}: mixer_ops[0] is {branch}: {GLOBAL} is not here")
+    reject(branch, f"{path}: mixer_ops[0] is {branch}: {GLOBAL} is not here")
     for arity, letters in LETTERS.items():
         listed = operators.get(arity) or []
-        refuse(
+        reject(
             not listed or len(set(listed)) < len(listed) or not set(listed) <= letters.keys(),
             f"{path}: mixer_ops[{arity}] is {listed}; it has one or more of {', '.join(letters)}, "
             "each once",
         )
     for name, choices in CHOICES.items():
         value = settings[name]
-        refuse(value not in choices, f"{path}: {name} is {value!r}, not one of {choices}")
+        reject(value not in choices, f"{path}: {name} is {value!r}, not one of {choices}")
     for name in ("predicate_dims", "intermediate_dims"):
         count = len(settings[name])
-        refuse(count != 3, f"{path}: {name} has {count} numbers, not 3")
+        reject(count != 3, f"{path}: {name} has {count} numbers, not 3")
     both = settings["absolute_position"] and settings["relative_position"]
-    refuse(both, f"{path}: absolute_position and relative_position cannot both be on")
+    reject(both, f"{path}: absolute_position and relative_position cannot both be on")
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -143,8 +149,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     for name in state:
         for prefix, part in ABSENT.items():
             message = f"{path}: {name} belongs to {part}, which is not here"
-            refuse(name.startswith(prefix), message)
-    refuse(OLD_WORDS not in state, f"{path} is no FOLNet: it lacks {OLD_WORDS}")
+            reject(name.startswith(prefix), message)
+    reject(OLD_WORDS not in state, f"{path} is no FOLNet: it lacks {OLD_WORDS}")
     return state
 
 
@@ -208,7 +214,7 @@ def convert_settings(
 def _vocabulary(settings: Mapping[str, Any], state: Mapping[str, Tensor]) -> int:
     """Return the rows of the embedding; settings may have them before the original's padding."""
     rows, stated_size = len(state[OLD_WORDS]), settings["vocab_size"]
-    refuse(
+    reject(
         rows not in (stated_size, (stated_size // 8 + 1) * 8),
         f"{OLD_WORDS} has {rows} rows, the settings say vocab_size {stated_size}: are the two "
         "files of one model?",
@@ -290,14 +296,14 @@ def convert_weights(
             continue
         weights[name] = torch.cat([state[old][rows] for old, rows in parts])
         used_names |= {old for old, _ in parts}
-        refuse(
+        reject(
             weights[name].shape != parameter.shape,
             f"{' and '.join(old for old, _ in parts)}: {tuple(weights[name].shape)} for {name}, "
             f"the settings say {tuple(parameter.shape)}",
         )
     check_fit(missing, sorted(state.keys() - used_names))
     is_untied = TIED in state and not torch.equal(state[TIED], state[OLD_WORDS])
-    refuse(is_untied, f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
+    reject(is_untied, f"{TIED} is not {OLD_WORDS}: a projection of its own is not here")
     return weights
 
 
@@ -403,7 +409,7 @@ def special_ids(tokenizer: PreTrainedTokenizerBase, state: Mapping[str, Tensor])
         ConversionError: the tokenizer has more tokens than the model.
     """
     rows = len(state[OLD_WORDS])
-    refuse(
+    reject(
         len(tokenizer) > rows,
         f"the tokenizer has {len(tokenizer)} tokens, the model {rows}: give the tokenizer that it "
         "was trained with",

@@ -16,7 +16,13 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_alpha.convert.shared import ConversionError, check_fit, check_gap, for_proof, refuse
+from hf_alpha.convert.shared import (
+    ConversionError,
+    check_fit,
+    check_gap,
+    for_proof,
+    reject,
+)
 from hf_alpha.io.folders import new_folder
 from hf_alpha.loading import load_config, load_for
 from hf_alpha.modeling import modeling_geometric
@@ -319,7 +325,7 @@ def _end(name: str) -> str | None:
 def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
     """Check padding: RoBERTa finds it by its id when it counts positions."""
     pad_id, tokenizer_id = config.pad_token_id, tokenizer.pad_token_id
-    refuse(
+    reject(
         FAMILIES[config.model_type].offset(config) and pad_id != tokenizer_id,
         f"the model's pad_token_id is {pad_id} and the tokenizer's {tokenizer_id}: the model skips "
         "a position at each token of its own pad_token_id, which a converted one would not do. Set "
@@ -330,8 +336,8 @@ def _check_padding(config: PreTrainedConfig, tokenizer: Any) -> None:
 def _check_family(config: PreTrainedConfig) -> None:
     kind, is_decoder = config.model_type, getattr(config, "is_decoder", False)
     family = ", ".join(FAMILIES)
-    refuse(kind not in FAMILIES, f"a {kind!r} model is none of BERT's family: {family}")
-    refuse(is_decoder, "the model is a decoder (is_decoder), and segments are for encoders")
+    reject(kind not in FAMILIES, f"a {kind!r} model is none of BERT's family: {family}")
+    reject(is_decoder, "the model is a decoder (is_decoder), and segments are for encoders")
 
 
 def convert_config(

@@ -31,7 +31,7 @@ from hf_alpha.convert.shared import (
     for_proof,
     new_model,
     probe,
-    refuse,
+    reject,
 )
 from hf_alpha.generation import AnyTokenizer, configured_limit, fit_tokenizer, raise_limit
 from hf_alpha.io.folders import new_folder
@@ -73,7 +73,7 @@ def to_streams(
     placeholder = _one_per_class(vanilla.config, placeholder, "placeholder")
     pairs = list(zip(actual, placeholder, strict=True))
     for first, second in pairs:
-        refuse(first == second, f"actual and placeholder are the same symbol, id {first}")
+        reject(first == second, f"actual and placeholder are the same symbol, id {first}")
     table = vanilla.state_dict()[EMBEDDING]
     rows = table[[*config.vocabulary.base_ids, *(symbol for pair in pairs for symbol in pair)]]
     converted = _converted_model(
@@ -122,10 +122,10 @@ def _added_blocks(config: AlphaConfig, add: Sequence[str]) -> dict[str, Any]:
     check_sides(add)
     for side in add:
         has_blocks = getattr(config, f"{side}_aggregated_attention")
-        refuse(has_blocks, f"the {side} has aggregated attention already")
+        reject(has_blocks, f"the {side} has aggregated attention already")
     if not add:
         return {}
-    refuse(
+    reject(
         config.encoder_aggregated_attention or config.decoder_aggregated_attention,
         "this model has aggregated attention in the form of Algorithm 3 on one side; the other "
         "side cannot get silent blocks, which have their norm elsewhere",
@@ -239,13 +239,13 @@ def _check_promises(model: PreTrainedModel, symbols: list[int]) -> None:
     model.extend_symbols(dict.fromkeys(model.config.symbol_classes, 1))
     extended = model(**batch).logits
     same = torch.equal(extended[..., :old], before)
-    refuse(not same, "proof failed: logits change with the size of the vocabulary")
+    reject(not same, "proof failed: logits change with the size of the vocabulary")
     names = torch.arange(model.config.vocab_size)
     for ids in class_members(model.config):
         names[ids] = names[ids].roll(1)
     renamed = {key: names[batch[key]] for key in ("input_ids", "decoder_input_ids")}
     same = torch.equal(model(**batch | renamed).logits[..., names], extended)
-    refuse(not same, "proof failed: renaming does more than move columns")
+    reject(not same, "proof failed: renaming does more than move columns")
 
 
 def _sources(config: AlphaConfig, actual: int | Sequence[int] | None) -> list[list[int]]:
@@ -255,7 +255,7 @@ def _sources(config: AlphaConfig, actual: int | Sequence[int] | None) -> list[li
         return members
     actual_symbols = _one_per_class(config, actual, "actual")
     for symbol, ids in zip(actual_symbols, members, strict=True):
-        refuse(
+        reject(
             config.symbol_renaming == "first_occurrence" and symbol != min(ids),
             f"actual: this model calls the first symbol of every input {min(ids)} "
             f"(symbol_renaming 'first_occurrence'): choose that one, not {symbol}",
@@ -379,10 +379,10 @@ def _one_per_class(config: AlphaConfig, ids: int | Sequence[int], role: str) -> 
         name = config.vocabulary.class_of(token)
         if name is None:
             raise ConversionError(f"{role}: id {token} is no symbol of this model")
-        refuse(name in token_of, f"{role}: two symbols for class {name!r}")
+        reject(name in token_of, f"{role}: two symbols for class {name!r}")
         token_of[name] = token
     for name in config.symbol_classes:
-        refuse(name not in token_of, f"{role}: no symbol given for class {name!r}")
+        reject(name not in token_of, f"{role}: no symbol given for class {name!r}")
     return [token_of[name] for name in config.symbol_ranges]
 
 
@@ -414,7 +414,7 @@ def convert_checkpoint(
     with new_folder(Path(out)) as unfinished:
         vanilla, tokenizer = load_checkpoint(source)
         message = "holds a model of Transformers with symbols: convert it by convert_host"
-        refuse(hasattr(vanilla.config, "backbone_config"), f"{source} {message}")
+        reject(hasattr(vanilla.config, "backbone_config"), f"{source} {message}")
         check_learned(vanilla.config)
         for role in ("actual", "placeholder"):
             if (tokens := settings.get(role)) is not None:
@@ -436,5 +436,5 @@ def _ids_of(tokenizer: AnyTokenizer, symbols: str, role: str) -> list[int]:
     every = {**by_token, **by_name}
     for symbol in symbols.split(","):
         message = f"{symbol!r} is no symbol; this model has {' '.join(map(str, by_name))}"
-        refuse(symbol not in every, f"{role}: {message}")
+        reject(symbol not in every, f"{role}: {message}")
     return [every[symbol] for symbol in symbols.split(",")]

@@ -15,7 +15,7 @@ class ConversionError(ValueError):
     """A model that cannot be converted as asked, or a conversion that failed its proof."""
 
 
-def refuse(fault: object, message: str) -> None:
+def reject(fault: object, message: str) -> None:
     """Raise a ConversionError with this message if there is a fault."""
     if fault:
         raise ConversionError(message)
@@ -28,20 +28,20 @@ def check_learned(config: Any) -> None:
     """Raise a ConversionError for a model that is converted already."""
     encoding = config.symbol_encoding
     message = f"only 'learned' models are converted; this one is {encoding!r} already"
-    refuse(encoding != "learned", message)
+    reject(encoding != "learned", message)
 
 
 def check_sides(sides: Iterable[str]) -> None:
     """Raise a ConversionError for a side that cannot get aggregated attention."""
     for side in sides:
         message = f"aggregated attention is added to encoder or decoder, not {side!r}"
-        refuse(side not in ("encoder", "decoder"), message)
+        reject(side not in ("encoder", "decoder"), message)
 
 
 def check_fit(missing_names: Sequence[str], unused_names: Sequence[str]) -> None:
     """Raise a ConversionError unless all weights are there and all are used."""
     message = f"weights do not fit: missing {missing_names}, left over {unused_names}"
-    refuse(missing_names or unused_names, message)
+    reject(missing_names or unused_names, message)
 
 
 def changed_config(config: AlphaConfig, **changes: Any) -> AlphaConfig:
@@ -103,4 +103,4 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
 def check_gap(what: str, gap: float, tolerance: float = 0.0) -> None:
     """Raise a ConversionError for a gap beyond the tolerance; `what` differs says where."""
     agrees = gap <= tolerance  # NaN does not
-    refuse(not agrees, f"proof failed: {what} by up to {gap:.2e}")
+    reject(not agrees, f"proof failed: {what} by up to {gap:.2e}")

@@ -5,7 +5,7 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from hf_alpha.checkpoints.imported_code import import_object
 from hf_alpha.io.records import parse_json
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Format = Callable[[Path], Iterator[Row]]
 
 

@@ -13,10 +13,11 @@ import torch
 from hf_alpha import wings
 from hf_alpha.answer.base import Random
 from hf_alpha.answer.models import Host, Model
+from hf_alpha.data.formats import Row
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
-from hf_alpha.evaluation.evaluate import Row, run
+from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.names import by_rules
 from hf_alpha.evaluation.report import REPORT_FILE, Report, table, warning_lines

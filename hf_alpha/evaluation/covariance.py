@@ -18,7 +18,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, Words, names_of, rename
+from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, WordNames, names_of, rename
 from hf_alpha.generation import (
     answer_batches,
     answer_room,
@@ -177,7 +177,7 @@ def alpha_covariance(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     problems: Iterable[str],
-    symbols: Symbols | Words | None = None,
+    symbols: Symbols | WordNames | None = None,
     max_renamings: int | None = 120,
     seed: int = 0,
     generate_kwargs: Mapping[str, Any] | None = None,
@@ -193,8 +193,8 @@ def alpha_covariance(
 
     The problems of an `AlphaTokenizer` are renamed as token ids. For any other tokenizer names are
     words, problems are renamed as text before they get tokens, and answers are decoded and put back
-    as text; `names.Words` says what a word is, and its `check` what every renamed input is checked
-    for. An answer ends at `max_new_tokens`: leave room for names of many tokens.
+    as text; `names.WordNames` says what a word is, and its `check` what every renamed input is
+    checked for. An answer ends at `max_new_tokens`: leave room for names of many tokens.
 
     Inputs of one length are generated together, whatever problem and renaming they come from, the
     longest first. So nothing is padded, a tokenizer needs no padding token, and an answer does not
@@ -358,7 +358,7 @@ class _Renamer:
 
     model: Any
     tokenizer: Any
-    names: Ids | Words
+    names: Ids | WordNames
     settings: dict[str, Any]
 
     def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.answer.base import Answerer, Reply, Search
 from hf_alpha.answer.models import Model, digest
+from hf_alpha.data.formats import Row
 from hf_alpha.data.rows import described
 from hf_alpha.evaluation.report import (
     OUTSIDE,
@@ -29,8 +30,6 @@ from hf_alpha.tasks.checking import check_answer
 
 PROGRESS_FILE = "progress.json"
 PROGRESS_PARTS = "progress-*.jsonl"
-
-Row = Mapping[str, Any]
 
 
 def evaluate(

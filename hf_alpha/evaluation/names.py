@@ -1,8 +1,8 @@
 """Names in problems and answers: found, renamed and put back, as words of a text or as ids.
 
 A text is a sequence of items, some of which are names: ids (`Ids`), or names and what stands
-between them, as words (`Words`) or by rules (`RuledNames`). Renaming replaces items and moves none.
-All three have the same methods.
+between them, as words (`WordNames`) or by rules (`RuledNames`). Renaming replaces items and moves
+none. All three have the same methods.
 """
 
 from collections import Counter
@@ -99,7 +99,7 @@ class Ids:
         return not self.names.isdisjoint(answer)
 
 
-class Words:
+class WordNames:
     """Names as words of the text, for any tokenizer: a name is renamed before it gets its tokens.
 
     A name occurs where it stands as a whole word, spelled as it was given: `bob` is no part of
@@ -230,7 +230,7 @@ class Words:
         return "".join(map(str, items))
 
 
-class RuledNames(Words):
+class RuledNames(WordNames):
     """Names that rules find in texts and answers, inside words too, and by what binds them.
 
     A renaming has the names of a class change places everywhere at once, so that each name keeps
@@ -255,7 +255,7 @@ class RuledNames(Words):
     def answers(
         self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]] = ()
     ) -> list[Items]:
-        """Return the items of the text of ids, see `Words`; of bindings their numbers."""
+        """Return the items of the text of ids, see `WordNames`; of bindings their numbers."""
         return [self._split(text, self.known) for text in self._texts(rows, asked)]
 
     def _split(self, text: str, known: Mapping[str, str] | None) -> Items:
@@ -278,7 +278,7 @@ class RuledNames(Words):
 
 def by_rules(
     tokenizer: Any, symbols: Symbols | None, task: Any, problems: Iterable[str]
-) -> Symbols | Words | None:
+) -> Symbols | WordNames | None:
     """Return the names of problems as alpha-covariance takes them.
 
     Args:
@@ -299,13 +299,13 @@ def _item(symbol_class: str, name: str) -> str:
     return f"\0{symbol_class}\0{name}"
 
 
-def names_of(tokenizer: Any, symbols: Symbols | Words | None) -> Ids | Words:
+def names_of(tokenizer: Any, symbols: Symbols | WordNames | None) -> Ids | WordNames:
     """Return how to find the names in the texts of a tokenizer; see the classes for errors."""
-    if isinstance(symbols, Words):
+    if isinstance(symbols, WordNames):
         return symbols
     # Not by class: code from the Hub has its own.
     has_symbols = hasattr(tokenizer, "symbol_ranges") and not hasattr(tokenizer, "canonical")
-    return (Ids if has_symbols else Words)(tokenizer, symbols)
+    return (Ids if has_symbols else WordNames)(tokenizer, symbols)
 
 
 def name_classes(symbols: Symbols) -> list[list[str]]:

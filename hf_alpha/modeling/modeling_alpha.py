@@ -31,7 +31,7 @@ from .logit_scale import LogitScale
 from .masks import causal_mask, padding_mask
 from .new_symbols import NewSymbols
 from .positions import decoder_positions, rotary, sinusoidal, token_positions, tree
-from .relations import Kept, match_rows
+from .relations import MadeOnce, match_rows
 from .streams import Streams, SymbolEncoderOutput
 from .symbol_layer import SymbolDraws, SymbolLayer
 from .symbol_model import SymbolHead, SymbolModel, shift_right
@@ -337,7 +337,7 @@ class AlphaEncoder(AlphaStack):
         tree_paths: torch.Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        kept: Kept | None = None,
+        kept: MadeOnce | None = None,
         **kwargs: Any,
     ) -> SymbolEncoderOutput:
         """Encodes the input, each stream by itself and through the aggregated view.
@@ -583,7 +583,7 @@ class AlphaModel(AlphaPreTrainedModel):
             if input_ids is None:
                 raise ValueError("give input_ids or encoder_outputs")
             encoder_outputs = self.encoder(
-                input_ids, attention_mask, stream_ids, tree_paths, kept=Kept(), **returned
+                input_ids, attention_mask, stream_ids, tree_paths, kept=MadeOnce(), **returned
             )
         encoder_outputs = self.complete_encoder_output(
             encoder_outputs, stream_ids, input_ids, attention_mask
@@ -708,7 +708,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         if encoder_outputs is not None and kwargs.get("input_ids") is not None:
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
-            streams = replace(encoder_outputs.streams, kept=Kept(of_generation=True))
+            streams = replace(encoder_outputs.streams, kept=MadeOnce(of_generation=True))
             encoder_outputs = SymbolEncoderOutput(**{**encoder_outputs, "streams": streams})
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}

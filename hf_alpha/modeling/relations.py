@@ -168,7 +168,7 @@ def in_blocks(
     return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)
 
 
-class Kept:
+class MadeOnce:
     """What is made once, for all parts of one call of a model or all tokens of one generation.
 
     The next call or `generate` makes it anew. So does a compiler, which keeps it by itself.
@@ -199,9 +199,9 @@ class Kept:
             self._made[key] = make()
         return self._made[key]
 
-    def to(self, device: torch.device) -> "Kept":
+    def to(self, device: torch.device) -> "MadeOnce":
         """Returns what is kept on another device: nothing yet."""
-        return Kept(self._of_generation)
+        return MadeOnce(self._of_generation)
 
 
 class Relations(ABC):
@@ -377,7 +377,7 @@ class LastSymbolRelations(Relations):
     number: int
     dtype: torch.dtype
     dense: Matrices = ()
-    kept: Kept = field(default_factory=Kept)
+    kept: MadeOnce = field(default_factory=MadeOnce)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -416,13 +416,13 @@ class LastSymbolRelations(Relations):
 
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         held = tuple(held[:, keys] for held in self.held)
-        return replace(self, last=self.last[:, queries], held=held, dense=(), kept=Kept())
+        return replace(self, last=self.last[:, queries], held=held, dense=(), kept=MadeOnce())
 
     def to(self, device: torch.device) -> Self:
         if self.last.device == device:
             return self
         held = tuple(held.to(device) for held in self.held)
-        return replace(self, last=self.last.to(device), held=held, dense=(), kept=Kept())
+        return replace(self, last=self.last.to(device), held=held, dense=(), kept=MadeOnce())
 
 
 def moved(data: Data, device: torch.device) -> Data:

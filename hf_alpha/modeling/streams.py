@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
-from .relations import Kept, Relations, SymbolRelations, by_source, match_rows, moved
+from .relations import MadeOnce, Relations, SymbolRelations, by_source, match_rows, moved
 from .symbols import aggregate, stream_weights
 
 Made = TypeVar("Made")
@@ -57,7 +57,7 @@ class Streams:
     memory: torch.Tensor | None = None
     pointer: torch.Tensor | None = None
     written: WrittenSymbols | None = None
-    kept: Kept | None = None
+    kept: MadeOnce | None = None
 
     @classmethod
     def of(cls, outputs: Any, dtype: torch.dtype) -> "Streams":
@@ -88,7 +88,7 @@ class Streams:
         return {"streams": replace(self, related=None)}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Returns what is made once, see `Kept.once`; where nothing is kept, it is made anew."""
+        """Returns what is made once, see [`MadeOnce`]; where nothing is kept, made anew."""
         return make() if self.kept is None else self.kept.once(key, make)
 
     @property

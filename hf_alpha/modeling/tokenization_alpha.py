@@ -28,10 +28,10 @@ from .choices import TIME_LIMIT, refuse, too_slow
 from .grammar import FormulaError, Grammar, is_plain_name, unquoted, words
 from .tokenization_symbols import (
     AlphaEncoding,
+    CutRow,
     Features,
     Marked,
     Names,
-    Row,
     SymbolTokenizer,
     Table,
     as_ranges,
@@ -297,7 +297,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
     def _mark(
         self,
         texts: tuple[str, ...],
-        asked: Row | None,
+        asked: CutRow | None,
         allow_absent: bool,
         options: Mapping[str, Any],
     ) -> Marked:
@@ -319,15 +319,15 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
                 classes[token] = self._class_of_name(token, tokens.index(token))
         return Marked(classes, lambda symbols: [[symbols.get(token, token) for token in tokens]])
 
-    def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
+    def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[CutRow | None]:
         if names is None:
-            return [Row([], {}, {}, {})] * number
+            return [CutRow([], {}, {}, {})] * number
         return super()._asked(names, number)
 
-    def _features(self, rows: list[Row], are_answers: bool = False, end: bool = True) -> Any:
+    def _features(self, rows: list[CutRow], are_answers: bool = False, end: bool = True) -> Any:
         return [self._feature(row, are_answers, end) for row in rows]
 
-    def _feature(self, row: Row, is_answer: bool, end: bool) -> Features:
+    def _feature(self, row: CutRow, is_answer: bool, end: bool) -> Features:
         (tokens,) = row.pieces
         ids = [self._ids[token] for token in tokens] + [_END] * end
         if is_answer:
@@ -339,7 +339,7 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     def _columns(
         self,
-        rows: list[Row],
+        rows: list[CutRow],
         max_length: int | None,
         are_answers: bool = False,
         *,

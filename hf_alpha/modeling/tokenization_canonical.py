@@ -7,7 +7,7 @@ from zlib import crc32
 from .canonical_names import LETTERS, CanonicalNames, WordsOf
 from .choices import check_choice
 from .names_in_text import NameFinder
-from .tokenization_symbols import Names, Row, Table
+from .tokenization_symbols import CutRow, Names, Table
 from .tokenization_text import TextTokenizer
 from .tokenizer_beneath import fast_backend
 
@@ -116,20 +116,20 @@ class CanonicalTokenizer(TextTokenizer):
     def _row(
         self,
         texts: tuple[str, ...],
-        asked: Row | None,
+        asked: CutRow | None,
         allow_absent: bool,
         options: Mapping[str, Any],
-    ) -> Row:
+    ) -> CutRow:
         """Put words in place of the names of a row, or of an answer to one."""
         own = self._kept(texts, asked, options)
         if asked is not None:
             cut, table = self.canonical.spell_answer(texts[0], asked.names, own[0], allow_absent)
-            return Row([cut], {}, {}, table)
+            return CutRow([cut], {}, {}, table)
         row = self.canonical.spell_row(texts, own=own)
         if self.symbol_renaming == "random":
             seed = crc32("\0".join(cut.written for cut in row.pieces).encode())
             row = self.canonical.spell_row(texts, seed or 1, own)
-        return Row(row.pieces, {}, {}, row.table)
+        return CutRow(row.pieces, {}, {}, row.table)
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         text = super()._write(ids, skip_special_tokens, None)

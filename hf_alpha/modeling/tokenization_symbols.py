@@ -36,7 +36,7 @@ Ranges = dict[str, list[list[int]]]  # class -> [start, stop) of its ids
 NewNames = str | Callable[[int, str], str]  # how symbols without a name are spelled, see `decode`
 
 
-class Row(NamedTuple):
+class CutRow(NamedTuple):
     """A row of a call whose names have symbols.
 
     Attributes:
@@ -58,7 +58,7 @@ class Marked(NamedTuple):
     Attributes:
         classes: name -> class, in order of first occurrence; of an answer, at least those that its
             row lacks. Names that have a binding are called by its key (`Span.key`).
-        cut: from name -> symbol token to the pieces of a `Row`.
+        cut: from name -> symbol token to the pieces of a `CutRow`.
         spellings: name -> how it is spelled, where that is not what it is called.
         words: what else the row has that is spelled like its names.
     """
@@ -283,11 +283,11 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         self,
         texts: Sequence[str],
         pairs: Sequence[str] | None = None,
-        asked: Sequence[Row | None] | None = None,
+        asked: Sequence[CutRow | None] | None = None,
         allow_absent: bool = False,
         options: Mapping[str, Any] | None = None,
         first_row: int | None = 0,
-    ) -> list[Row]:
+    ) -> list[CutRow]:
         """Find the names of all rows and give them symbols.
 
         Args:
@@ -296,7 +296,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             allow_absent: answers may have names that their rows lack.
             options: of a call, on how texts are read.
         """
-        rows: list[Row] = []
+        rows: list[CutRow] = []
         try:
             for number, text in enumerate(texts):
                 parts = (text,) if pairs is None else (text, pairs[number])
@@ -310,14 +310,14 @@ class SymbolTokenizer(SavesCode, PadsColumns):
     def _row(
         self,
         texts: tuple[str, ...],
-        asked: Row | None,
+        asked: CutRow | None,
         allow_absent: bool,
         options: Mapping[str, Any],
-    ) -> Row:
+    ) -> CutRow:
         classes, cut, spellings, words = self._mark(texts, asked, allow_absent, options)
         if asked is not None:
             if not words and not classes.keys() - asked.table.keys():
-                return Row(cut(asked.symbols), *asked[1:])
+                return CutRow(cut(asked.symbols), *asked[1:])
             if not allow_absent:
                 check_present(texts[0], classes, asked.table, spellings)
         table = self.assign_symbols(classes, asked and asked.table)
@@ -325,13 +325,13 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         names = {token: spellings.get(name, name) for name, token in symbols.items()}
         names |= {} if asked is None else asked.names
         words = words_beside(asked and asked.names).union(words)
-        return Row(cut(symbols), table, symbols, RowNames.of(names, words) if words else names)
+        return CutRow(cut(symbols), table, symbols, RowNames.of(names, words) if words else names)
 
     @abstractmethod
     def _mark(
         self,
         texts: tuple[str, ...],
-        asked: Row | None,
+        asked: CutRow | None,
         allow_absent: bool,
         options: Mapping[str, Any],
     ) -> Marked:
@@ -339,12 +339,12 @@ class SymbolTokenizer(SavesCode, PadsColumns):
 
     @abstractmethod
     def _columns(
-        self, rows: list[Row], max_length: int | None, are_answers: bool = False, **options: Any
+        self, rows: list[CutRow], max_length: int | None, are_answers: bool = False, **options: Any
     ) -> AlphaEncoding:
         """Return the ids of rows, with all that a call asks for."""
 
     @abstractmethod
-    def _features(self, rows: list[Row], are_answers: bool = False) -> list[Features]:
+    def _features(self, rows: list[CutRow], are_answers: bool = False) -> list[Features]:
         """Return the ids of rows, and what else a model is given of them."""
 
     def _streams(self, ids: Sequence[int]) -> list[int]:
@@ -522,17 +522,17 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             raise ValueError(f"`names` has {unknown[0]!r}, which is no symbol")
         return {key_of(name): self._symbol_ids[token] for token, name in names.items()}
 
-    def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[Row | None]:
+    def _asked(self, names: Sequence[Names] | Names | None, number: int) -> list[CutRow | None]:
         """The rows that so many answers answer, as far as their `names` say; None without names."""
         if names is None:
             return [None] * number
         all_names = [names] if isinstance(names, Mapping) else list(names)
         check_row_counts(range(number), all_names, "text_target", "names")
-        asked: list[Row | None] = []
+        asked: list[CutRow | None] = []
         for place, of_row in enumerate(all_names):
             with in_row(place):
                 symbols = {key_of(name): token for token, name in of_row.items()}
-                asked.append(Row([], self._table_of(of_row), symbols, of_row))
+                asked.append(CutRow([], self._table_of(of_row), symbols, of_row))
         return asked
 
     # Decoding

@@ -68,10 +68,10 @@ from .text_pieces import (
 )
 from .tokenization_symbols import (
     AlphaEncoding,
+    CutRow,
     Features,
     Marked,
     Names,
-    Row,
     SymbolTokenizer,
     as_ranges,
 )
@@ -245,7 +245,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
     def _mark(
         self,
         texts: tuple[str, ...],
-        asked: Row | None,
+        asked: CutRow | None,
         allow_absent: bool,
         options: Mapping[str, Any],
     ) -> Marked:
@@ -296,7 +296,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         return words
 
     def _kept(
-        self, texts: tuple[str, ...], asked: Row | None, options: Mapping[str, Any]
+        self, texts: tuple[str, ...], asked: CutRow | None, options: Mapping[str, Any]
     ) -> list[Kept]:
         """Tokens that the tokenizer beneath has itself, which are no names, in texts."""
         for text in texts:
@@ -329,7 +329,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     def _columns(
         self,
-        rows: list[Row],
+        rows: list[CutRow],
         max_length: int | None,
         are_answers: bool = False,
         is_split_into_words: bool = False,
@@ -352,7 +352,7 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             encoding["offset_mapping"] = [part.offsets for part in parts]
         return AlphaEncoding(dict(encoding), parts, names=[row.names for row in of_parts])
 
-    def _features(self, rows: list[Row], are_answers: bool = False) -> list[Features]:
+    def _features(self, rows: list[CutRow], are_answers: bool = False) -> list[Features]:
         self.set_truncation_and_padding(
             PaddingStrategy.DO_NOT_PAD, TruncationStrategy.DO_NOT_TRUNCATE, 0, 0, None, None
         )

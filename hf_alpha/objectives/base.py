@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedModel,
 )
 
+from hf_alpha.data.formats import Row
 from hf_alpha.data.keys import canonical_text
 from hf_alpha.data.pairs import hold_out_keys
 from hf_alpha.data.rows import batches, path_of
@@ -43,7 +44,6 @@ FOR_METRICS = ("words", "offsets", "row")
 
 Finder = NameFinder | None
 Record = dict[str, Any]
-Row = Mapping[str, Any]
 
 
 class Predictions(NamedTuple):

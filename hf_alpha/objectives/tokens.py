@@ -25,7 +25,7 @@ from .rows import DataSource
 
 OUTSIDE = "O"
 
-Span = tuple[str, tuple[int, ...]]  # its type, and the places of its words
+Tagged = tuple[str, tuple[int, ...]]  # its type, and the places of its words
 
 
 @dataclass
@@ -140,7 +140,7 @@ class Tokens(Labelled):
         return {**exact, "accuracy": float(np.mean(agreements))}
 
 
-def spans_of(tags: Sequence[str]) -> set[Span]:
+def spans_of(tags: Sequence[str]) -> set[Tagged]:
     """Return the spans that tags mark, each with its type ("" without one) and its words' places.
 
     A tag that goes on with a span of another type, or with none, begins a span, as in conlleval.
@@ -152,7 +152,7 @@ def spans_of(tags: Sequence[str]) -> set[Span]:
     return {span for level in (outer, *gaps) for span in _spans_at(tags, level)}
 
 
-def _spans_at(tags: Sequence[str], places: Iterable[int]) -> Iterator[Span]:
+def _spans_at(tags: Sequence[str], places: Iterable[int]) -> Iterator[Tagged]:
     """Yield the spans of words that are all outside of gaps, or all in one."""
     kind, words = "", list[int]()
     for place in places:

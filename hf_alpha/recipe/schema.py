@@ -119,7 +119,7 @@ class Folder(Keys, use_attribute_docstrings=True):
     """how the dataset is generated"""
 
 
-class Place(Keys, use_attribute_docstrings=True):
+class UserData(Keys, use_attribute_docstrings=True):
     """Where data of the user is."""
 
     path: str
@@ -130,13 +130,13 @@ class Place(Keys, use_attribute_docstrings=True):
     """split of a dataset on the Hub, with `train`"""
 
 
-Where: TypeAlias = Annotated[str | dict[str, Any] | None, as_written(str | Place | None)]
+Where: TypeAlias = Annotated[str | dict[str, Any] | None, as_written(str | UserData | None)]
 Held: TypeAlias = Annotated[
     float | str | dict[str, Any] | None,
     GetPydanticSchema(
         lambda kind, handler: handler(kind),
         lambda _, handler: {
-            "anyOf": [{"type": "number"}, {"type": "string"}, *map(json_schema, (Folder, Place))]
+            "anyOf": [{"type": "number"}, {"type": "string"}, *map(json_schema, (Folder, UserData))]
         },
     ),
 ]
@@ -337,7 +337,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
         if not (data.draw or getattr(data, needed)):
             raise Data.missing(needed)
         if held and isinstance(held, dict):
-            (Place if from_user else Folder).read(held, "validation")
+            (UserData if from_user else Folder).read(held, "validation")
         elif held not in (None, {}) and not from_user:
             raise ValueError(f"validation: write a mapping with 'path', not {held!r}")
         elif isinstance(held, float | int) and not 0 < held < 1:

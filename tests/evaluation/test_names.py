@@ -11,7 +11,7 @@ from small_tokenizers import NAMES, SUBWORD, byte_level, smiles, unigram, word_l
 from tokenizers import normalizers
 
 from hf_alpha.evaluation import alpha_covariance
-from hf_alpha.evaluation.names import Ids, RuledNames, Words, by_rules, names_of, rename
+from hf_alpha.evaluation.names import Ids, RuledNames, WordNames, by_rules, names_of, rename
 from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -23,7 +23,7 @@ SWAP = {"alice": "bob", "bob": "alice"}
 KINDS = [*SUBWORD, lambda end=False: word_level(end, (*NAMES, "&", "sees"))]
 
 
-def checked(words: Words, text: str, table: dict[str, str]) -> list[int]:
+def checked(words: WordNames, text: str, table: dict[str, str]) -> list[int]:
     """The ids of the renamed text, once `check` has nothing against it."""
     source, tables = words.read(text), [{}, table]
     inputs = words.inputs(source, tables)
@@ -41,7 +41,7 @@ def test_all_forms_of_a_name_are_renamed_together(make, text):
     for image in itertools.permutations(NAMES):
         table = dict(zip(NAMES, image, strict=True))
         renamed = re.sub(r"[a-z]+", lambda match, t=table: t.get(match[0], match[0]), text)
-        assert checked(Words(tokenizer, NAMES), text, table) == tokenizer(renamed)["input_ids"]
+        assert checked(WordNames(tokenizer, NAMES), text, table) == tokenizer(renamed)["input_ids"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_all_forms_of_a_name_are_renamed_together(make, text):
     ],
 )
 def test_a_name_is_a_whole_word_of_this_spelling(text, names, found):
-    assert list(Words(byte_level(), names).read(text)[1::2]) == found
+    assert list(WordNames(byte_level(), names).read(text)[1::2]) == found
 
 
 words_of_text = st.lists(
@@ -69,7 +69,7 @@ words_of_text = st.lists(
 
 @given(words_of_text.map(" ".join) | words_of_text.map("".join), st.permutations(NAMES))
 def test_renaming_and_its_inverse_are_the_identity(text, image):
-    words = Words(byte_level(), NAMES)
+    words = WordNames(byte_level(), NAMES)
     table = dict(zip(NAMES, image, strict=True))
     inverse = {new: old for old, new in table.items()}
     source = words.read(text)
@@ -103,7 +103,7 @@ def test_renaming_and_its_inverse_are_the_identity(text, image):
 )
 def test_names_that_a_tokenizer_cannot_keep_are_refused(make, symbols, message):
     with pytest.raises(ValueError, match=message):
-        Words(make(), symbols)
+        WordNames(make(), symbols)
 
 
 def saw_alice():
@@ -136,12 +136,12 @@ def saw_alice():
 )  # fmt: skip
 def test_texts_that_cannot_be_renamed_are_refused(make, names, text, table, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        checked(Words(make(), names), text, table)
+        checked(WordNames(make(), names), text, table)
 
 
 def test_changes_of_other_words_do_no_harm():
     tokenizer = word_piece()
-    ids = checked(Words(tokenizer, ["alice", "bob"]), "The café: alice's, BOBBY!", SWAP)
+    ids = checked(WordNames(tokenizer, ["alice", "bob"]), "The café: alice's, BOBBY!", SWAP)
     assert tokenizer.decode(ids) == "the cafe : bob ' s, bobby!"
 
 
@@ -149,7 +149,7 @@ def test_changes_of_other_words_do_no_harm():
 def test_special_tokens_are_no_text_unless_they_are_names(make):
     """The `s` of `</s>` is no name."""
     tokenizer = make(end=True)
-    words = Words(tokenizer, ["s", "x"])
+    words = WordNames(tokenizer, ["s", "x"])
     ids = checked(words, "x and s", {"x": "s", "s": "x"})
     assert ids == tokenizer("s and x")["input_ids"] and ids[-1] == tokenizer.eos_token_id
     assert words.answers([ids]) == [("", "s", " and ", "x", "")]
@@ -161,7 +161,7 @@ def test_special_tokens_are_no_text_unless_they_are_names(make):
 
     tokenizer.add_tokens(["<name1>", "<name2>"], special_tokens=True)
     swap = {"<name1>": "<name2>", "<name2>": "<name1>"}
-    ids = checked(Words(tokenizer, list(swap)), "<name1> and <name2>", swap)
+    ids = checked(WordNames(tokenizer, list(swap)), "<name1> and <name2>", swap)
     first, second = tokenizer.convert_tokens_to_ids(list(swap))
     assert [i for i in ids if i in (first, second)] == [second, first]
 

@@ -24,7 +24,7 @@ from transformers.utils import logging
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.modeling import modeling_alpha
-from hf_alpha.modeling.relations import Kept
+from hf_alpha.modeling.relations import MadeOnce
 from hf_alpha.modeling.symbols import first_occurrence
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
@@ -310,7 +310,7 @@ def test_what_a_generation_keeps_is_made_once_and_changes_nothing(encoding, beam
         kept = model.generate(**given)
         assert len(read) == 1 and encoded.streams.kept is None
         with monkeypatch.context() as patch:
-            patch.setattr(modeling_alpha, "Kept", lambda of_generation: None)
+            patch.setattr(modeling_alpha, "MadeOnce", lambda of_generation: None)
             anew = model.generate(**given)
         assert torch.equal(kept.sequences, anew.sequences)
         assert torch.equal(torch.stack(kept.logits), torch.stack(anew.logits))
@@ -327,8 +327,8 @@ def test_a_training_step_makes_the_table_once_and_learns_the_same(encoding, froz
         monkeypatch.setattr(encoder, "forward", torch.no_grad()(encoder.forward))
     read, steps = [], []
     model.model.shared.register_forward_hook(lambda *x: read.append(x))
-    for make in (Kept, lambda: None):
-        monkeypatch.setattr(modeling_alpha, "Kept", make)
+    for make in (MadeOnce, lambda: None):
+        monkeypatch.setattr(modeling_alpha, "MadeOnce", make)
         model.zero_grad()
         read.clear()
         loss = model(**batch).loss

@@ -11,10 +11,8 @@ from hf_alpha.tasks import Task, drawn_task
 
 from .chunk import check_sizes
 
-Row = dict[str, list[int]]
 
-
-class DrawnProblems(Dataset[Row]):
+class DrawnProblems(Dataset[dict[str, list[int]]]):
     """Tokenised problems and answers of a task whose targets are cheap to compute.
 
     Row i is a function of task, vocabulary, `sizes`, `num_symbols`, seed, split and i, and of
@@ -66,7 +64,7 @@ class DrawnProblems(Dataset[Row]):
     def __len__(self) -> int:
         return len(self.keys)
 
-    def __getitem__(self, index: int) -> Row:
+    def __getitem__(self, index: int) -> dict[str, list[int]]:
         count, size = self.keys[index].tolist()
         rng = random.Random(f"{self.seed}/{index}")
         answer = None

@@ -14,8 +14,6 @@ SYMBOLS = {
 }
 """Rules by which the names are found."""
 
-Row = dict[str, str]
-
 
 def swapping_pairs(
     num_rows: int,
@@ -25,7 +23,7 @@ def swapping_pairs(
     seed: int = 0,
     variables: Sequence[str] = ascii_lowercase,
     functions: Sequence[str] = ascii_uppercase,
-) -> Iterator[Row]:
+) -> Iterator[dict[str, str]]:
     """Draw pairs; how many names and leaves a term has is uniform over what fits.
 
     Args:
