@@ -44,17 +44,23 @@ class TextStates:
 class Memory(nn.Module):
     """What a model knows of symbols, where the encoding works by relations between positions.
 
-    That of a model with a source has `read` and `follow`, that of a text alone `go_on`: each
-    returns streams with the relations between their positions.
+    That of a model with a source has `read`, `follow` and `remember`, that of a text alone `go_on`.
 
     Attributes:
         num_histories: slots of a decoder's cache that it takes.
-        read: given the streams of an input, and its mask (B, L).
-        follow: given the streams over a decoder's tokens, those over what they follow, the index of
-            the symbol at each token so far (B, M), -1 for none, places of those at hand among them
-            (T,), and the cache of the decoder's self-attention.
-        go_on: given the streams of a text, the index of the symbol at each position (B, M), -1 for
-            none, and places of the tokens at hand (T,).
+        read: returns the streams of an input with relations; also given its mask (B, L).
+        follow: returns those over a decoder's tokens; also given those over what they follow, the
+            index of the symbol at each token so far (B, M), -1 for none, places of the tokens at
+            hand among them (T,), and the cache of the decoder's self-attention.
+        go_on: returns those over a text; also given that index and these places.
+        remember: given an encoder's last states (B, L, D), its streams, and the table of the model,
+            returns the streams with what was found about each symbol.
+        enter: returns what is added to the vectors of tokens, (B, T, D); None in an encoder.
+        point: returns what the head adds to the scores of symbols, (B, T, S); also given sums of
+            the weights of a decoder's last attention to the source over each symbol, (B, T, H, S),
+            and the decoder's states.
+        scores: given hidden states (B, S, T, D), the table and the streams, returns scores against
+            rows of base tokens, then against each symbol of the sample.
     """
 
     num_histories: ClassVar[int]
@@ -62,41 +68,10 @@ class Memory(nn.Module):
     read: Callable[[Streams, torch.Tensor | None], Streams]
     follow: Callable[[Streams, Streams, torch.Tensor, torch.Tensor, Cache | None], Streams]
     go_on: Callable[[Streams, torch.Tensor, torch.Tensor], Streams]
-
-    def remember(
-        self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
-    ) -> Streams:
-        """Returns the streams with what an encoder found about each symbol.
-
-        Args:
-            hidden_BLD: its last states.
-            streams: of the input.
-            table_RD: of the model, on the device of the states.
-        """
-        raise NotImplementedError
-
-    def enter(self, streams: Streams) -> torch.Tensor | None:
-        """Returns what is added to the vectors of tokens, (B, T, D); None in an encoder."""
-        raise NotImplementedError
-
-    def point(
-        self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
-    ) -> torch.Tensor:
-        """Returns what the head adds to the scores of symbols: (B, T, S).
-
-        Args:
-            streams: that `follow` or `go_on` returned.
-            masses_BTHS: sums of the weights of a decoder's last attention to the source over each
-                symbol.
-            states: of the decoder.
-        """
-        raise NotImplementedError
-
-    def scores(
-        self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
-    ) -> torch.Tensor:
-        """Returns scores against rows of base tokens, then against each symbol of the sample."""
-        raise NotImplementedError
+    remember: Callable[[torch.Tensor, Streams, torch.Tensor], Streams]
+    enter: Callable[[Streams], torch.Tensor | None]
+    point: Callable[[Streams, torch.Tensor | None, TextStates | None], torch.Tensor]
+    scores: Callable[[torch.Tensor, torch.Tensor, Streams], torch.Tensor]
 
 
 class SymbolEncoding:

@@ -262,22 +262,6 @@ class AlphaStack(AlphaPreTrainedModel):
         heads = getattr(config, f"{self.side}_attention_heads")
         return rotary(positions, config.d_model // heads, config.rope_theta)
 
-    def _rope_of_next(self, streams: Streams, past: int, length: int) -> CosSin:
-        """Returns the same for tokens behind others, from a table that a generation keeps.
-
-        Args:
-            past: how many tokens come before; none of them is padding.
-        """
-        size = past + length + -(past + length) % TABLE
-        device = streams.ids.device
-        table = streams.once(
-            ("rope", size), lambda: self._rope(torch.arange(size, device=device)[None])
-        )
-        if table is None:
-            return None
-        cos, sin = (x[:, :, past : past + length] for x in table)
-        return cos, sin
-
     def _through_layers(
         self,
         hidden_BSLD: torch.Tensor,
@@ -436,7 +420,7 @@ class AlphaDecoder(AlphaStack):
         history = cache.self_attention_cache if cache is not None and len(self.layers) else None
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
         vectors = self.symbols.embed(input_ids, streams)
-        hidden, rope = self._behind_others(vectors, source, input_ids, attention_mask, cache)
+        hidden, rope = self._place_next(vectors, source, input_ids, attention_mask, cache)
         mask = causal_mask(input_ids, attention_mask, cache, hidden.dtype)
         shown = match_rows(encoder_attention_mask, encoder_NSLD.shape[0])
         to_source = self._to_source(source, encoder_NSLD, shown, rope, sources, hidden.dtype)
@@ -461,7 +445,7 @@ class AlphaDecoder(AlphaStack):
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
 
-    def _behind_others(
+    def _place_next(
         self,
         vectors_BSTD: torch.Tensor,
         source: Streams,
@@ -469,13 +453,18 @@ class AlphaDecoder(AlphaStack):
         mask: torch.Tensor | None,
         cache: EncoderDecoderCache | None,
     ) -> tuple[torch.Tensor, CosSin]:
-        """Returns the vectors of tokens at their positions behind others; see `_place`."""
-        if source.by_token and mask is None:
-            past = 0 if cache is None else cache.get_seq_length()
-            rope = self._rope_of_next(source, past, ids_BT.shape[1])
-            if rope is not None:
-                return vectors_BSTD, rope
-        return self._place(vectors_BSTD, decoder_positions(ids_BT, mask, cache))
+        """Does what `_place` does behind the cached tokens; a generation keeps a table of RoPE."""
+        if not source.by_token or mask is not None or self.config.decoder_position != "rope":
+            return self._place(vectors_BSTD, decoder_positions(ids_BT, mask, cache))
+        past = 0 if cache is None else cache.get_seq_length()
+        stop, device = past + ids_BT.shape[1], ids_BT.device
+        size = stop + -stop % TABLE
+        table = source.once(
+            ("rope", size), lambda: self._rope(torch.arange(size, device=device)[None])
+        )
+        assert table is not None
+        cos, sin = (x[:, :, past:stop] for x in table)
+        return vectors_BSTD, (cos, sin)
 
     def _to_source(
         self,
