@@ -142,7 +142,7 @@ def solve(
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
     if file is None:
-        refuse(command, ["source"], "is a column of --file, and none is given")
+        refuse_options(command, ["source"], "is a column of --file, and none is given")
     if output.out is None:
         refuse_options(command, ["resume"], "goes on with the file of --out, and none is named")
     if output.json_lines or output.out is not None:
