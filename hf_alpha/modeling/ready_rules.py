@@ -5,7 +5,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
@@ -13,85 +12,132 @@ from .name_rules import ReadyRule
 from .names_in_code import identifiers, json_names, numbers, sql_names, sql_words
 from .names_in_python import python_names, unbound_names
 
-_TOKEN = regex.compile(
-    r"(?P<atom>\[[^][\s]+\]|Br|Cl|[BCNOPSFIbcnops*])|(?P<ring>[0-9]|%[0-9]{2}|%\([0-9]+\))"
-    r"|(?P<sign>[-=#$:/\\~().>])"
+
+def _nested(inner: str) -> str:
+    """Return a pattern of brackets, of bounded size, so that no text takes long."""
+    return rf"\((?:[^()\s]{{1,99}}+|{inner}){{0,9}}+\)"
+
+
+_ELEMENT = (
+    "A[cglmrstu]|B[aehikr]?|C[adeflmnorsu]?|D[bsy]|E[rsu]|F[elmr]?|G[ade]|H[efgos]|I[nr]?|Kr?"
+    "|L[airuv]|M[cdgnot]|N[abdehiop]?|O[gs]?|P[abdmortu]?|R[abefghnu]|S[bcegimnr]?|T[abcehilms]"
+    "|[UVW]|Xe|Yb?|Z[nr]"
 )
-"""Of SMILES (Daylight, OpenSMILES), and of reactions in SMILES."""
+_IN_BRACKETS = (
+    rf"{_ELEMENT}|se|as|te|si|[Aabcnops*]|[DHRXZhrvxz#^](?:[0-9]++|\{{[0-9]*-[0-9]*\}})?"
+    r"|[+-]++[0-9]*|@(?:@|[A-Z]{2}[0-9]++)?\??|:[0-9]++|!|[,;&][0-9]*"
+    rf"|\${_nested(_nested(_nested('(?!)')))}"
+)
+_ATOM_TOKEN = (  # or one of BigSMILES' ends, [$], [<1], []
+    rf"Br|Cl|[ABCNOPSFIabcnops*]|\[[0-9]*+(?!:)(?:{_IN_BRACKETS})++\]|\[(?:[$<>][0-9]*)?\]"
+)
+_RING_TOKEN = r"[0-9]|%[0-9]{2}|%\([0-9]+\)"
+_BOND = r"[-=#$:/\\~@]"
+_SIGN = rf"{_BOND}|[.()>]|<(?= ?-)|!(?={_BOND})|(?<={_BOND})[,;&](?=!?{_BOND})|(?<=[/\\])\?"
+_ANY = f"{_ATOM_TOKEN}|{_RING_TOKEN}|{_SIGN}"
+_TOKEN = regex.compile(
+    rf"(?P<atom>{_ATOM_TOKEN})|(?P<ring>{_RING_TOKEN})|(?P<arrow>(?<!- ?)>)|(?P<sign>{_SIGN})"
+    "|(?P<object>[{},;])"
+)
+"""Of SMILES (Daylight, OpenSMILES), reactions, SMARTS and BigSMILES. `->` is a dative bond."""
+_RUN = regex.compile(
+    rf"(?<![\p{{Latin}}\d_%)\]}}#$&~+^/\\@.-])"
+    rf"(?:{_ANY}|\{{(?:{_ANY}|[,;])++\}})++(?P<glued>[\p{{Latin}}\d_\[%&+^])?"
+    r"(?P<tail>[ \t]\|[^|\s]++\|(?!\S))?"  # of CXSMILES
+)
+_SPACED = regex.compile(rf"\s*(?:(?:{_ANY}|->|<-?|>>)(?:\s+|$))++")
 _ATOM = regex.compile(r"[A-Za-z*\]]")
 _RING = regex.compile("[0-9]")
 _MAP = regex.compile(r"(?<=:)[0-9]+(?=\])")
 Tokens = list[tuple[str, int, int, str]]  # kind, start, stop and text
+Ring = tuple[tuple[int, int], tuple[int, int]]  # start and stop of where it opens, and closes
 
 
 def _molecules(text: str) -> Iterator[Tokens]:
-    """Yield the tokens of each word that is SMILES, or of the text if each word is one token."""
-    words = [_tokens(match) for match in regex.finditer(r"\S+", text)]
-    if len(words) > 1 and all(len(word) == 1 or _is_arrow(word) for word in words):
-        yield [token for word in words for token in word]
+    """Yield the tokens of each word that may be a molecule, in brackets, quotes, lists or prose.
+
+    Or of the whole text if each word is one token.
+    """
+    if _SPACED.fullmatch(text) and len(text.split()) > 1:
+        yield _tokens(text, 0, len(text))
         return
-    yield from filter(None, words)
+    for run in _RUN.finditer(text):
+        if run["glued"] is None:
+            stop = run.start("tail") if run["tail"] else run.end()
+            if tokens := _tokens(text, *_without_brackets(text, run.start(), stop)):
+                yield tokens
 
 
-def _is_arrow(tokens: Tokens) -> bool:
-    return bool(tokens) and all(token == ">" for *_, token in tokens)
+def _without_brackets(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Leave out brackets of prose, of which the other one stands elsewhere, `(see C1CC1)`."""
+    spare = text.count("(", start, stop) - text.count(")", start, stop)
+    while spare > 0 and text[start] == "(":
+        start, spare = start + 1, spare - 1
+    while spare < 0 and start < stop and text[stop - 1] in ").:":
+        stop, spare = stop - 1, spare + (text[stop - 1] == ")")
+    return start, stop
 
 
-def _tokens(word: Any) -> Tokens:
-    """Split a word; into nothing if it is not SMILES."""
-    tokens: Tokens = []
-    place = word.start()
-    while place < word.end():
-        match = _TOKEN.match(word.string, place, word.end())
-        if match is None:
-            return []
-        tokens.append((match.lastgroup, *match.span(), match.group()))
-        place = match.end()
-    return tokens
+def _tokens(text: str, start: int, stop: int) -> Tokens:
+    found = _TOKEN.finditer(text, start, stop)
+    return [(match.lastgroup, *match.span(), match.group()) for match in found]
 
 
 def ring_numbers(text: str) -> list[tuple[int, int, int]]:
-    """Find the numbers of rings in SMILES, each ring a binding: 0 for the first that opens.
+    """Find the numbers of rings in molecules, each ring a binding: 0 for the first that opens.
 
     A number stands for one ring from where it opens to where it closes, and may then stand for
-    another. One that is not closed is no name, nor are digits of isotopes, charges and atom maps.
-    Words that are not SMILES have no names.
+    another. Digits of isotopes, charges and atom maps are no names, nor is a number that is not
+    closed in a text that is one molecule, or its beginning. In other texts a word with such a
+    number is no molecule.
     """
-    rings: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    rings: list[Ring] = []
     for tokens in _molecules(text):
-        rings += _rings(tokens)
+        is_all = tokens[-1][2] - tokens[0][1] == len(text.strip())
+        rings += _rings(tokens, is_all)
     return [(*place, ring) for ring, places in enumerate(sorted(rings)) for place in places]
 
 
-def _rings(tokens: Tokens) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return where each ring of a molecule opens and closes; none if brackets do not match."""
+def _rings(tokens: Tokens, may_be_open: bool) -> list[Ring]:
+    """Return where each ring of a molecule opens and closes.
+
+    There is none if brackets do not match, if a number is not closed and may not be open, or if it
+    would bind an atom to itself, or two atoms that are bound already.
+    """
     rings = []
-    opened: dict[int, tuple[int | None, tuple[int, int]]] = {}  # number -> atom and place
+    opened: dict[int, tuple[int, tuple[int, int]]] = {}  # number -> atom and place
+    bonds = set[tuple[int | None, int]]()
     atom: int | None = None  # the one that a ring number now belongs to, by its place
     branches: list[int | None] = []
     for kind, start, stop, token in tokens:
         if kind == "atom":
+            bonds.add((atom, start))
             atom = start
         elif kind == "ring":
             if atom is None:
                 return []
             number = int(token.strip("%()"))
-            other, place = opened.pop(number, (None, (0, 0)))
-            if other is None:
+            if number not in opened:
                 opened[number] = atom, (start, stop)
-            elif other != atom:
-                rings.append((place, (start, stop)))
+                continue
+            other, place = opened.pop(number)
+            if other == atom or {(other, atom), (atom, other)} & bonds:
+                return []
+            bonds.add((other, atom))
+            rings.append((place, (start, stop)))
         elif token == "(":
             branches.append(atom)
         elif token == ")":
             if not branches:
                 return []
             atom = branches.pop()
-        elif token in (".", ">"):
+        elif token in ".,;" or kind == "arrow":
             atom = None
-            if token == ">":
+            if kind == "arrow":
+                if opened and not may_be_open:
+                    return []
                 opened.clear()
-    return [] if branches else rings
+    return [] if branches or (opened and not may_be_open) else rings
 
 
 def lowest_free(

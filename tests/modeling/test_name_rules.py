@@ -255,6 +255,84 @@ def test_molecules_are_what_they_are_under_other_ring_numbers(molecule: str) -> 
     assert back(SMILES, written) == written  # RDKit's numbers are the lowest ones too
 
 
+READERS = {
+    "c1ccn(->[Fe])cc1": "MolFromSmiles",
+    "C1CN(->[Fe])CC1C1CC1": "MolFromSmiles",
+    "C1CN->[Cu+2]<-N1": "MolFromSmiles",
+    "N->1CCN->[Pt]1": "MolFromSmiles",
+    "C1CC[NH](->[Pt])C2CCCC12": "MolFromSmiles",
+    "C1CN(->[Fe])CC1C1CC1 |C:2.2|": "MolFromSmiles",
+    "C1CC1C1CCC1 |$_AP1;;;C1CC1;;;$|": "MolFromSmiles",
+    "[#6]1~[#6]-,=[C;R1]~1": "MolFromSmarts",
+    "[$(c1ccccc1),$(C1CC1),D2]1CC[CX4;$(C(C)C)]1": "MolFromSmarts",
+    "a1aaa2a(a1)-;!@CC2": "MolFromSmarts",
+}
+"""Dative bonds, SMARTS and CXSMILES, and what reads them."""
+RINGS = TextTokenizer.from_tokenizer(byte_level(), {"ring": {"rule": "smiles", "count": 20}})
+
+
+@pytest.mark.parametrize("molecule", READERS)
+def test_dative_bonds_smarts_and_extended_smiles_under_other_ring_numbers(molecule: str) -> None:
+    chem = pytest.importorskip("rdkit.Chem")
+    read, write = getattr(chem, READERS[molecule]), chem.MolToCXSmarts
+    if READERS[molecule] == "MolFromSmiles":
+        write = chem.MolToCXSmiles
+    ids = ids_of(RINGS, molecule)
+    assert RINGS([molecule]).names[0]
+    rng = random.Random(0)
+    for _ in range(10):
+        text = renumbered(molecule, rng)
+        assert write(read(text)) == write(read(molecule))
+        assert ids_of(RINGS, text) == ids
+        assert write(read(back(RINGS, text))) == write(read(molecule))
+
+
+PLACES = [
+    "{}", '"{}"', "'{}'", "see ({}).", "`{}`", "[{}]", "smiles={};", "{}: a ring", "**{}**!",
+    "1,{},0.3", '{{"smiles": "{}", "id": "C1"}}', '["{}","C"]', "| a | {} | C1 |", "|a|{}|C1|",
+    "<td>{}</td>", "- {}, not CO2?", "环{}、", "{{{}}}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_molecules_in_prose_tables_json_and_markdown(place: str) -> None:
+    start = place.format("\0").index("\0")
+    for molecule in MOLECULES:
+        found = READY_RULES["smiles"](place.format(molecule))
+        alone = READY_RULES["smiles"](molecule)
+        assert alone
+        assert found == [(first + start, last + start, ring) for first, last, ring in alone]
+
+
+def test_what_is_no_molecule_has_no_rings() -> None:
+    for text in (
+        "I saw CO2 (1) in B12, P25-S507 and c0c0c0, as 12 of 22 did (C1) (C1).",
+        "ids baa956b6-1a14-473c-b458-88a3c9464112 C1C1 C11 x_C1CC1 fC1CC1 C1CC1x C1CC1_2",
+        "the prompt C1CC.C2CC2 of words; p[:5], s[1:3], [see:12], [Fig:2], [12]",
+        "[C][=C][Branch1][C][O][Ring1][Branch1]",  # SELFIES counts, and names nothing
+    ):
+        assert not READY_RULES["smiles"](text), text
+        assert not READY_RULES["atom_maps"](text), text
+    root = Path(__file__).parents[2]
+    prose = [*(root / "docs").glob("result*.md"), root / "LICENSE", root / "hf_alpha/loading.py"]
+    for file in [*prose, *DATA.glob("*.tsv"), *DATA.glob("*.conll")]:
+        assert not READY_RULES["smiles"](file.read_text()), file
+        assert not READY_RULES["atom_maps"](file.read_text()), file
+
+
+def test_rings_of_polymers_in_bigsmiles() -> None:
+    for text, rings in {
+        "{[$]CC(c1ccccc1)[$]}": 1,
+        "{[$]CC1CCC1[$],[$]CC(c1ccccc1)[$];[$]C}": 2,
+        "C1CC({[>][<]CCOC2CC2[>][<]})CC1": 2,
+    }.items():
+        assert len(READY_RULES["smiles"](text)) == 2 * rings
+        other = renumbered(text, random.Random(0))
+        assert ids_of(RINGS, other) == ids_of(RINGS, text) and back(RINGS, other) == back(
+            RINGS, text
+        )
+
+
 def test_reactions_have_the_same_ids_under_other_numbers_of_rings_and_atoms() -> None:
     chem = pytest.importorskip("rdkit.Chem")
     rules = {"ring": {"rule": "smiles", "count": 9}, "atom": {"rule": "atom_maps", "count": 60}}
