@@ -2,14 +2,18 @@
 
 Names are parameters, variables, functions and classes that the text defines, and the variables of
 comprehensions, patterns and handlers; `x` of one scope is another name than `x` of another one. The
-keyword of a call to a function of the text is its parameter. These keep their spelling:
+keyword of a call to a function of the text is its parameter. Code in strings is code: annotations,
+`__all__`, expressions of f-strings, and of docstrings the examples, `:param x:` and words in
+backticks. These keep their spelling:
 
 - what the text does not bind: builtins, names of other modules;
 - imports, whatever they are called;
 - attributes, so all that a class binds: methods and fields;
 - names that begin with `__`, which Python has uses for, and, of the module, those of builtins;
-- parameters that a call may reach by a keyword in a way that cannot be followed: `method(key=1)`;
-- strings and comments; of an f-string, the expressions are code.
+- parameters that a keyword may reach in a way that cannot be followed: `method(key=1)`;
+- what is read by its spelling: by `locals()`, `eval(...)`, `globals()`, and, beside
+  `from m import *`, names of the module that may be those of `m`;
+- other strings, and comments.
 
 Scopes are those of Python's reference, "Execution model". A text that is no program of Python has
 no scopes: see `fragment_names`.
@@ -23,6 +27,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain, pairwise, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -77,12 +82,23 @@ class PythonScope:
         while scope is not None:
             declared = scope.declared.get(name)
             if declared == "global":
-                return Binding(self.module, name) if name in self.module.bound else None
+                return self.global_name(name)
             if name in scope.bound and (within or scope.kind != "class"):
                 return Binding(scope, name)
             within = within and scope.kind == "types"
             scope = scope.outer
         return None
+
+    def global_name(self, name: str) -> Binding | None:
+        """Return what a name means in the module."""
+        return Binding(self.module, name) if name in self.module.bound else None
+
+    def around(self) -> "Iterator[PythonScope]":
+        """Yield the block and those around it."""
+        scope: PythonScope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
 
 
 class Function(NamedTuple):
@@ -92,20 +108,44 @@ class Function(NamedTuple):
         scope: of its parameters.
         keywords: the parameters that a call can name.
         method: its name, if it is a method.
+        owner: the block of its class, if it is one.
+        is_handed: whether a decorator gets it, or it has no name.
     """
 
     scope: PythonScope
     keywords: frozenset[str]
     method: str | None
+    owner: PythonScope | None
+    is_handed: bool
+
+
+class Class(NamedTuple):
+    """A class of the program.
+
+    Attributes:
+        start: where it begins.
+        scope: of its body.
+        bases: what it is made of; None if a decorator or metaclass makes something else of it.
+        outer: where its bases are looked up.
+    """
+
+    start: int
+    scope: PythonScope
+    bases: tuple[ast.expr, ...] | None
+    outer: PythonScope
 
 
 class Use(NamedTuple):
-    """A place at which a name stands, and the scope in which it is looked up."""
+    """A place at which a name stands, and the scope in which it is looked up.
+
+    Attributes:
+        role: "read"; "called", if it is read to be called at once; else "written".
+    """
 
     start: int
     name: str
     scope: PythonScope
-    is_read: bool
+    role: str = "written"
 
 
 def python_names(text: str) -> list[tuple[Any, ...]]:
@@ -128,9 +168,7 @@ def unbound_names(text: str) -> list[tuple[int, int]]:
 def _program(text: str) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]] | None:
     """Return the names of a program and the words that it does not bind; None if it is none."""
     try:
-        with warnings.catch_warnings():  # of escapes in strings
-            warnings.simplefilter("ignore")
-            tree = _located(ast.parse(text), text, 0)
+        tree = _parsed(text, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     program = _Program(text, tree)
@@ -140,15 +178,25 @@ def _program(text: str) -> tuple[list[tuple[int, int, str]], list[tuple[int, int
 class _Program:
     """What a program binds and uses; nodes have the places that `_located` gave them."""
 
-    def __init__(self, text: str, tree: ast.AST):
+    def __init__(self, text: str, tree: Any):
         self.text = text
         self.uses: list[Use] = []
-        self.calls: list[tuple[ast.Call, PythonScope]] = []
+        self.calls: list[tuple[Any, PythonScope]] = []
         self.functions: list[Function] = []
-        self._binds: list[tuple[str, PythonScope, Any]] = []
+        self.classes: list[Class] = []
+        self.strings: set[str] = set()
+        self.taken: set[str] = set()
+        """Attributes that are read, and not called at once."""
         self.what: dict[Binding, list[Any]] = defaultdict(list)
-        """What binds a name each time: a Function, "class", "import" or "variable"."""
-        blocks = [(tree, PythonScope(None, "module"))]
+        """What binds a name each time: a Function, a Class, "import" or "variable"."""
+        self.kept: set[Binding] = set()
+        self._binds: list[tuple[str, PythonScope, Any]] = []
+        self._called: set[ast.AST] = set()
+        self._decorators: set[ast.AST] = set()
+        self._seen: list[tuple[str, PythonScope]] = []  # builtin and scope, whose names it reads
+        self._stars: list[int] = []
+        module = PythonScope(None, "module")
+        blocks = [(tree, module), *self._docstring(tree, module)]
         while blocks:  # no recursion: programs nest deeply
             node, scope = blocks.pop()
             blocks += self._read(node, scope)
@@ -159,36 +207,37 @@ class _Program:
         for name, scope, what in self._binds:
             if (binding := scope.home(name)) is not None:
                 self.what[binding].append(what)
+        self._follow_keywords()
+        if self._stars:
+            self._keep_names_of_stars(tree.body)
 
     def unbound(self) -> list[tuple[int, int]]:
         """Return where names stand that the program does not bind."""
-        starts = [use.start for use in self.uses if use.scope.home(use.name) is None]
-        return [(start, self._stop(start)) for start in starts]
+        starts = {use.start for use in self.uses if use.scope.home(use.name) is None}
+        return [(start, self._stop(start)) for start in sorted(starts)]
 
     def names(self) -> list[tuple[int, int, str]]:
         """Return start, stop and binding of each name, in order."""
-        kept = self._follow_keywords()
-        places = []
-        for start, name, scope, is_read in self.uses:
+        kept, places = set(self.kept), dict[int, Binding]()
+        for start, name, scope, role in self.uses:
             if (binding := scope.home(name)) is None:
                 continue
             if binding.scope.kind == "class":
                 kept.add(binding)
-                # `x = x` in a class reads the `x` of the module
-                around = binding.scope.outer and binding.scope.outer.home(name, within=False)
-                if is_read and around:
-                    kept.add(around)
-            places.append((start, binding))
-        kept |= {binding for _, binding in places if self._is_special(binding)}
-        places.sort(key=itemgetter(0))
+                # `x = x` in a class reads the `x` of the module, whatever is around the class
+                if role != "written" and (outside := scope.global_name(name)):
+                    kept.add(outside)
+            places[start] = binding
+        seen = self._seen_scopes()
+        kept |= {b for b in places.values() if b.scope in seen or self._is_special(b)}
         called: dict[Binding, str] = {}
         alike = Counter[str]()
-        for _, binding in places:
+        for _, binding in sorted(places.items(), key=itemgetter(0)):
             if binding not in kept and binding not in called:
                 number = alike[binding.name]
                 called[binding] = f"{binding.name} {number}"
                 alike[binding.name] += 1
-        return [(i, self._stop(i), called[b]) for i, b in places if b in called]
+        return [(i, self._stop(i), called[b]) for i, b in sorted(places.items()) if b in called]
 
     def _stop(self, start: int) -> int:
         return int(_NAME.match(self.text, start).end())
@@ -201,42 +250,135 @@ class _Program:
             or (binding.scope.kind == "module" and hasattr(builtins, name))
         )
 
+    def _seen_scopes(self) -> set[PythonScope]:
+        """Return the blocks whose names the program reads by their spelling."""
+        seen = set[PythonScope]()
+        for builtin, scope in self._seen:
+            if builtin == "globals":
+                seen.add(scope.module)
+            elif scope.home(builtin) is None:
+                seen.update(scope.around())
+        return seen
+
+    def _keep_names_of_stars(self, body: list[Any]) -> None:
+        """Keep names of the module that may be those of `from m import *`.
+
+        Surely its own are those that a statement of the module binds behind it, and that are read
+        behind that statement alone, or in the function that it defines.
+        """
+        own: dict[str, Any] = {}
+        for node in body:
+            for name in _bound_by(node):
+                own.setdefault(name, node)
+        for use in self.uses:
+            binding = use.scope.home(use.name)
+            if binding is None or binding.scope.kind != "module":
+                continue
+            node = own.get(use.name)
+            if node is None or max(self._stars) > node.start:
+                self.kept.add(binding)
+            elif use.role != "written":
+                later = use.start >= node.start and use.scope.kind == "function"
+                if not later and use.start < node.stop:
+                    self.kept.add(binding)
+
     # Keywords of calls
 
-    def _follow_keywords(self) -> set[Binding]:
-        """Add the keywords that are parameters; return the parameters that keep their names."""
-        kept: set[Binding] = set()
-        for call, scope in self.calls:
-            functions = self._called(call, scope)
-            for word in call.keywords:
-                if isinstance(functions, Function):
-                    if word.arg in functions.keywords:
-                        self.uses.append(Use(_start(word), word.arg, functions.scope, False))
-                else:
-                    kept |= {
-                        Binding(f.scope, word.arg) for f in functions if word.arg in f.keywords
-                    }
-        return kept
+    def _follow_keywords(self) -> None:
+        """Add the keywords that are parameters, and keep the parameters that others may reach.
 
-    def _called(self, call: ast.Call, scope: PythonScope) -> Function | list[Function]:
-        """Return the function that a call calls, or all that it may be calling."""
+        A keyword that is not followed reaches the methods that are called so, and all functions
+        that are loose: they are handed on, so that any call may be one of theirs.
+        """
+        words = set[str]()  # keywords that are not followed
+        of_method: dict[str, set[str]] = defaultdict(set)
+        spread = set[Any]()  # functions, and names of methods, that are called with `**`
+        made = set[str]()  # keys of dictionaries
+        for call, scope in self.calls:
+            given = {word.arg for word in call.keywords}
+            function = self._followed(call, scope)
+            if function is not None:
+                for word in call.keywords:
+                    if word.arg in function.keywords:
+                        self.uses.append(Use(word.start, word.arg, function.scope))
+                        given.remove(word.arg)
+            elif self._is_outside(call, scope):
+                made |= given if _name_of(call.func) == "dict" else set()
+                continue
+            method = getattr(getattr(call, "func", None), "attr", "")
+            if None in given:
+                spread.add(function or method)
+            of_method[method] |= given
+            words |= given
+        if None in words:
+            words |= made | self.strings
+        loose = self._loose()
+        for function in self.functions:
+            method = function.method or ""
+            reach = set(of_method[method]) if method else set()
+            if function in loose or function in spread or (method and method in spread):
+                reach |= words
+            self.kept |= {Binding(function.scope, name) for name in function.keywords & reach}
+
+    def _followed(self, call: Any, scope: PythonScope) -> Function | None:
+        """Return the function that a call calls, if that is sure."""
+        binding = scope.home(_name_of(getattr(call, "func", None)))
+        match self.what[binding] if binding else ():
+            case [Function(is_handed=False) as function] if function.owner is None:
+                return function
+        return None
+
+    def _is_outside(self, call: Any, scope: PythonScope) -> bool:
+        """Whether a call reaches no function of the text: what it calls has none, and gets none."""
+        if isinstance(call, ast.ClassDef) or call in self._decorators:
+            return False
         root = call.func
         while isinstance(root, ast.Attribute):
             root = root.value
+        if isinstance(root, ast.Constant | ast.JoinedStr):
+            return True
         what = self._what(root, scope)
-        if isinstance(root, ast.Name) and (not what or "import" in what):
-            given = [self._what(argument, scope) for argument in call.args]  # partial(f, x=1)
-            return [f for functions in given for f in functions if isinstance(f, Function)]
-        if isinstance(call.func, ast.Attribute):
-            return [f for f in self.functions if f.method == call.func.attr]
-        if len(what) == 1 and isinstance(what[0], Function):
-            return what[0]
-        if what == ["class"]:
-            return [f for f in self.functions if f.method in ("__init__", "__new__")]
-        return self.functions
+        if not isinstance(root, ast.Name) or (what and what != ["import"]):
+            return False
+        if not what and hasattr(builtins, root.id):
+            return root.id != "type"
+        values = [*call.args, *(word.value for word in call.keywords)]
+        return not any(map(_may_be_function, values))
 
-    def _what(self, node: ast.AST, scope: PythonScope) -> list[Any]:
-        binding = scope.home(node.id) if isinstance(node, ast.Name) else None
+    def _loose(self) -> set[Function]:
+        """Return the functions whose calls cannot all be seen."""
+        read = (use.scope.home(use.name) for use in self.uses if use.role == "read")
+        values = set(filter(None, read))
+        loose = {function for function in self.functions if function.is_handed}
+        for binding, what in self.what.items():
+            if len(what) > 1 or binding in values or binding.name in self.strings:
+                loose.update(each for each in what if isinstance(each, Function))
+        own = self._own_classes()
+        loose |= {
+            function
+            for function in self.functions
+            if (method := function.method)
+            and (method.startswith("__") or method in self.taken or function.owner not in own)
+        }
+        return loose
+
+    def _own_classes(self) -> set[PythonScope]:
+        """Return the blocks of classes that are made of classes of the text alone."""
+        own = set[PythonScope]()
+        for each in sorted(self.classes):
+            if each.bases is None:
+                continue
+            whats = [self._what(base, each.outer) or _name_of(base) for base in each.bases]
+            if all(
+                what == "object"
+                or (len(what) == 1 and isinstance(what[0], Class) and what[0].scope in own)
+                for what in whats
+            ):
+                own.add(each.scope)
+        return own
+
+    def _what(self, node: ast.AST | None, scope: PythonScope) -> list[Any]:
+        binding = scope.home(_name_of(node))
         return self.what[binding] if binding else []
 
     # What a node binds and uses
@@ -244,19 +386,24 @@ class _Program:
     def _bind(self, name: str, scope: PythonScope, what: Any, start: int | None = None) -> None:
         self._binds.append((name, scope, what))
         if start is not None:
-            self.uses.append(Use(start, name, scope, False))
+            self.uses.append(Use(start, name, scope))
 
     def _read(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         """Take in a node; return the nodes in it that are still to be read, with their scopes."""
         start, stop = getattr(node, "start", 0), getattr(node, "stop", 0)
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
-                self.uses.append(Use(start, name, scope, True))
+                role = "called" if node in self._called else "read"
+                self.uses.append(Use(start, name, scope, role))
             case ast.Name(id=name):
                 self._bind(name, scope, "variable", start)
+            case ast.Attribute(attr=name, ctx=ast.Load()) if node not in self._called:
+                self.taken.add(name)
+            case ast.Constant(value=str(string)):
+                self.strings.add(string)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 return self._function(node, scope)
-            case ast.ClassDef(name=name):
+            case ast.ClassDef():
                 return self._class(node, scope)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node, scope)
@@ -266,13 +413,14 @@ class _Program:
                     around = around.outer  # type: ignore[assignment]
                 return [(target, around), (value, scope)]
             case ast.Import(names=names) | ast.ImportFrom(names=names):
+                self._stars += [start for alias in names if alias.name == "*"]
                 for alias in names:
                     self._bind(alias.asname or alias.name.partition(".")[0], scope, "import")
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 scope.declared |= dict.fromkeys(names, type(node).__name__.lower())
                 _, *words = self._words(start, stop)
                 for name, word in zip(names, words, strict=True):
-                    self.uses.append(Use(word, name, scope, False))
+                    self.uses.append(Use(word, name, scope))
             case ast.ExceptHandler(name=str(name), type=error):
                 self._bind(name, scope, "variable", self._word(getattr(error, "stop", start), 1))
             case (
@@ -282,8 +430,17 @@ class _Program:
             ):
                 *_, last = self._words(start, stop)
                 self._bind(name, scope, "variable", last)
+            case ast.AugAssign(target=ast.Name(id=name) as target):
+                self.uses.append(Use(target.start, name, scope, "read"))
+                self._exported(target, node.value, scope)
+            case ast.Assign(targets=[target]):
+                self._exported(target, node.value, scope)
+            case ast.AnnAssign(annotation=note):
+                return _in(scope, [*ast.iter_child_nodes(node), *self._notes(note)])
+            case ast.Subscript(slice=ast.Name(id="__name__")):  # sys.modules[__name__]
+                self._seen.append(("globals", scope))
             case ast.Call():
-                self.calls.append((node, scope))
+                self._call(node, scope)
         if type(node).__name__ in ("TypeVar", "ParamSpec", "TypeVarTuple"):
             self._bind(node.name, scope, "variable", self._word(start, 0))
         if type(node).__name__ == "TypeAlias":
@@ -291,14 +448,29 @@ class _Program:
             return [(node.name, scope), (node.value, types), *_in(types, node.type_params)]
         return _in(scope, ast.iter_child_nodes(node))
 
+    def _call(self, node: ast.Call, scope: PythonScope) -> None:
+        self._called.add(node.func)
+        name, number = _name_of(node.func), len(node.args) + len(node.keywords)
+        if number == _READS_NAMES.get(name):
+            self._seen.append((name, scope))
+        if node.keywords:
+            self.calls.append((node, scope))
+
     def _function(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         arguments, types = node.args, self._types(node, scope)
         inner = PythonScope(types, "function")
         keywords = frozenset(
             parameter.arg for parameter in [*arguments.args, *arguments.kwonlyargs]
         )
-        is_method = scope.kind == "class"
-        function = Function(inner, keywords, getattr(node, "name", "") if is_method else None)
+        decorators = getattr(node, "decorator_list", ())
+        owner = scope if scope.kind == "class" else None
+        function = Function(
+            inner,
+            keywords,
+            getattr(node, "name", "") if owner else None,
+            owner,
+            isinstance(node, ast.Lambda) or any(_name_of(d) not in _PLAIN for d in decorators),
+        )
         self.functions.append(function)
         outside = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
         parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -307,22 +479,35 @@ class _Program:
             self._bind(parameter.arg, inner, "variable", parameter.start)
         if isinstance(node, ast.Lambda):
             return [(node.body, inner), *_in(scope, outside)]
+        self._decorators.update(decorators)
+        # `@click.option("--x")`, `@app.get("/{x}")`: a decorator that knows parameters by names
+        told = {word for each in decorators for word in _words_in_strings(each)}
+        self.kept |= {Binding(inner, p.arg) for p in parameters if p.arg in told}
         before = 1 + isinstance(node, ast.AsyncFunctionDef)  # `def`, or `async def`
         self._bind(node.name, scope, function, self._word(node.start, before))
         notes = [node.returns, *(parameter.annotation for parameter in parameters)]
+        notes += [code for note in filter(None, notes) for code in self._notes(note)]
         return [
-            *_in(scope, [*outside, *node.decorator_list]),
+            *_in(scope, [*outside, *decorators]),
             *_in(types, [*filter(None, notes), *getattr(node, "type_params", ())]),
             *_in(inner, node.body),
+            *self._docstring(node, inner),
         ]
 
     def _class(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         types = self._types(node, scope)
-        self._bind(node.name, scope, "class", self._word(node.start, 1))
+        inner = PythonScope(types, "class")
+        is_plain = not (node.decorator_list or node.keywords)
+        what = Class(node.start, inner, tuple(node.bases) if is_plain else None, types)
+        self.classes.append(what)
+        if node.keywords:
+            self.calls.append((node, scope))
+        self._bind(node.name, scope, what, self._word(node.start, 1))
         return [
             *_in(scope, node.decorator_list),
             *_in(types, [*node.bases, *node.keywords, *getattr(node, "type_params", ())]),
-            *_in(PythonScope(types, "class"), node.body),
+            *_in(inner, node.body),
+            *self._docstring(node, inner),
         ]
 
     def _comprehension(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
@@ -333,6 +518,58 @@ class _Program:
 
     def _types(self, node: Any, scope: PythonScope) -> PythonScope:
         return PythonScope(scope, "types") if getattr(node, "type_params", None) else scope
+
+    # Code in strings
+
+    def _notes(self, note: ast.AST) -> Iterator[ast.AST]:
+        """Yield the code in strings of an annotation: `list["Tree"]`, but not `Literal["tree"]`."""
+        nodes = [note]
+        while nodes:
+            match nodes.pop():
+                case ast.Constant(value=str(string)) as node:
+                    inside = _inside(self.text, node)
+                    if inside is None or self.text[slice(*inside)] != string:
+                        continue
+                    try:
+                        code = _expression(self.text, string, inside[0])
+                    except (SyntaxError, ValueError, RecursionError, MemoryError):
+                        continue
+                    yield code
+                    nodes.append(code)
+                case ast.Subscript(value=value) if _last_name(value) == "Literal":
+                    pass
+                case ast.Subscript(value=value, slice=ast.Tuple(elts=[first, *_])) if (
+                    _last_name(value) == "Annotated"
+                ):
+                    nodes.append(first)
+                case node:
+                    nodes += ast.iter_child_nodes(node)
+
+    def _exported(self, target: ast.AST, value: ast.AST, scope: PythonScope) -> None:
+        """Take in the names in strings of `__all__`."""
+        if _name_of(target) != "__all__" or scope.kind != "module":
+            return
+        for node in ast.walk(value):
+            if isinstance(node, ast.Constant) and (inside := _inside(self.text, node)):
+                for match in _NAME.finditer(self.text, *inside):
+                    self.uses.append(Use(match.start(), match.group(), scope))
+
+    def _docstring(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
+        """Take in what a docstring calls by its name; return the code of its examples.
+
+        Examples share what they bind, and see nothing of a function that they stand in.
+        """
+        match node.body:
+            case [ast.Expr(value=ast.Constant(value=str()) as string), *_]:
+                inside = _inside(self.text, string)
+            case _:
+                return []
+        if inside is None:
+            return []
+        for match in _TOLD.finditer(self.text, *inside):
+            self.uses.append(Use(match.start("name"), match["name"], scope))
+        examples = PythonScope(scope.module, "function")
+        return _in(examples, _examples(self.text, *inside))
 
     def _words(self, start: int, stop: int | None = None) -> Iterator[int]:
         """Yield where words stand that are no part of strings and comments."""
@@ -348,43 +585,122 @@ class _Program:
 
 
 _WORD_OR_NONE = regex.compile(rf"{_STRING_OR_COMMENT.pattern}|(?P<name>{NAME})")
+_READS_NAMES = {"locals": 0, "vars": 0, "dir": 0, "globals": 0, "eval": 1, "exec": 1}
+"""Builtins that read names of the program by their spelling, if they are given so many arguments."""
+_PLAIN = ("staticmethod", "classmethod", "property")
+_TOLD = regex.compile(
+    rf"(?m)(?<!`)(`{{1,2}})(?P<name>{NAME})\1(?!`)|:(?:param|type|arg|keyword)\s+(?:[^\s:]+\s+)?"
+    rf"\*{{0,2}}(?P<name>{NAME})\s*:"
+)
+"""Words of a docstring that are names of its program: `x`, ``x``, :param x:, :param int x:."""
+_EXAMPLE = regex.compile(r"(?m)^([ \t]*)>>>(?: (.*)|)$((?:\n[ \t]*\.\.\.(?: .*|)$)*)")
+_LINE = regex.compile(r"(?m)^[ \t]*(?:>>>|\.\.\.) ?(.*)$")
 
 
 def _in(scope: PythonScope, nodes: Any) -> list[tuple[ast.AST, PythonScope]]:
     return [(node, scope) for node in nodes]
 
 
-def _start(node: Any) -> int:
-    return int(node.start)
+def _name_of(node: Any) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
-def _located(tree: Any, text: str, offset: int) -> Any:
-    """Give the nodes of a tree the characters `start` and `stop` at which they stand.
+def _last_name(node: Any) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else _name_of(node)
+
+
+def _may_be_function(node: ast.AST) -> bool:
+    """Whether a value may be a function or have one; what is computed or counted has none."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return any(map(_may_be_function, node.elts))
+    numbers = ast.Constant | ast.JoinedStr | ast.Compare | ast.BinOp | ast.UnaryOp
+    return not isinstance(node, numbers)
+
+
+def _bound_by(statement: Any) -> list[str]:
+    """Return the names that a statement binds, whatever happens."""
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [statement.name]
+        case ast.Assign(targets=targets):
+            parts = [part for target in targets for part in ast.walk(target)]
+            return [p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)]
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return [name]
+    return []
+
+
+def _words_in_strings(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield from _NAME.findall(part.value)
+
+
+def _inside(text: str, node: Any) -> tuple[int, int] | None:
+    """Return start and stop of what is in the quotes of a string, if it is one in one piece."""
+    match = _STRING.fullmatch(text, node.start, node.stop)
+    if match is None or "f" in match[1].lower():
+        return None
+    quotes = len(match[2] or match[3])
+    return match.end(1) + quotes, match.end() - quotes
+
+
+def _examples(text: str, start: int, stop: int) -> Iterator[ast.AST]:
+    """Yield the statements of a docstring's examples, `>>> f(x)`, that can be parsed."""
+    for example in _EXAMPLE.finditer(text, start, stop):
+        lines = [match.span(1) for match in _LINE.finditer(text, *example.span())]
+        code = "\n".join(text[i:j] for i, j in lines)
+        try:
+            yield from _parsed(text, code, [i for i, _ in lines]).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+
+
+def _expression(text: str, code: str, start: int) -> Any:
+    """Parse an expression that stands in a text at `start`."""
+    code = f"({code})"
+    return _parsed(text, code, [start - 1 + line for line in _line_starts(code)], "eval").body
+
+
+def _line_starts(code: str) -> list[int]:
+    return [0, *(match.end() for match in regex.finditer(r"\r\n|\r|\n", code))]
+
+
+def _parsed(text: str, code: str, starts: list[int] | None = None, mode: str = "exec") -> Any:
+    """Parse code of a text, and give its nodes the characters `start` and `stop` of the text.
 
     `ast` counts bytes of UTF-8. Before Python 3.12 it does not know where the expressions of an
     f-string stand: each of them is parsed again.
+
+    Args:
+        text: all of it.
+        code: a part of it, whose lines begin in it at `starts`; by default, all.
     """
-    ends = [match.end() for match in regex.finditer(r"\r\n|\r|\n", text)]
-    starts, lines = [0, *ends], [text[i:j] for i, j in zip([0, *ends], [*ends, None], strict=True)]
+    with warnings.catch_warnings():  # of escapes in strings
+        warnings.simplefilter("ignore")
+        tree = ast.parse(code, mode=mode)
+    edges = [*_line_starts(code), len(code)]
+    lines = [code[i:j] for i, j in pairwise(edges)]
+    starts, columns = starts or edges, dict[int, list[int]]()
 
     def place(line: int, column: int) -> int:
         row = lines[line - 1]
-        inside = column if row.isascii() else len(row.encode()[:column].decode())
-        return offset + starts[line - 1] + inside
+        if not row.isascii():
+            if line not in columns:  # the character that a byte belongs to
+                characters = (repeat(i, len(char.encode())) for i, char in enumerate(row))
+                columns[line] = [*chain.from_iterable(characters), len(row)]
+            column = columns[line][column]
+        return starts[line - 1] + column
 
     nodes = [tree]
     while nodes:
         node = nodes.pop()
-        is_f_string = isinstance(node, ast.JoinedStr)
         if hasattr(node, "lineno"):
             node.start = place(node.lineno, node.col_offset)
             node.stop = place(node.end_lineno, node.end_col_offset)
-        if is_f_string and sys.version_info < (3, 12):
-            written = text[node.start - offset : node.stop - offset]
-            node.values = [
-                _located(ast.parse(f"({field})", mode="eval"), f"({field})", node.start + i - 1)
-                for field, i in _fields(written)
-            ]
+        if isinstance(node, ast.JoinedStr) and sys.version_info < (3, 12):
+            fields = _fields(text[node.start : node.stop])
+            node.values = [_expression(text, field, node.start + i) for field, i in fields]
         else:
             nodes += ast.iter_child_nodes(node)
     return tree
