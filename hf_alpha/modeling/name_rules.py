@@ -6,7 +6,7 @@ a model if the rule says so. Some are ready-made (`ready_rules`); a function of 
 (`function: package.module:name`) can be a `ReadyRule` too.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -94,60 +94,58 @@ def reads_answers(reader: Any) -> bool:
 # -- spelling -------------------------------------------------------------------------------------
 
 
-def uncaptured(find: Callable[[str], Found]) -> Spell:
-    """Return how names get their old spelling, unless it would capture another binding.
+def uncaptured(rule: Any) -> Spell:
+    """Return how names get their old spelling, unless it would capture another name or a word.
 
-    Two bindings may have been spelled alike. The first one in the text keeps its spelling. Another
-    one has it too if `find` then says of the text that they are two; else it gets a number.
+    Two bindings may have been spelled alike, or as a word of the text that is no name, `list`. The
+    first one in the text keeps its spelling, and so does the word. Another one has it too if the
+    rule then says of the text that they are two; else it gets a number.
     """
 
     def spell(
         between: Sequence[str], symbols: Sequence[str], names: Mapping[str, str]
     ) -> Sequence[str]:
-        table: dict[str, str] = {}
-        alike: list[str] = []
-        for symbol in symbols:
-            if symbol not in table:
-                old = names.get(symbol, symbol)
-                if old in table.values():
-                    alike.append(symbol)
-                    old = _numbered(old, {*names.values(), *table.values()}, between)
-                table[symbol] = old
-        for symbol in alike:
-            asked = {**table, symbol: names[symbol]}
-            if _partition(find, between, symbols, asked) == _ranks(symbols):
-                table = asked
+        table = {symbol: names.get(symbol, symbol) for symbol in symbols}
+        numbers: dict[str, Iterator[int]] = {}
+        text, used = " ".join(between), {*names.values(), *table.values()}
+        while captured := [
+            s for s in _captured(rule, between, symbols, table) if table[s] == names.get(s, s)
+        ]:
+            for symbol in captured:
+                old = table[symbol]
+                numbered = (f"{old}{n}" for n in numbers.setdefault(old, count(1)))
+                table[symbol] = next(n for n in numbered if n not in used and n not in text)
+                used.add(table[symbol])
         return [table[symbol] for symbol in symbols]
 
     return spell
 
 
-def _numbered(name: str, used: set[str], between: Sequence[str]) -> str:
-    """Return a name with a number behind it that no name and no text has."""
-    text = " ".join(between)
-    return next(new for n in count(1) if (new := f"{name}{n}") not in used and new not in text)
-
-
-def _partition(
-    find: Callable[[str], Found],
-    between: Sequence[str],
-    symbols: Sequence[str],
-    table: Mapping[str, str],
-) -> list[int] | None:
-    """Return which names of a text are one, as numbers; None if others stand in it, or fewer."""
-    text, places = "", []
+def _captured(
+    rule: Any, between: Sequence[str], symbols: Sequence[str], table: Mapping[str, str]
+) -> list[str]:
+    """Return the symbols that, spelled so, are read as an earlier one or bind a word."""
+    text, places = "", {}
     for before, symbol in zip(between, symbols, strict=False):
         start = len(text) + len(before)
         text += before + table[symbol]
-        places.append((start, len(text)))
-    found = {tuple(place[:2]): place[2:] for place in find(text + between[-1])}
-    if not found.keys() >= {*places}:
-        return None
-    keys = [(*found[place],) or text[slice(*place)] for place in places]
-    return _ranks(keys)
-
-
-def _ranks(keys: Sequence[Any]) -> list[int]:
-    """Return keys as numbers, by first occurrence."""
-    ranks = {key: rank for rank, key in enumerate(dict.fromkeys(keys))}
-    return [ranks[key] for key in keys]
+        places[start, len(text)] = symbol
+    text += between[-1]
+    # What is not found, in a comment perhaps, is one name if it is spelled alike.
+    keys: dict[tuple[int, int], Any] = {place: (table[s],) for place, s in places.items()}
+    for start, stop, *binding in rule(text):
+        keys[start, stop] = ("", *binding) if binding else (text[start:stop],)
+    words = (key for place, key in keys.items() if place not in places and key[0] == "")
+    owners: dict[Any, str | None] = dict.fromkeys(words)
+    ranks = {symbol: rank for rank, symbol in enumerate(dict.fromkeys(symbols))}
+    captured: dict[str, None] = {}
+    for place, symbol in places.items():
+        if symbol in captured:
+            continue
+        owner = owners.setdefault(keys[place], symbol)
+        if owner is None or (ranks[owner] < ranks[symbol] and owner not in captured):
+            captured[symbol] = None
+        elif owner != symbol:
+            captured[owner] = None
+            owners[keys[place]] = symbol
+    return [*captured]

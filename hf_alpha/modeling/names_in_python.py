@@ -586,7 +586,7 @@ class _Program:
 
 _WORD_OR_NONE = regex.compile(rf"{_STRING_OR_COMMENT.pattern}|(?P<name>{NAME})")
 _READS_NAMES = {"locals": 0, "vars": 0, "dir": 0, "globals": 0, "eval": 1, "exec": 1}
-"""Builtins that read names of the program by their spelling, if they are given so many arguments."""
+"""Builtins that read names by their spelling, if they are given so many arguments."""
 _PLAIN = ("staticmethod", "classmethod", "property")
 _TOLD = regex.compile(
     rf"(?m)(?<!`)(`{{1,2}})(?P<name>{NAME})\1(?!`)|:(?:param|type|arg|keyword)\s+(?:[^\s:]+\s+)?"

@@ -378,7 +378,7 @@ class NameFinder:
             of_kind = {token for token, other in classes.items() if other == kind}
             places = [place for place, (_, token) in enumerate(pieces) if token in of_kind]
             symbols = [token for _, token in pieces if token in of_kind]
-            if (spell := _spelling(self.reader(kind), symbols, names)) is not None:
+            if (spell := _spelling(self.reader(kind), symbols, names, pieces)) is not None:
                 edges = zip([-1, *places], [*places, len(pieces)], strict=True)
                 between = ["".join(written[start + 1 : stop]) for start, stop in edges]
                 for place, spelling in zip(places, spell(between, symbols, names), strict=True):
@@ -612,14 +612,20 @@ def _each(listed: Sequence[Any]) -> list[Any]:
     return [name for entry in listed for name in (entry if _are_spellings(entry) else [entry])]
 
 
-def _spelling(reader: Any, symbols: Sequence[Any], names: Mapping[str, str]) -> Any:
+def _spelling(
+    reader: Any,
+    symbols: Sequence[Any],
+    names: Mapping[str, str],
+    pieces: Sequence[tuple[str, str | None]],
+) -> Any:
     """How symbols are spelled again; None if that is what `names` say."""
     if reader is None or not symbols:
         return None
     if (spell := getattr(reader, "spell", None)) is not None:
         return spell
     used = Counter(str(names.get(token, token)) for token in set(symbols))
-    return uncaptured(reader) if max(used.values()) > 1 else None
+    words = {word for piece, token in pieces if token is None for word in _WORDS.findall(piece)}
+    return uncaptured(reader) if max(used.values()) > 1 or used.keys() & words else None
 
 
 Known = dict[str, tuple[str, str]]  # key of a name -> its spelling and class

@@ -432,7 +432,9 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         words -= {token for token in words if isinstance(names.get(token), GluedName)}
         spellings = [(text, token) for text, (_, token) in zip(written, pieces, strict=True)]
         segments = spaced((text, token is not None, token in words) for text, token in spellings)
-        named = [(name, token) for token, name in names.items()] + spellings
+        # A name that has another spelling now left the old one to a word of the answer.
+        left = {token for text, token in spellings if token and text != names.get(token, text)}
+        named = [(n, token) for token, n in names.items() if token not in left] + spellings
         ids, kinds = self._symbol_ids, self._class_at
         used = self._in_use((n, kinds[ids[t]]) for n, t in named if t in ids and t != n)
         if not used:
