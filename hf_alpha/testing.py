@@ -6,6 +6,7 @@ text between names, and of each name its class and which one it is.
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from difflib import unified_diff
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from hf_alpha.modeling.names_in_text import NameFinder, Span, keys_in, parts
 
 CLASS = "name"
 FRESH = tuple(f"{a}{b}{n}" for n in range(100) for a in "qvwxyzäλ变" for b in "kjo")
+MOST_LINES = 40
 LEAST_SECONDS = 0.02
 """What is shorter is no measurement of time."""
 MOST_GROWTH = 10
@@ -29,7 +31,9 @@ class RuleFault(AssertionError):
     """
 
     def __init__(self, fault: str, text: str, other: str):
-        super().__init__(f"{fault}\n-- text:\n{text}\n-- became:\n{other}")
+        changed = unified_diff(text.splitlines(), other.splitlines(), "text", "became", "", "", 1)
+        shown = "\n".join(list(changed)[:MOST_LINES])
+        super().__init__(f"{fault}\n{shown}")
         self.fault, self.text, self.other = fault, text, other
 
 
@@ -77,10 +81,9 @@ def check_rule(
     marked = [_Marked(finder, text) for text in texts]
     called = sorted({text.text[s.start : s.stop] for text in marked for s in text.spans})
     for text in filter(lambda text: text.spans, marked):
-        if text.spelled(text.names) != text.text and text.shape(text.text) != text.shape(
-            text.spelled(text.names)
-        ):
-            raise RuleFault("names do not come back", text.text, text.spelled(text.names))
+        back = text.spelled(text.names)
+        if back != text.text and text.shape(back) != text.shape(text.text):
+            raise RuleFault("names do not come back", text.text, back)
         for _ in range(rounds):
             _check_renamed(text, names, same, rng)
             if all(span.binding for span in text.spans):

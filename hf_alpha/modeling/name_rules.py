@@ -6,6 +6,7 @@ a model if the rule says so. Some are ready-made (`ready_rules`); a function of 
 (`function: package.module:name`) can be a `ReadyRule` too.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -106,46 +107,69 @@ def uncaptured(rule: Any) -> Spell:
         between: Sequence[str], symbols: Sequence[str], names: Mapping[str, str]
     ) -> Sequence[str]:
         table = {symbol: names.get(symbol, symbol) for symbol in symbols}
-        numbers: dict[str, Iterator[int]] = {}
         text, used = " ".join(between), {*names.values(), *table.values()}
-        while captured := [
-            s for s in _captured(rule, between, symbols, table) if table[s] == names.get(s, s)
-        ]:
-            for symbol in captured:
-                old = table[symbol]
-                numbered = (f"{old}{n}" for n in numbers.setdefault(old, count(1)))
-                table[symbol] = next(n for n in numbered if n not in used and n not in text)
-                used.add(table[symbol])
+        numbers: dict[str, Iterator[int]] = {}
+
+        def numbered(name: str) -> str:
+            spelled = (f"{name}{n}" for n in numbers.setdefault(name, count(1)))
+            new = next(other for other in spelled if other not in used and other not in text)
+            used.add(new)
+            return new
+
+        reading = _Reading(rule, between, symbols, table)
+        if hidden := {s for s in reading.missing if table[s] in text}:
+            other = {**table, **{symbol: numbered(table[symbol]) for symbol in hidden}}
+            missing = _Reading(rule, between, symbols, other).missing
+            for symbol in hidden:
+                if missing[symbol] < reading.missing[symbol]:
+                    table[symbol] = other[symbol]
+            reading = _Reading(rule, between, symbols, table)
+        while captured := [s for s in reading.captured() if table[s] == names.get(s, s)]:
+            table |= {symbol: numbered(table[symbol]) for symbol in captured}
+            reading = _Reading(rule, between, symbols, table)
         return [table[symbol] for symbol in symbols]
 
     return spell
 
 
-def _captured(
-    rule: Any, between: Sequence[str], symbols: Sequence[str], table: Mapping[str, str]
-) -> list[str]:
-    """Return the symbols that, spelled so, are read as an earlier one or bind a word."""
-    text, places = "", {}
-    for before, symbol in zip(between, symbols, strict=False):
-        start = len(text) + len(before)
-        text += before + table[symbol]
-        places[start, len(text)] = symbol
-    text += between[-1]
-    # What is not found, in a comment perhaps, is one name if it is spelled alike.
-    keys: dict[tuple[int, int], Any] = {place: (table[s],) for place, s in places.items()}
-    for start, stop, *binding in rule(text):
-        keys[start, stop] = ("", *binding) if binding else (text[start:stop],)
-    words = (key for place, key in keys.items() if place not in places and key[0] == "")
-    owners: dict[Any, str | None] = dict.fromkeys(words)
-    ranks = {symbol: rank for rank, symbol in enumerate(dict.fromkeys(symbols))}
-    captured: dict[str, None] = {}
-    for place, symbol in places.items():
-        if symbol in captured:
-            continue
-        owner = owners.setdefault(keys[place], symbol)
-        if owner is None or (ranks[owner] < ranks[symbol] and owner not in captured):
-            captured[symbol] = None
-        elif owner != symbol:
-            captured[owner] = None
-            owners[keys[place]] = symbol
-    return [*captured]
+class _Reading:
+    """What a rule says of a text in which symbols are spelled by a table.
+
+    Attributes:
+        places: each symbol, with what the rule takes the name there for.
+        bound: what binds words of the text that are no symbols.
+        missing: symbol -> at how many places the rule finds none: in a comment, or where the text
+            has a word of its own that is kept.
+    """
+
+    def __init__(
+        self, rule: Any, between: Sequence[str], symbols: Sequence[str], table: Mapping[str, str]
+    ):
+        text, starts = "", []
+        for before, symbol in zip(between, symbols, strict=False):
+            starts.append(len(text) + len(before))
+            text += before + table[symbol]
+        found = {start: binding for start, _, *binding in rule(text + between[-1])}
+        self.missing = Counter(s for s, i in zip(symbols, starts, strict=True) if i not in found)
+        # Names without a binding are one name if they are spelled alike.
+        self.places = [
+            (symbol, tuple(found.pop(start, ())) or table[symbol])
+            for symbol, start in zip(symbols, starts, strict=True)
+        ]
+        self.bound = {tuple(binding) for binding in found.values() if binding}
+
+    def captured(self) -> list[str]:
+        """Return the symbols that are read as an earlier one, or that bind a word."""
+        ranks = {symbol: rank for rank, (symbol, _) in enumerate(reversed(self.places))}
+        owners: dict[Any, str | None] = dict.fromkeys(self.bound)
+        captured: dict[str, None] = {}
+        for symbol, key in self.places:
+            if symbol in captured:
+                continue
+            owner = owners.setdefault(key, symbol)
+            if owner is None or (ranks[owner] > ranks[symbol] and owner not in captured):
+                captured[symbol] = None
+            elif owner != symbol:
+                captured[owner] = None
+                owners[key] = symbol
+        return [*captured]

@@ -193,6 +193,7 @@ class _Program:
         self._binds: list[tuple[str, PythonScope, Any]] = []
         self._called: set[ast.AST] = set()
         self._decorators: set[ast.AST] = set()
+        self._code: set[ast.AST] = set()  # strings whose names are names
         self._seen: list[tuple[str, PythonScope]] = []  # builtin and scope, whose names it reads
         self._stars: list[int] = []
         module = PythonScope(None, "module")
@@ -348,17 +349,17 @@ class _Program:
     def _loose(self) -> set[Function]:
         """Return the functions whose calls cannot all be seen."""
         read = (use.scope.home(use.name) for use in self.uses if use.role == "read")
-        values = set(filter(None, read))
+        values, seen = set(filter(None, read)), self._seen_scopes()
         loose = {function for function in self.functions if function.is_handed}
         for binding, what in self.what.items():
-            if len(what) > 1 or binding in values or binding.name in self.strings:
+            if len(what) > 1 or binding in values or binding.scope in seen:
                 loose.update(each for each in what if isinstance(each, Function))
-        own = self._own_classes()
+        own, taken = self._own_classes(), self.taken | self.strings
         loose |= {
             function
             for function in self.functions
             if (method := function.method)
-            and (method.startswith("__") or method in self.taken or function.owner not in own)
+            and (method.startswith("__") or method in taken or function.owner not in own)
         }
         return loose
 
@@ -399,7 +400,7 @@ class _Program:
                 self._bind(name, scope, "variable", start)
             case ast.Attribute(attr=name, ctx=ast.Load()) if node not in self._called:
                 self.taken.add(name)
-            case ast.Constant(value=str(string)):
+            case ast.Constant(value=str(string)) if node not in self._code:
                 self.strings.add(string)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 return self._function(node, scope)
@@ -534,6 +535,7 @@ class _Program:
                         code = _expression(self.text, string, inside[0])
                     except (SyntaxError, ValueError, RecursionError, MemoryError):
                         continue
+                    self._code.add(node)
                     yield code
                     nodes.append(code)
                 case ast.Subscript(value=value) if _last_name(value) == "Literal":
@@ -551,6 +553,7 @@ class _Program:
             return
         for node in ast.walk(value):
             if isinstance(node, ast.Constant) and (inside := _inside(self.text, node)):
+                self._code.add(node)
                 for match in _NAME.finditer(self.text, *inside):
                     self.uses.append(Use(match.start(), match.group(), scope))
 
