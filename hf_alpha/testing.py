@@ -7,6 +7,7 @@ text between names, and of each name its class and which one it is.
 import random
 from collections.abc import Callable, Iterable, Sequence
 from difflib import unified_diff
+from itertools import accumulate
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -81,7 +82,7 @@ def check_rule(
     marked = [_Marked(finder, text) for text in texts]
     called = sorted({text.text[s.start : s.stop] for text in marked for s in text.spans})
     for text in filter(lambda text: text.spans, marked):
-        back = text.spelled(text.names)
+        back = "".join(text.spelled(text.names))
         if back != text.text and text.shape(back) != text.shape(text.text):
             raise RuleFault("names do not come back", text.text, back)
         for _ in range(rounds):
@@ -122,10 +123,9 @@ class _Marked:
         """Put names in place of symbols, whatever they capture."""
         return "".join(names[symbol] if symbol else part for part, symbol in self._pieces())
 
-    def spelled(self, names: dict[str, str]) -> str:
-        """Put names in place of symbols, as an answer is spelled."""
-        classes = dict.fromkeys(self.names, CLASS)
-        return "".join(self.finder.spell(self._pieces(), classes, names))
+    def spelled(self, names: dict[str, str]) -> list[str]:
+        """Put names in place of symbols, as an answer is spelled; return the pieces."""
+        return self.finder.spell(self._pieces(), dict.fromkeys(self.names, CLASS), names)
 
     def shape(self, text: str) -> list[Any]:
         """What tokenizers make ids of: the text between names, and which name each is."""
@@ -148,9 +148,16 @@ def _check_renamed(text: _Marked, names: Sequence[str], same: Any, rng: random.R
 
 
 def _check_capture(text: _Marked, called: Sequence[str], rng: random.Random) -> None:
-    other = text.spelled({symbol: rng.choice(called) for symbol in text.names})
-    if text.shape(other) != text.shape(text.text):
-        raise RuleFault("a name of an answer captures another one or a word", text.text, other)
+    """A name is taken for none but itself; one that the rule keeps there is none at all."""
+    pieces = text.spelled({symbol: rng.choice(called) for symbol in text.names})
+    other, starts = "".join(pieces), [0, *accumulate(map(len, pieces))][1::2]
+    symbols = dict(zip(starts, text.symbols, strict=False))
+    spans = text.finder.find(other)
+    owners: dict[str, str | None] = {}
+    for key, span in zip(keys_in(other, spans), spans, strict=True):
+        symbol = symbols.get(span.start)
+        if owners.setdefault(key, symbol) != symbol:
+            raise RuleFault("a name of an answer captures another one or a word", text.text, other)
 
 
 def _check_time(finder: NameFinder, text: str) -> None:

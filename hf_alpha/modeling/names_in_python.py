@@ -297,12 +297,15 @@ class _Program:
         made = set[str]()  # keys of dictionaries
         for call, scope in self.calls:
             given = {word.arg for word in call.keywords}
+            values = (word.value for word in call.keywords)  # Thread(target=f, kwargs={"x": 1})
+            keys = (key for value in values if isinstance(value, ast.Dict) for key in value.keys)
+            given |= {key.value for key in keys if isinstance(key, ast.Constant)}
             function = self._followed(call, scope)
             if function is not None:
                 for word in call.keywords:
                     if word.arg in function.keywords:
                         self.uses.append(Use(word.start, word.arg, function.scope))
-                        given.remove(word.arg)
+                        given.discard(word.arg)
             elif self._is_outside(call, scope):
                 made |= given if _name_of(call.func) == "dict" else set()
                 continue
@@ -596,7 +599,7 @@ _TOLD = regex.compile(
     rf"\*{{0,2}}(?P<name>{NAME})\s*:"
 )
 """Words of a docstring that are names of its program: `x`, ``x``, :param x:, :param int x:."""
-_EXAMPLE = regex.compile(r"(?m)^([ \t]*)>>>(?: (.*)|)$((?:\n[ \t]*\.\.\.(?: .*|)$)*)")
+_EXAMPLE = regex.compile(r"(?m)(?:^|\G)([ \t]*)>>>(?: (.*)|)$((?:\n[ \t]*\.\.\.(?: .*|)$)*)")
 _LINE = regex.compile(r"(?m)^[ \t]*(?:>>>|\.\.\.) ?(.*)$")
 
 

@@ -2,12 +2,15 @@
 
 import ast
 import builtins
+import contextlib
+import io
 import keyword
 import random
 import re
 import symtable
 import sys
 import textwrap
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from python_forms import FORMS
 from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
 from hf_alpha import CanonicalTokenizer, TextTokenizer
+from hf_alpha.modeling.name_rules import uncaptured
 from hf_alpha.modeling.names_in_python import python_names
+from hf_alpha.testing import check_rule
 
 LIBRARY = Path(ast.__file__).parent
 FILES = [
@@ -138,6 +144,103 @@ def test_programs_compute_the_same_under_other_names(program: str, rng: random.R
     assert outcome(other) == outcome(program)
     again = [(place, table[binding]) for *place, binding in python_names(program)]
     assert [other[i:j] for i, j, _ in python_names(other)] == [name for _, name in again]
+
+
+def printed(program: str) -> str:
+    """Run a program as a file is run; return what it prints."""
+    module = types.ModuleType("__main__")
+    with io.StringIO() as out, contextlib.redirect_stdout(out), pytest.MonkeyPatch.context() as own:
+        own.setitem(sys.modules, "__main__", module)
+        exec(compile(program, "program", "exec"), module.__dict__)
+        return out.getvalue()
+
+
+def test_renamed_programs_print_what_they_printed() -> None:
+    """And answers capture nothing, though names are called as builtins, and as one another."""
+    builtin = "def f(list, sum, len, sorted, range, print, math, x1): return sum + len(x1)\n"
+    texts = [builtin, *FORMS.values()]
+    found = check_rule({"rule": "python"}, texts, lambda *both: len({*map(printed, both)}) == 1)
+    assert found.renamed > 50
+
+
+@pytest.mark.parametrize(
+    "answer, names, written",
+    [
+        ("def g(a): return list(sorted(a))", "f list", "def f(list1): return list(sorted(list1))"),
+        ("def g(a): return sum(a)", "f sum", "def f(sum1): return sum(sum1)"),
+        ("def g(a): return x1(a)", "f x1", "def f(x11): return x1(x11)"),
+        ("def g(a): return a.sum", "f sum", "def f(sum): return sum.sum"),
+        ("def g(a, n=1): return g(a=n, **a)", "f x y", "def f(x, y=1): return f(x=y, **x)"),
+        ("def g(a, **b): g(x=1)", "f x y", "def f(x1, **y): f(x=1)"),
+        ("def g(a): return h(a)", "h b", "def h1(b): return h(b)"),
+        ("def g(a): print(a)  # a", "f print", "def f(print1): print(print1)  # a"),
+    ],
+)
+def test_a_name_that_an_answer_binds_takes_no_word_of_it(answer, names, written) -> None:
+    """The answer's names, in their order, are called as those of a problem."""
+    tokenizer = TextTokenizer.from_tokenizer(byte_level(), {"name": {"rule": "python"}})
+    batch = tokenizer([answer])
+    called = dict(zip(batch.names[0], names.split(), strict=True))
+    assert tokenizer.decode(batch["input_ids"][0], names=called) == written
+
+
+PIECES = [
+    "x = ['é', " + "'ßa', " * 50 + "]\n",
+    "def f{0}(x, y=1):\n    '''`x`, `y`\n\n    >>> f{0}(1, y=2)\n    '''\n    return x\n",
+    "f{0} = lambda x: f'é{{x}} {{x + 1!r:>{{x}}}}'\n",
+    "class A{0}(B):\n    x = x\n    def f(self, x: 'A{0}'): self.g(x=x, **x)\n",
+    "def f{0}():\n    global x{0}, y\n    x{0} = y = 1\n",
+    "try: pass\nexcept (A, B) as x{0}: x{0}\nmatch 1:\n    case [x, *y]: pass\n",
+    "from m import *\n__all__ += ['f{0}']\ndef f{0}(): return [x for x in x]\n",
+]
+
+
+def work(function: Callable[..., Any], *args: Any) -> int:
+    """How much a call does: calls of functions, with the text that methods of texts work on."""
+    done = 0
+
+    def count(frame: Any, event: str, called: Any) -> None:
+        nonlocal done
+        text = getattr(called, "__self__", "")
+        done += 1 + (len(text) if isinstance(text, str | bytes) else 0)
+
+    sys.setprofile(count)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return done
+
+
+@pytest.mark.parametrize("is_one_line", [False, True])
+@pytest.mark.parametrize("piece", PIECES)
+def test_time_is_linear_in_the_text(piece: str, is_one_line: bool) -> None:
+    def text(number: int) -> str:
+        if is_one_line:
+            return "x = ['é', " + ", ".join([repr(piece)] * number) + "]"
+        return "".join(piece.replace("{0}", str(i)) for i in range(number))
+
+    few, many = (work(python_names, text(number)) for number in (25, 100))
+    assert many < 5 * few
+
+
+def test_names_that_are_spelled_alike_are_looked_at_together() -> None:
+    """A text is read a few times, however many of its names are spelled alike."""
+    text = "".join(f"def f{i}(a{i}): return a{i}\n" for i in range(30)) + "def g(b): return a0(b)\n"
+    names = python_names(text)
+    edges = [0, *(edge for start, stop, _ in names for edge in (start, stop)), len(text)]
+    between = [text[i:j] for i, j in zip(edges[::2], edges[1::2], strict=True)]
+    symbols = [binding for *_, binding in names]
+    called = {s: "f0" if s[0] == "f" else "a0" for s in symbols} | {"g 0": "g"}
+    read: list[str] = []
+
+    def find(text: str) -> list[tuple[Any, ...]]:
+        read.append(text)
+        return python_names(text)
+
+    written = uncaptured(find)(between, symbols, called)
+    assert len(read) <= 4
+    assert written[-4:] == ["g", "a0", "f0", "a0"] and len({*written}) == 32
 
 
 @pytest.mark.parametrize("name", ["f-strings", "patterns"])
