@@ -1,7 +1,7 @@
 """A test kit for rules: whether renaming by a rule changes names, and nothing else.
 
 `check_rule` needs neither pytest nor torch. What it compares is what tokenizers make ids of: the
-text between names, and of each name its class and which one it is.
+text between names, and which name each is.
 """
 
 import random
@@ -11,9 +11,8 @@ from itertools import accumulate
 from time import thread_time
 from typing import Any, NamedTuple
 
-from hf_alpha.modeling.names_in_text import NameFinder, Span, keys_in, parts
+from hf_alpha.modeling.names_in_text import NameFinder, keys_in, parts
 
-CLASS = "name"
 FRESH = tuple(f"{a}{b}{n}" for n in range(100) for a in "qvwxyzäλ变" for b in "kjo")
 MOST_LINES = 40
 LEAST_SECONDS = 0.02
@@ -23,18 +22,11 @@ MOST_GROWTH = 10
 
 
 class RuleFault(AssertionError):
-    """A text that a rule does not keep its promise for.
-
-    Attributes:
-        fault: which promise.
-        text: the text.
-        other: what it became.
-    """
+    """A text for which a rule does not keep its promise: `fault`, `text`, and what it became."""
 
     def __init__(self, fault: str, text: str, other: str):
         changed = unified_diff(text.splitlines(), other.splitlines(), "text", "became", "", "", 1)
-        shown = "\n".join(list(changed)[:MOST_LINES])
-        super().__init__(f"{fault}\n{shown}")
+        super().__init__("\n".join([fault, *changed][: MOST_LINES + 1]))
         self.fault, self.text, self.other = fault, text, other
 
 
@@ -58,15 +50,14 @@ def check_rule(
     """Rename texts by a rule at random, and check that nothing but names changed.
 
     Of each text: the rule finds the same names in it under others, so that ids are the same; it
-    means the same; names come back as they were; an answer whose names are spelled alike, or like
-    words of it, has the same names. Of the longest one: time grows with the text, not faster.
+    means the same; names come back as they were; none captures another one or a word if they are
+    spelled alike. Of the longest: time grows with the text, not faster.
 
     Args:
         rule: as in a recipe: `{"rule": "python"}`, a pattern, a function.
         texts: real ones, in which names occur more than once.
         same: whether a text and a renamed one mean the same; best by running both.
-        names: what names may be called; each text needs as many as it has names, and takes those
-            that do not stand in it.
+        names: what names may be called; a text takes those that do not stand in it.
         rounds: renamings of each text.
         seed: of the renamings.
 
@@ -75,72 +66,55 @@ def check_rule(
 
     Raises:
         RuleFault: an AssertionError that has the first text that fails, and says how.
-        ValueError: `names` are too few.
+        ValueError: a text has more names than `names`.
     """
-    finder, rng = NameFinder({CLASS: rule}), random.Random(seed)
-    texts = [*texts]
+    finder, rng = NameFinder({"name": rule}), random.Random(seed)
     marked = [_Marked(finder, text) for text in texts]
-    called = sorted({text.text[s.start : s.stop] for text in marked for s in text.spans})
-    for text in filter(lambda text: text.spans, marked):
+    called = sorted({name for text in marked for name in text.names.values()})
+    for text in marked if called else ():
         back = "".join(text.spelled(text.names))
         if back != text.text and text.shape(back) != text.shape(text.text):
             raise RuleFault("names do not come back", text.text, back)
         for _ in range(rounds):
             _check_renamed(text, names, same, rng)
-            if all(span.binding for span in text.spans):
-                _check_capture(text, called, rng)
-    _check_time(finder, max(texts, key=len, default=""))
-    return Checked(
-        len(marked),
-        sum(bool(text.spans) for text in marked),
-        sum(len(text.names) for text in marked),
-        sum(len(text.spans) for text in marked),
-    )
+            _check_capture(text, called, rng)
+    _check_time(finder, max((text.text for text in marked), key=len, default=""))
+    found = [(bool(text.spans), len(text.names), len(text.spans)) for text in marked]
+    return Checked(len(marked), *map(sum, zip((0, 0, 0), *found, strict=True)))
 
 
 class _Marked:
     """A text with its names: `names` is symbol -> how it is called, by first occurrence."""
 
     def __init__(self, finder: NameFinder, text: str):
-        self.finder, self.text = finder, text
-        self.spans = finder.find(text)
-        self.names: dict[str, str] = {}
-        symbols: dict[str, str] = {}
-        for key, span in zip(keys_in(text, self.spans), self.spans, strict=True):
-            symbol = symbols.setdefault(key, f"<{CLASS}_{len(symbols)}>")
-            self.names.setdefault(symbol, text[span.start : span.stop])
-        self.symbols = [symbols[key] for key in keys_in(text, self.spans)]
-
-    def _pieces(self) -> list[tuple[str, str | None]]:
-        pieces: list[tuple[str, str | None]] = []
-        for (part, span), symbol in zip(
-            parts(self.text, self.spans), [*self.symbols, None], strict=True
-        ):
-            pieces += [(part, None)] + [("", symbol)] * (span is not None)
-        return pieces
-
-    def renamed(self, names: dict[str, str]) -> str:
-        """Put names in place of symbols, whatever they capture."""
-        return "".join(names[symbol] if symbol else part for part, symbol in self._pieces())
+        self.finder, self.text, self.spans = finder, text, finder.find(text)
+        keys = keys_in(text, self.spans)
+        symbols = {key: f"<name_{rank}>" for rank, key in enumerate(dict.fromkeys(keys))}
+        self.symbols = [symbols[key] for key in keys]
+        spelled = (text[span.start : span.stop] for span in self.spans)
+        self.names = dict(reversed([*zip(self.symbols, spelled, strict=True)]))
+        self.pieces: list[tuple[str, str | None]] = []
+        for (part, _), symbol in zip(parts(text, self.spans), [*self.symbols, ""], strict=True):
+            self.pieces += [(part, None), ("", symbol or None)]
 
     def spelled(self, names: dict[str, str]) -> list[str]:
         """Put names in place of symbols, as an answer is spelled; return the pieces."""
-        return self.finder.spell(self._pieces(), dict.fromkeys(self.names, CLASS), names)
+        return self.finder.spell(self.pieces, dict.fromkeys(self.names, "name"), names)
 
-    def shape(self, text: str) -> list[Any]:
+    def shape(self, text: str) -> tuple[list[str], list[int]]:
         """What tokenizers make ids of: the text between names, and which name each is."""
-        spans: tuple[Span, ...] = self.finder.find(text)
+        spans = self.finder.find(text)
         keys = keys_in(text, spans)
         ranks = {key: rank for rank, key in enumerate(dict.fromkeys(keys))}
-        between = [part for part, _ in parts(text, spans)]
-        return [*between, *(ranks[key] for key in keys)]
+        return [part for part, _ in parts(text, spans)], [ranks[key] for key in keys]
 
 
 def _check_renamed(text: _Marked, names: Sequence[str], same: Any, rng: random.Random) -> None:
     free = [name for name in names if name not in text.text]
     if len(free) < len(text.names):
         raise ValueError(f"a text has {len(text.names)} names: give as many `names` that it lacks")
-    other = text.renamed(dict(zip(text.names, rng.sample(free, len(text.names)), strict=True)))
+    table = dict(zip(text.names, rng.sample(free, len(text.names)), strict=True))
+    other = "".join(table[symbol] if symbol else part for part, symbol in text.pieces)
     if text.shape(other) != text.shape(text.text):
         raise RuleFault("other names are found under other names", text.text, other)
     if same is not None and not same(text.text, other):
@@ -148,12 +122,13 @@ def _check_renamed(text: _Marked, names: Sequence[str], same: Any, rng: random.R
 
 
 def _check_capture(text: _Marked, called: Sequence[str], rng: random.Random) -> None:
-    """A name is taken for none but itself; one that the rule keeps there is none at all."""
+    """A name that is spelled at random is itself, or none where the rule keeps that spelling."""
+    if not all(span.binding for span in text.spans):
+        return  # names that are spelled alike are one
     pieces = text.spelled({symbol: rng.choice(called) for symbol in text.names})
     other, starts = "".join(pieces), [0, *accumulate(map(len, pieces))][1::2]
     symbols = dict(zip(starts, text.symbols, strict=False))
-    spans = text.finder.find(other)
-    owners: dict[str, str | None] = {}
+    spans, owners = text.finder.find(other), dict[str, str | None]()
     for key, span in zip(keys_in(other, spans), spans, strict=True):
         symbol = symbols.get(span.start)
         if owners.setdefault(key, symbol) != symbol:
@@ -161,21 +136,17 @@ def _check_capture(text: _Marked, called: Sequence[str], rng: random.Random) -> 
 
 
 def _check_time(finder: NameFinder, text: str) -> None:
-    if not text:
-        return
-    while (before := _seconds(finder, text)) < LEAST_SECONDS:
+    while text and (few := _seconds(finder, text)) < LEAST_SECONDS:
         text = f"{text}\n{text}"
-    if (behind := _seconds(finder, "\n".join([text] * 4))) > MOST_GROWTH * before:
-        raise RuleFault(
-            f"four times the text takes {behind / before:.0f} times as long", text[:200], "..."
-        )
+    if text and (many := _seconds(finder, "\n".join([text] * 4))) > MOST_GROWTH * few:
+        raise RuleFault(f"four times the text takes {many / few:.0f} times as long", text, text)
 
 
 def _seconds(finder: NameFinder, text: str) -> float:
-    """Return the least of two, of texts that no cache knows."""
+    """Return the lesser of two, of texts that no cache knows."""
     seconds = []
-    for number in range(2):
+    for ending in ("", "\n"):
         start = thread_time()
-        finder.find(text + "\n" * number)
+        finder.find(text + ending)
         seconds.append(thread_time() - start)
     return min(seconds)

@@ -23,7 +23,7 @@ LAYERS = [
     {"auto", "io", "modeling", "processes"},
     {"checkpoints"},
     {"trust"},
-    {"names"},
+    {"names", "testing"},
     {"alias", "tasks", "loading", "transduction"},
     {"generation"},
     {"canonical", "data"},

@@ -1,24 +1,22 @@
 """Names of Python programs, checked by Python: by its symbol tables, and by running them."""
 
-import ast
 import builtins
 import contextlib
 import io
 import keyword
 import random
 import re
-import symtable
 import sys
 import textwrap
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_forms import FORMS
+from python_texts import LIBRARY, TESTS, checked, is_the_same, renamed, run_tests, sets
 from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
@@ -27,7 +25,6 @@ from hf_alpha.modeling.name_rules import uncaptured
 from hf_alpha.modeling.names_in_python import python_names
 from hf_alpha.testing import check_rule
 
-LIBRARY = Path(ast.__file__).parent
 FILES = [
     "ast",
     "dataclasses",
@@ -39,38 +36,9 @@ FILES = [
 ]
 
 
-def renamed(text: str, called: Callable[[str], str]) -> str:
-    """Give each binding another name."""
-    for start, stop, binding in reversed(python_names(text)):
-        text = text[:start] + called(binding) + text[stop:]
-    return text
-
-
-def distinct(binding: str) -> str:
-    name, _, number = binding.partition(" ")
-    return f"{name}0{int(number):03}\u01c3"
-
-
-def blocks(table: symtable.SymbolTable) -> list[Any]:
-    """Return the names of each block, as they were before `distinct`, and what they are there."""
-    asked = ("is_parameter", "is_global", "is_local", "is_free", "is_assigned", "is_referenced")
-    names = {  # Python 3.12 has those of comprehensions in the block around
-        (
-            re.sub("0[0-9]{3}\u01c3", "", symbol.get_name()),
-            *(getattr(symbol, key)() for key in asked),
-        )
-        for symbol in table.get_symbols()
-    }
-    return [table.get_type(), sorted(names), *map(blocks, table.get_children())]
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_library_under_other_names_has_the_same_symbol_tables(name: str) -> None:
-    text = (LIBRARY / f"{name}.py").read_text()
-    other = renamed(text, distinct)
-    assert other.count("\u01c3") > 100
-    before, behind = (blocks(symtable.symtable(t, name, "exec")) for t in (text, other))
-    assert before == behind
+    assert is_the_same((LIBRARY / f"{name}.py").read_text())
 
 
 PROGRAMS = {
@@ -336,6 +304,15 @@ def test_an_answer_that_is_a_program_has_the_names_of_a_problem_that_is_none(mad
     ]
     renamed = tokenizer(other[:1], text_target=other[1:])
     assert renamed["input_ids"] == batch["input_ids"] and renamed["labels"] == batch["labels"]
+
+
+@pytest.mark.slow
+def test_real_files_are_the_same_under_other_names() -> None:
+    """Standard library, packages and models; tests of CPython are run."""
+    for kind, paths in sets():
+        row = checked(kind, paths)
+        assert not row.failed and row.names > 0.8 * row.reference
+    assert len(TESTS) > 40 and not run_tests().failed
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in Python 3.12")
