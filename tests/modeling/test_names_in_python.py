@@ -252,6 +252,36 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("class A:\n def __new__(c, a): a\nA(a=1)", "A c A"),
         ("import os.path\nos = os", ""),
         ("match x:\n case {1: y, **z}: y, z", "y z y z"),
+        # Keywords that are not followed, and what they cannot reach
+        ("def f(a): g(a=a)\ng(f)", "f f"),  # g may hand it on
+        ("def f(a): g(a=a)\nf(1)", "f a a f"),
+        ("def f(a): print(a=a)\nprint(f)", "f a a f"),  # a builtin hands nothing on
+        ("def f(a): 'x'.format(a=a)\ng(f)", "f a a f"),
+        ("import g\ndef f(a): g(1, a=[2])\ng(f)", "f a f"),
+        ("class A:\n def f(s, a): s.g(a=1)", "A s a s"),
+        ("class A:\n def f(s, a): s.g(a=1)\nh(A().f)", "A s s A"),
+        ("class A(B):\n def f(s, a): s.g(a=1)", "A s s"),
+        ("class B: 1\nclass A(B):\n def f(s, a): s.g(a=1)", "B A B s a s"),
+        ("class A(m=A):\n def f(s, a): s.g(a=1)", "A A s s"),
+        ("@g\ndef f(a, b): f(a=1)", "f b f"),
+        ("@g('/{a}')\ndef f(a, b): a", "f b"),
+        ("def f(a): {'a': 1}\ndef g(**c): f(**c)", "f g c f c"),
+        # Names that are read by their spelling
+        ("def f(x):\n def g(y): locals()\n return y", ""),
+        ("def f(x): globals()\ny = 1", "x"),
+        ("def f(x): eval('x', {}); vars(x)", "f x x"),
+        ("from m import *\nx = 1; x", "x x"),
+        ("from m import *\nprint(x); x = 1\ndef f(): f", "f f"),
+        ("x = 1\nfrom m import *\nx", ""),
+        ("from m import *\nif x: y = 1\ny\nz: int = 1\nz, w = z, 1", "z z w z"),
+        # Code in strings
+        ("x: 'x | list[\"x\"]' = 1\ny: Literal['x'] = 'x'", "x x x y"),
+        ("def f(x: 'é + f' = 'f'): pass", "f x f"),
+        ("__all__ = ['f', 'é']; __all__ += 'f g'.split()\ndef f(): 'f'\nf", "f f f f"),
+        ("'''`x` ``x`` `x.y` `print`'''\nx = 1", "x x x"),
+        ("def f(x):\n r'''f x\n :param x: `f`\n :type int x:\n'''", "f x x f x"),
+        ("def f(x):\n '''\n >>> x = f(\n ...   x=1)\n >>> x, f\n x\n '''", "f x x1 f x x1 f"),
+        ("def f(x):\n '''>>> x(:\n'''", "f x"),
         # No program: as far as its words show
         ("print((n := 1), n", "n n"),
         ("import x as y, z\ny = f(x, z", ""),
