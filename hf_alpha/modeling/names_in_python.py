@@ -25,7 +25,7 @@ import keyword
 import sys
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise, repeat
 from operator import itemgetter
@@ -434,9 +434,9 @@ class _Program:
             ):
                 *_, last = self._words(start, stop)
                 self._bind(name, scope, "variable", last)
-            case ast.AugAssign(target=ast.Name(id=name) as target):
-                self.uses.append(Use(target.start, name, scope, "read"))
-                self._exported(target, node.value, scope)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                self.uses.append(Use(start, name, scope, "read"))
+                self._exported(node.target, node.value, scope)
             case ast.Assign(targets=[target]):
                 self._exported(target, node.value, scope)
             case ast.AnnAssign(annotation=note):
@@ -684,32 +684,35 @@ def _parsed(text: str, code: str, starts: list[int] | None = None, mode: str = "
     """
     with warnings.catch_warnings():  # of escapes in strings
         warnings.simplefilter("ignore")
-        tree = ast.parse(code, mode=mode)
+        tree: Any = ast.parse(code, mode=mode)
     edges = [*_line_starts(code), len(code)]
     lines = [code[i:j] for i, j in pairwise(edges)]
-    starts, columns = starts or edges, dict[int, list[int]]()
+    starts, columns = starts or edges, [*map(_columns, lines)]
 
     def place(line: int, column: int) -> int:
-        row = lines[line - 1]
-        if not row.isascii():
-            if line not in columns:  # the character that a byte belongs to
-                characters = (repeat(i, len(char.encode())) for i, char in enumerate(row))
-                columns[line] = [*chain.from_iterable(characters), len(row)]
-            column = columns[line][column]
-        return starts[line - 1] + column
+        return starts[line - 1] + columns[line - 1][column]
 
-    nodes = [tree]
+    nodes: list[Any] = [tree]
     while nodes:
         node = nodes.pop()
+        is_f_string = isinstance(node, ast.JoinedStr)
         if hasattr(node, "lineno"):
             node.start = place(node.lineno, node.col_offset)
             node.stop = place(node.end_lineno, node.end_col_offset)
-        if isinstance(node, ast.JoinedStr) and sys.version_info < (3, 12):
+        if is_f_string and sys.version_info < (3, 12):
             fields = _fields(text[node.start : node.stop])
             node.values = [_expression(text, field, node.start + i) for field, i in fields]
         else:
             nodes += ast.iter_child_nodes(node)
     return tree
+
+
+def _columns(line: str) -> Sequence[int]:
+    """Return the character that each byte of a line belongs to, and the end."""
+    if line.isascii():
+        return range(len(line) + 1)
+    characters = (repeat(i, len(char.encode())) for i, char in enumerate(line))
+    return [*chain.from_iterable(characters), len(line)]
 
 
 def _fields(strings: str) -> Iterator[tuple[str, int]]:
