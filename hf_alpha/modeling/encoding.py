@@ -26,7 +26,7 @@ from .symbol_vocabulary import SymbolVocabulary
 
 @dataclass(frozen=True)
 class TextStates:
-    """The last states of a decoder, by which a [`Memory`] points at symbols of the text.
+    """The last states of a decoder, by which a [`RelationalMemory`] points at symbols of the text.
 
     Attributes:
         hidden: that go into the head of the model, of all positions at hand: (B, T, D).
@@ -41,7 +41,7 @@ class TextStates:
     keep: int = 0
 
 
-class Memory(nn.Module):
+class RelationalMemory(nn.Module):
     """What a model knows of symbols, where the encoding works by relations between positions.
 
     That of a model with a source has `read`, `follow` and `remember`, that of a text alone `go_on`.
@@ -121,7 +121,7 @@ class SymbolEncoding:
     rows_per_class: ClassVar[int | None] = None
     rows_in_turn: ClassVar[bool] = False
     no_extension: ClassVar[str] = ""
-    memories: ClassVar[tuple[type[Memory], type[Memory], type[Memory]] | None] = None
+    memories: ClassVar[tuple[type[RelationalMemory], ...] | None] = None
     hosts: ClassVar[tuple[Any, Any] | None] = None
 
     def __init__(self, config: PreTrainedConfig):

@@ -27,7 +27,7 @@ from transformers import PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import Cache
 
-from .encoding import Memory, SymbolEncoding, TextStates, listed_logits
+from .encoding import RelationalMemory, SymbolEncoding, TextStates, listed_logits
 from .new_symbols import UNUSABLE
 from .relations import (
     NONE,
@@ -146,7 +146,7 @@ class SymbolPointer(nn.Module):
         return mass_BTS.addcmul(written, written_BTS).addcmul(last, last_BTS)
 
 
-class SymbolMemory(FoundSymbols, Memory):
+class SymbolMemory(FoundSymbols, RelationalMemory):
     """What a model with a source knows of symbols, in its encoder, its decoder and at its head.
 
     Entries and returns have the length sqrt(D) at first, that of rows before they are normalised.
@@ -243,7 +243,7 @@ class SymbolMemory(FoundSymbols, Memory):
         return by_source(hidden_BTD, rows_NSD.mT)
 
 
-class TextMemory(Memory):
+class TextMemory(RelationalMemory):
     """What a decoder alone has of the symbols of its text: where each came first, and a pointer.
 
     The pointer is attention to the positions up to now that hold symbols, with the relations that

@@ -17,7 +17,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
-from .encoding import Memory, SymbolEncoding, TextStates
+from .encoding import RelationalMemory, SymbolEncoding, TextStates
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
 from .random_numbers import draw_key, sample_keys, symbol_vectors
 from .relations import match_rows, scaled
@@ -165,7 +165,7 @@ class SymbolLayer:
         self.draws = draws
         self.owner = owner
         self.encoding: SymbolEncoding = config.encoding(config)
-        self.relates: type[Memory] | None = config.memory
+        self.relates: type[RelationalMemory] | None = config.memory
         self.steps = StepCounter(owner)
         self.scale = math.sqrt(config.hidden_size) if config.scale_embedding else 1.0
 
@@ -271,7 +271,7 @@ class SymbolLayer:
         return source.once(("own", listed_BS.shape[0]), of_all).gather(1, ids_BT)
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> RelationalMemory | None:
         """The module for what was found about symbols, where the encoding works by relations."""
         # Looked up at each use, as the embedding is: adapters may take its place.
         return self.owner.symbol_memory if self.relates is not None else None

@@ -2,12 +2,11 @@
 
 import inspect
 import random
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,38 +20,23 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedConfig, PreT
 from hf_alpha.data.keys import key_of
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_choice, check_numbers
-from hf_alpha.modeling.names_in_text import MarkedText, parts
 from hf_alpha.modeling.symbols import first_occurrence
 
 from .base import SEGMENTS, Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
-from .names import Name, Numbering, cut_out, encoded, finder_of
+from .names import Numbering, finder_of
 from .objective import Collator, setting
 from .rows import DataSource, check_cell
+from .sequences import Document, Frame, Pairs, segment_keys, sentences_of, tokens_of
 from .tokenizers import check_tokenizer
 
 SENTENCES = ("nsp", "sop", "none")
 COVERED = ("drop", "keep")
 DOCUMENTS = ("rows", "blank_lines")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 DOCUMENTS_AT_ONCE = 1000
 """Documents that sequences are built of at a time; other ones of pairs come from among them."""
 
 PART = 100_000
 """Rows that one worker makes sequences of; no document goes beyond them."""
-
-Segment = tuple[int, int]  # how many tokens it has more than one, and its id
-Token = tuple[int | Name, tuple[Segment, ...]]
-"""Its id or name, and the segments that begin at it."""
-Document = list[list[Token]]  # its sentences
-
-
-class Pair(NamedTuple):
-    """Two parts of a sequence, what is said about them, and how many sentences are used up."""
-
-    first: list[Token]
-    second: list[Token]
-    label: int
-    sentences: int = 0
 
 
 @dataclass
@@ -125,13 +109,13 @@ class Masked(RowsObjective):
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
         """Yield the sentences of all texts."""
         for (text,) in texts:
-            yield from _split(text)
+            yield from sentences_of(text)
 
     def keys(self, rows: Dataset, data: DataSource, finder: Finder) -> Iterable[str]:
         """Return each line's document as its key; lines without text count with the one before."""
         if self.documents == "rows":
             return super().keys(rows, data, finder)
-        lines = [key if _split(key) else "" for key in super().keys(rows, data, finder)]
+        lines = [key if sentences_of(key) else "" for key in super().keys(rows, data, finder)]
         begins = [bool(line) and not before for before, line in pairwise(["", *lines])]
         numbers = np.cumsum(begins).tolist()
         documents: dict[int, list[str]] = {}
@@ -181,7 +165,7 @@ class Masked(RowsObjective):
 
     def _kinds(self, tokenizer: Any) -> Features:
         """Return column -> type of the features."""
-        names = ["input_ids", "token_type_ids", "special_tokens_mask", *_segment_keys(tokenizer)]
+        names = ["input_ids", "token_type_ids", "special_tokens_mask", *segment_keys(tokenizer)]
         kinds: dict[str, Any] = dict.fromkeys(names, List(Value("int32")))
         if self.paired:
             kinds |= {"sentence_label": Value("int64"), "sentences": Value("int64")}
@@ -191,7 +175,10 @@ class Masked(RowsObjective):
         self, rows: Dataset, column: str, tokenizer: Any, seed: int, training: bool
     ) -> str:
         """Return the name of the sequences in the cache of `datasets`."""
-        code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("masked", "names")]
+        code = [
+            Path(__file__).with_name(f"{name}.py").read_bytes()
+            for name in ("masked", "names", "sequences")
+        ]
         beneath = [tokenizer.backend_tokenizer.to_str(), getattr(tokenizer, "transducer", None)]
         if (finder := finder_of(tokenizer)) is not None:
             modules = [inspect.getmodule(function) for function in finder.functions.values()]
@@ -213,12 +200,14 @@ class Masked(RowsObjective):
         training: bool,
     ) -> Iterator[dict[str, Any]]:
         """Yield sequences of the rows, a function of rows and seed: workers change nothing."""
-        frame = _Frame(tokenizer, self.paired)
+        frame = Frame(tokenizer, self.paired)
+        room = self.max_length - tokenizer.num_special_tokens_to_add(pair=self.paired)
+        pairs = Pairs(self.sentences, room, self.short_share)
         for start in starts:
             rng, place = random.Random(f"{seed}/{start}"), start << 20
             part = rows.select(range(start, min(start + PART, len(rows))))
             for documents in self._documents(part, start, data, tokenizer):
-                for pair in self._pairs(documents, tokenizer, rng):
+                for pair in pairs.of(documents, rng):
                     try:
                         sequence = frame(pair)
                     except ValueError as error:
@@ -235,8 +224,8 @@ class Masked(RowsObjective):
         numbering = Numbering(tokenizer)
         texts = Texts(self, rows, data, finder_of(tokenizer)).by_row()
         for row, (text,) in enumerate(texts, start):
-            sentences = _split(text)
-            current += _tokens(sentences, numbering, row)
+            sentences = sentences_of(text)
+            current += tokens_of(sentences, numbering, row)
             if current and (self.documents == "rows" or not sentences):
                 documents.append(current)
                 current = []
@@ -246,47 +235,6 @@ class Masked(RowsObjective):
         documents += [current] if current else []
         if documents:
             yield documents
-
-    def _pairs(
-        self, documents: list[Document], tokenizer: Any, rng: random.Random
-    ) -> Iterator[Pair]:
-        room = self.max_length - tokenizer.num_special_tokens_to_add(pair=self.paired)
-        if not self.paired:
-            for ids in map(_joined, documents):
-                yield from (Pair(ids[i : i + room], [], 0) for i in range(0, len(ids), room))
-        elif self.sentences == "sop" or len(documents) > 1:
-            for number in range(len(documents)):
-                yield from self._pairs_of(documents, number, room, rng)
-
-    def _pairs_of(
-        self, documents: list[Document], number: int, room: int, rng: random.Random
-    ) -> Iterator[Pair]:
-        """Yield the pairs of one document: its sentences, in chunks that fill the sequence."""
-        document, chunk, position = documents[number], list[list[Token]](), 0
-        target = self._target(room, rng)
-        while position < len(document):
-            chunk.append(document[position])
-            position += 1
-            if position < len(document) and sum(map(len, chunk)) < target:
-                continue
-            cut = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
-            first, second = _joined(chunk[:cut]), _joined(chunk[cut:])
-            label = 0
-            if self.sentences == "nsp" and (not second or rng.random() < 0.5):
-                other_document = rng.choice([*documents[:number], *documents[number + 1 :]])
-                start = rng.randrange(len(other_document))
-                second, label = _joined(other_document[start:])[: max(target - len(first), 1)], 1
-                position -= len(chunk) - cut  # the rest of the chunk is put back
-                del chunk[cut:]
-            elif second and self.sentences == "sop" and rng.random() < 0.5:
-                first, second, label = second, first, 1
-            if second:
-                yield Pair(*_shortened(first, second, room, rng), label, len(chunk))
-            chunk, target = [], self._target(room, rng)
-
-    def _target(self, room: int, rng: random.Random) -> int:
-        """Draw how many tokens a pair is to have: some are short, as the data of tasks is."""
-        return rng.randint(2, room) if rng.random() < self.short_share else room
 
     def summary(self, rows: Dataset, features: Dataset, data: DataSource, finder: Finder) -> str:
         """Return the summary; with pairs, how many sentences are in no sequence, too."""
@@ -428,106 +376,3 @@ def _label_name(model: PreTrainedModel) -> str:
     """Return the name of a model's argument for labels of pairs: BERT's and ALBERT's differ."""
     parameters = inspect.signature(model.forward).parameters
     return "sentence_order_label" if "sentence_order_label" in parameters else "next_sentence_label"
-
-
-def _split(text: str) -> list[str]:
-    """Return the sentences of a text; none ends in a name or behind its last character."""
-    blanked_text = "".join(
-        between + "_" * len(text[span.start : span.stop] if span else "")
-        for between, span in parts(text, getattr(text, "spans", ()))
-    )
-    gaps = [place for match in SENTENCE_END.finditer(blanked_text) for place in match.span()]
-    places = zip([0, *gaps][::2], [*gaps, len(text)][::2], strict=True)
-    return [
-        cut_out(text, start, stop) for start, stop in places if blanked_text[start:stop].strip()
-    ]
-
-
-def _tokens(sentences: list[str], numbering: Numbering, row: int) -> Document:
-    """Return the tokens of a row's sentences."""
-    if not sentences:
-        return []
-    place = f"row {row}, in its sentences"
-    encoding = encoded(numbering.tokenizer, sentences, place=place, add_special_tokens=False)
-    names_by_sentence = getattr(encoding, "names", [{}] * len(sentences))
-    document: Document = []
-    for number, ids in enumerate(encoding["input_ids"]):
-        tokens = numbering.names(ids, names_by_sentence[number])
-        document.append(list(zip(tokens, _beginning(encoding, number), strict=True)))
-    return [sentence for sentence in document if sentence]
-
-
-def _beginning(encoding: Any, number: int) -> list[tuple[Segment, ...]]:
-    """Return the segments that begin at each token of a sentence."""
-    beginnings: list[tuple[Segment, ...]] = [()] * len(encoding["input_ids"][number])
-    columns = [encoding[key][number] for key in SEGMENTS if key in encoding]
-    for index, start, end in zip(*columns, strict=True):
-        beginnings[start] += ((end - start, index),)
-    return beginnings
-
-
-def _segment_keys(tokenizer: Any) -> list[str]:
-    return [key for key in SEGMENTS if key in tokenizer.model_input_names]
-
-
-class _Frame:
-    """The special tokens that a tokenizer writes around one text, or a pair."""
-
-    def __init__(self, tokenizer: Any, paired: bool):
-        texts = [MarkedText(letter, []) for letter in ("a", "b")[: 1 + paired]]
-        encoding = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
-        parts = tokenizer.backend_tokenizer.encode(*texts).sequence_ids
-        self.paired = paired
-        self.numbering = Numbering(tokenizer)
-        self.with_segments = bool(_segment_keys(tokenizer))
-        self.pieces: list[tuple[int | None, int, int]] = []  # part, or None and an id; type
-        for part, index, kind in zip(
-            parts, encoding["input_ids"], encoding["token_type_ids"], strict=True
-        ):
-            if part is None or all(part != other for other, *_ in self.pieces):
-                self.pieces.append((part, index, kind))
-
-    def __call__(self, pair: Pair) -> dict[str, Any]:
-        """Return the columns of a sequence."""
-        sequence = list[int | Name]()
-        types, special = list[int](), list[int]()
-        segments: list[tuple[int, int, int]] = []  # start, end and id
-        for part, index, kind in self.pieces:
-            tokens = [(index, ())] if part is None else (pair.second if part else pair.first)
-            segments += _whole(tokens, len(sequence))
-            sequence += [token for token, _ in tokens]
-            types += [kind] * len(tokens)
-            special += [int(part is None)] * len(tokens)
-        row: dict[str, Any] = {
-            "input_ids": self.numbering.ids(sequence),
-            "token_type_ids": types,
-            "special_tokens_mask": special,
-        }
-        if self.with_segments:
-            for key, place in zip(SEGMENTS, (2, 0, 1), strict=True):
-                row[key] = [segment[place] for segment in segments]
-        pair_columns = {"sentence_label": pair.label, "sentences": pair.sentences}
-        return row | (pair_columns if self.paired else {})
-
-
-def _whole(tokens: Sequence[Token], column: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (first column, last column, id) of segments that are whole in a part of a sequence."""
-    for place, (_, segments) in enumerate(tokens):
-        for length, index in segments:
-            if place + length < len(tokens):
-                yield column + place, column + place + length, index
-
-
-def _joined(sentences: Iterable[list[Token]]) -> list[Token]:
-    return [token for sentence in sentences for token in sentence]
-
-
-def _shortened(
-    first: list[Token], second: list[Token], room: int, rng: random.Random
-) -> tuple[list[Token], list[Token]]:
-    """Cut the longer part, at its start or end by chance, until both fit."""
-    first, second = list(first), list(second)
-    while len(first) + len(second) > room:
-        longer = first if len(first) >= len(second) else second
-        del longer[0 if rng.random() < 0.5 else -1]
-    return first, second
