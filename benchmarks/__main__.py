@@ -61,6 +61,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Real models": {
         "alias": ("none", "Half a minute"),
+        "people": ("spaCy's spans as they are", "About 3 minutes"),
         "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
         "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),
         "real_tasks": ("SmolLM2, as it is", "About 10 minutes; 20 more a model that is trained"),

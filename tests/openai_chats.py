@@ -102,7 +102,8 @@ class Echo(BaseHTTPRequestHandler):
                 return None
         if calls:
             self._chunk({"tool_calls": calls})
-        self._chunk({}, "stop")
+        if "unfinished" not in body:
+            self._chunk({}, "stop")
         self.wfile.write(b"data: [DONE]\n\n")
 
     do_GET = do_POST

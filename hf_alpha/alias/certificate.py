@@ -21,7 +21,7 @@ Table = dict[tuple[str, str], str]
 """(class, name) -> the name in its place."""
 Ask = Callable[[dict[str, Any]], Any]
 """From a request to its answer, both in OpenAI's form."""
-SWAPPED, WORDS = "swapped", "words for names"
+SWAPPED, WORDS, OTHERS = "swapped", "words for names", "other people"
 INVENTED: dict[str, Callable[[int], str]] = {
     "invented": lambda n: f"zuka_{n}lo",
     "misleading": lambda n: ("delete_everything", "get_stock_price", "send_email")[n % 3] + f"_{n}",
@@ -30,6 +30,9 @@ INVENTED: dict[str, Callable[[int], str]] = {
     "other scripts": lambda n: ("größe_", "变量_", "имя_", "नाम_")[n % 4] + f"{n}",
 }
 """Kind of renaming -> the name of a number."""
+PEOPLE = ("Maria", "Ahmed", "Kenji", "Olga", "Priya", "Diego", "Amara", "Lars", "Mei", "Fatima",
+          "Garcia", "Novak", "Okafor", "Larsen", "Kim", "Haddad", "Tanaka", "Silva")  # fmt: skip
+"""Parts of names that people have, for a rule that finds people."""
 FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
 _LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
 _LAST_WORD = regex.compile(r"\w*$")
@@ -204,9 +207,11 @@ def _tables(
     text = json.dumps(body, ensure_ascii=False)
     words = {kind: [*islice(series, len(parts))][::-1] for kind, series in names.words.items()}
     tables = {kind: [invent(n) for n in range(len(parts))] for kind, invent in INVENTED.items()}
+    people = [f"{PEOPLE[n % len(PEOPLE)]}{'o' * (n // len(PEOPLE))}" for n in range(len(parts))]
+    tables[OTHERS] = people if any(finder.variants(name, kind) for kind, name in found) else []
     tables[WORDS] = [words[kind][number] for number, (kind, _) in enumerate(parts)]
     for kind, invented in tables.items():
-        new = zip(parts, invented, strict=True)
+        new = zip(parts, invented, strict=False)
         table = {pair: _formed(finder, *pair, word) for pair, word in new}
         if usable := _together(finder, found, _usable(finder, table, text)):
             yield kind, usable

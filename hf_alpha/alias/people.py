@@ -62,7 +62,8 @@ def _whole(text: str, start: int, stop: int) -> Iterator[str]:
 def parts_of(name: str) -> list[str]:
     """Return the words of a name that are names when they are alone: no initials, no particles."""
     words = name.split()
-    return [w for w in words if w[1:] and w[-1] != "." and not w[0].islower() and w not in NO_NAMES]
+    long = (word for word in words if len(word) > 1 and word[-1] != "." and word not in NO_NAMES)
+    return [word for word in long if word[0].isalpha() and not word[0].islower()]
 
 
 def spellings(name: str) -> list[str]:

@@ -31,6 +31,7 @@ from .names_in_text import (
     keys_in,
     overlapping,
     parts,
+    whole_words,
 )
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
 
@@ -382,14 +383,18 @@ class Spelling:
         self._kin: dict[str, _Kin] = {}
         self._know(variants)
         self.table = dict(table or {})
-        self.words = {key_of(name): word for word, name in self.table.items()}
         self._plain = {word for word, name in self.table.items() if word == name}
+        given = {word: name for word, name in self.table.items() if word != name}
+        self.words = {word: word for word in self._plain}
+        self.words |= {key_of(name): word for word, name in given.items()}
+        self._between: list[str] = []
+        self._searched: dict[str, int] = {}  # name -> how many of these it was looked for in
         self._taken = {word.casefold() for word in self.table}
         self._names, self._next = names, dict[int, Iterator[str]]()
         self._draw = draw
         first = next(iter(names.words))
         self._given: dict[str, str] = {}  # form of a word for names -> class
-        for word in self.table.keys() - self._plain:
+        for word in given:
             self._given |= dict.fromkeys(forms(word), names.class_of(word) or first)
 
     def parts_left(self) -> set[str]:
@@ -435,18 +440,30 @@ class Spelling:
         """
         self._know(getattr(text, "variants", ()))
         plain, places = str(text), list[Place]()
-        called = {plain[span.start : span.stop] for span in spans}
+        called = dict.fromkeys(plain[span.start : span.stop] for span in spans)
         given, start = iter(keys_in(text, spans) if keys is None else keys), 0
         for between, span in parts(plain, spans):
+            self._between.append(between)
             for match in _WORD.finditer(plain, start, start + len(between)):
-                places += self._plain_word(match, called, own)
+                places += self._plain_word(match, own)
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
                 if len(places) > 1 and places[-2][1] == places[-1][0]:
                     name, end = plain[span.start : span.stop], span.start
                     raise ValueError(f"the name {name!r} at {end} stands right behind another name")
                 start = span.stop
+        for name in called:
+            if name not in self.table and self._stays(name):
+                self.table[name] = name
         return cut_at_names("kept", text, places)
+
+    def _stays(self, name: str) -> bool:
+        """Whether a name stands somewhere as plain text too, where no rule has found it."""
+        if name in self._plain or not self._plain.issuperset(words := _WORD.findall(name)):
+            return name in self._plain
+        first, self._searched[name] = self._searched.get(name, 0), len(self._between)
+        others = (text for text in self._between[first:] if name in text)
+        return len(words) > 1 and any(map(whole_words(regex.escape(name)).search, others))
 
     def _name(self, text: str, span: Span, key: str) -> Place:
         """Return the word for a name; a sign at its edge stays, where the word would be glued."""
@@ -475,7 +492,7 @@ class Spelling:
         self._kin[name].names.add(name)
         return self._kin[name]
 
-    def _plain_word(self, match: Any, called: Collection[str], own: Kept) -> list[Place]:
+    def _plain_word(self, match: Any, own: Kept) -> list[Place]:
         """Look at a word that is no name: it is one if it is spelled like a word in use."""
         word, (start, stop) = match.group(), match.span()
         if overlapping(start, stop, own):
@@ -490,8 +507,6 @@ class Spelling:
             self._taken |= {folded, core}
             if self._names.class_of(word) is not None:
                 self.table.setdefault(word, word)
-        if word in called:
-            self.table.setdefault(word, word)
         return []
 
     def _word_for(self, key: str, name: str, kind: str, kin: "_Kin | None" = None) -> str:
