@@ -158,14 +158,15 @@ def convert_to_canonical(
     """Write a folder with a model as it is, whose tokenizer spells names canonically.
 
     Args:
-        source: any model of Transformers that writes answers, with a fast tokenizer.
+        source: any model of Transformers with a fast tokenizer: one that writes answers, or an
+            encoder with its head, to which texts are spelled.
         symbols: class -> rule by which its names are found.
 
     Raises:
         CheckpointError: weights are missing or damaged.
         FileExistsError: `out` exists; it stays as it is.
         FileNotFoundError: there is no such model.
-        ValueError: it writes no answers, its tokenizer is not a fast one, or a rule is wrong.
+        ValueError: its tokenizer is not a fast one, or a rule is wrong.
     """
     from hf_alpha.generation import fit_tokenizer
     from hf_alpha.io.folders import new_folder
@@ -173,19 +174,22 @@ def convert_to_canonical(
     from hf_alpha.loading import ANSWERING, auto_class, load_config, load_host
 
     with new_folder(Path(out)) as unfinished, without_bars():
-        if (kind := auto_class(load_config(source))) not in ANSWERING:
-            raise ValueError(f"{source} does not write answers: take a model that does")
+        kind = auto_class(load_config(source))
         model, host_tokenizer = load_host(source, kind)
         tokenizer = CanonicalTokenizer.from_tokenizer(host_tokenizer, symbols, **options)
-        fit_tokenizer(tokenizer, model)
+        if kind in ANSWERING:
+            fit_tokenizer(tokenizer, model)
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
     first = {words: [*islice(words, 3)] for words in tokenizer.canonical.words.values()}
     words = ", ".join([*chain.from_iterable(first.values()), "..."])
+    written = f"as {words}" if first else "as their rule spells them"
+    if first and kind in ANSWERING:
+        written += " and answers in the names of their text"
     gap = tokenizer.tools_gap()
     say(
         f"{out}: the {model.config.model_type!r} model as it was, {model.num_parameters():,} "
-        f"parameters; its tokenizer writes names as {words} and answers in the names of their text"
+        f"parameters; its tokenizer writes names {written}"
         f"\nnext: fine-tune it on texts with names, hf-alpha train my-task.yaml checkpoint={out}"
         + (f"\n{gap}" if gap else "")
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,14 +11,24 @@ from urllib.request import Request, urlopen
 
 import own_process
 import pytest
+import torch
 from commands import hf_alpha, weights_of
 from hosts import make_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lambda_terms import lambda_names
-from small_tokenizers import SUBWORD, byte_level, finish, unigram, word_level
+from molecules import MOLECULES, renumbered
+from small_tokenizers import SUBWORD, byte_level, finish, smiles, unigram, word_level
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoTokenizer, ByT5Tokenizer, TextStreamer, pipeline
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    ByT5Tokenizer,
+    TextStreamer,
+    pipeline,
+)
 
 from hf_alpha import (
     CanonicalModel,
@@ -27,6 +38,7 @@ from hf_alpha import (
     NamesTextGenerationPipeline,
     load_checkpoint,
 )
+from hf_alpha.alias.certificate import certify
 from hf_alpha.canonical import convert_to_canonical, generating
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.hub.info import describe_model
@@ -683,5 +695,69 @@ def test_bindings_have_words_of_their_own_and_their_old_names_back():
         assert spelled.back(answer) == back
     assert spelled.answer(r"(\x y)") == r"(\b c)" and spelled.answer("(y x)") == "(c b)"
     assert spelled.key(r"(\b c)") == other.key(r"(\b c)") != other.key(r"(\b b)")
-    with pytest.raises(ValueError, match="the names of class 'ring' are no whole words"):
-        CanonicalNames({"ring": {"rule": "smiles"}})
+    with pytest.raises(ValueError, match="the names of class 'map' are no whole words"):
+        CanonicalNames({"map": {"rule": "atom_maps"}})
+
+
+# -- rings of molecules ---------------------------------------------------------------------------
+
+RINGS = {"ring": {"rule": "smiles"}}
+BEHIND = ("C1CC[NH](->[Pt])C2CCCC12", "[C-]#[N+]c1cc2ccc1CC2.[Zn+2]", "C1CN(->[Fe])CC1C1CC1")
+
+
+@pytest.mark.parametrize("molecule", [*MOLECULES, *BEHIND])
+@pytest.mark.parametrize("text", ["{}", 'the product of "{}", with CO2'])
+def test_rings_have_the_lowest_free_numbers(molecule, text):
+    names, rng = CanonicalNames(RINGS), random.Random(0)
+    tokenizer = CanonicalTokenizer.from_tokenizer(byte_level(), RINGS)
+    spelled = names.spell(text.format(molecule))
+    ids = tokenizer(spelled.text)["input_ids"]
+    assert ids == byte_level()(spelled.text)["input_ids"]
+    for _ in range(5):
+        other = renumbered(molecule, rng)
+        assert names.spell(text.format(other), draw=rng.randrange(9)).text == spelled.text
+        batch = tokenizer(text.format(other), text_target=other)
+        assert batch["input_ids"] == ids
+        labels = batch["labels"][:-1]
+        assert labels == byte_level()(names.spell(molecule).text)["input_ids"]
+        assert spelled.answer(other) == names.spell(molecule).text
+        assert spelled.key(other) == spelled.key(molecule)
+        assert spelled.back(other) == other == "".join(spelled.stream(other))
+        assert tokenizer.decode(labels, names=batch.names) == names.spell(other).text
+    chem = pytest.importorskip("rdkit.Chem")
+    for side, its in zip(names.spell(other).text.split(">>"), molecule.split(">>"), strict=True):
+        assert chem.CanonSmiles(side) == chem.CanonSmiles(its)
+        assert names.spell(chem.CanonSmiles(side)).text == chem.CanonSmiles(side)
+
+
+def test_rings_are_spelled_without_other_names():
+    assert CanonicalNames({**RINGS, "name": "bob"}, kept=["name"]).spell("bob C7CC7").text == (
+        "bob C1CC1"
+    )
+    with pytest.raises(ValueError, match="one of 'name' could be a part of them"):
+        CanonicalNames({**RINGS, "name": "bob"})
+    with pytest.raises(ValueError, match="'ring' are spelled by their rule"):
+        certify([{"prompt": "C1CC1"}], CanonicalNames(RINGS))
+
+
+def test_an_encoder_reads_rings_canonically(tmp_path):
+    """Its weights stay, and so do its answers to what RDKit writes."""
+    host = smiles()
+    config = BertConfig(
+        vocab_size=len(host), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, num_labels=3,
+    )  # fmt: skip
+    for kind in (BertForMaskedLM, BertForSequenceClassification):
+        place, out = tmp_path / kind.__name__, tmp_path / f"{kind.__name__}-canonical"
+        kind(config).save_pretrained(place)
+        host.save_pretrained(place)
+        result = hf_alpha("convert", place, out, "--to", "canonical", "--names", "{rule: smiles}")
+        assert "its tokenizer writes names as their rule spells them\n" in result.out, result
+        tokenizer, model = AutoTokenizer.from_pretrained(out), kind.from_pretrained(out)
+        assert weights_of(out) == weights_of(place)
+        assert tokenizer.padding_side == host.padding_side == "right"
+        texts = ["CN1CCC[C@H]1c1cccnc1", "CN7CCC[C@H]7c3cccnc3"]
+        plain = host(texts, return_tensors="pt", return_token_type_ids=False)
+        logits = model(**tokenizer(texts, return_tensors="pt")).logits
+        assert torch.equal(logits[0], logits[1])
+        torch.testing.assert_close(logits[0], kind.from_pretrained(place)(**plain).logits[0])

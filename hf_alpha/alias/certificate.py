@@ -110,8 +110,14 @@ def certify(
         ask: a model, whose answers are compared too.
 
     Raises:
-        ValueError: a request is wrong; the message says which.
+        ValueError: a request is wrong; the message says which. Or names have no words, as rings of
+            molecules, which no chat renames.
     """
+    if names.by_rule:
+        raise ValueError(
+            f"names of the class {min(names.by_rule)!r} are spelled by their rule, and have "
+            "no words to be renamed to"
+        )
     made = Certificate()
     for number, body in enumerate(requests):
         try:

@@ -157,6 +157,9 @@ class CanonicalNames:
 
     Attributes:
         words: class -> its words; classes may have the same ones.
+        by_rule: class -> how its rule spells names that may stand inside words, such as rings of
+            molecules by the lowest free number. They have no words: each text is spelled for
+            itself, and an answer of the model stays as it is, for its rings are its own.
 
     Raises:
         ValueError: a rule is wrong, or a word is none; there are no words for the tokenizer.
@@ -179,10 +182,20 @@ class CanonicalNames:
         self.finder = symbols if isinstance(symbols, NameFinder) else NameFinder(symbols)
         self.of_tools = any(rule.rule == "tools" for rule in self.finder.rules.values())
         rules, self.kept = self.finder.rules, frozenset(kept)
-        if parts := [name for name in self.finder.inside if name not in self.kept]:
+        inside = [name for name in self.finder.inside if name not in self.kept]
+        spells = {name: getattr(self.finder.reader(name), "spell", None) for name in inside}
+        self.by_rule = {name: spell for name, spell in spells.items() if spell is not None}
+        if parts := [name for name in inside if name not in self.by_rule]:
             raise ValueError(
-                f"the names of class {parts[0]!r} are no whole words: in an answer, words for them "
-                "could not be told from the rest. Take a model with symbols"
+                f"the names of class {parts[0]!r} are no whole words, and no rule spells them: in "
+                "an answer, words for them could not be told from the rest. Take a model with "
+                "symbols, or for rings of molecules {rule: smiles}"
+            )
+        others = rules.keys() - self.by_rule.keys() - self.kept
+        if self.by_rule and others:
+            raise ValueError(
+                f"the names of class {min(self.by_rule)!r} are spelled by their rule, and a word "
+                f"for one of {min(others)!r} could be a part of them: leave one class out"
             )
         if kept and not self.kept < rules.keys():
             raise ValueError(f"kept is {sorted(kept)}: give some of {', '.join(rules)}, not all")
@@ -197,6 +210,8 @@ class CanonicalNames:
 
     def _words_of(self, words: WordsOf | None, tokenizer: Any) -> dict[str, Words]:
         """Return class -> words; classes with the same ones share them, and so each word."""
+        if self.by_rule:
+            return {}
         rules, by_class = self.finder.rules, words if isinstance(words, Mapping) else {}
         if unknown := [name for name in by_class if name not in rules]:
             known = ", ".join(rules) or "none"
@@ -225,7 +240,7 @@ class CanonicalNames:
     def setting(self) -> list[str] | dict[str, Any]:
         """The words as JSON has them: a list, if it is one for all classes, else class -> words."""
         settings = {name: words.setting for name, words in self.words.items()}
-        first = next(iter(settings.values()))
+        first = next(iter(settings.values()), None)
         alike = isinstance(first, list) and all(each == first for each in settings.values())
         return first if alike else settings  # type: ignore[return-value]
 
@@ -284,6 +299,8 @@ class CanonicalNames:
         """
         given = {str(n): self.class_of(word) for word, n in table.items() if word != n}
         own, found = self._found(target, own, given)
+        if self.by_rule:
+            return Spelling(self).add(target, self._spelled(found)), {}
         spans, spelling = self._spelled(found), Spelling(self, table)
         kinds = {target[span.start : span.stop]: span.symbol_class for span in spans}
         known = {key_of(name): (str(name), kinds.get(name, "")) for name in table.values()}
@@ -336,7 +353,7 @@ class CanonicalNames:
             more: of an answer, name -> class of names beside those that the rules find: in one to
                 learn those of its text, in a model's the words for names. None is the first class.
         """
-        return self._spelled(self._found(text, own, more)[1])
+        return () if self.by_rule else self._spelled(self._found(text, own, more)[1])
 
     def _found(
         self, text: str, own: Kept | None = None, more: Mapping[str, str | None] | None = None
@@ -392,7 +409,7 @@ class Spelling:
         self._taken = {word.casefold() for word in self.table}
         self._names, self._next = names, dict[int, Iterator[str]]()
         self._draw = draw
-        first = next(iter(names.words))
+        first = next(iter(names.words), "")
         self._given: dict[str, str] = {}  # form of a word for names -> class
         for word in given:
             self._given |= dict.fromkeys(forms(word), names.class_of(word) or first)
@@ -438,6 +455,8 @@ class Spelling:
         Raises:
             ValueError: a name is a part of a word, or stands right behind another one.
         """
+        if self._names.by_rule:
+            return cut_at_names("kept", text, self._by_rule(text, spans))
         self._know(getattr(text, "variants", ()))
         plain, places = str(text), list[Place]()
         called = dict.fromkeys(plain[span.start : span.stop] for span in spans)
@@ -464,6 +483,19 @@ class Spelling:
         first, self._searched[name] = self._searched.get(name, 0), len(self._between)
         others = (text for text in self._between[first:] if name in text)
         return len(words) > 1 and any(map(whole_words(regex.escape(name)).search, others))
+
+    def _by_rule(self, text: str, spans: Sequence[Span]) -> list[Place]:
+        """Return names as their rules spell them, whatever they are called."""
+        places: list[Place] = []
+        for kind, spell in self._names.by_rule.items():
+            names = [span for span in spans if span.symbol_class == kind]
+            between = [before for before, _ in parts(text, names)]
+            spellings = spell(between, [span.key(text) for span in names], {})
+            places += [
+                (*span[:2], spelling, False, False)
+                for span, spelling in zip(names, spellings, strict=True)
+            ]
+        return sorted(places)
 
     def _name(self, text: str, span: Span, key: str) -> Place:
         """Return the word for a name; a sign at its edge stays, where the word would be glued."""
@@ -550,7 +582,8 @@ class BackStream:
         called = [name for word, name in table.items() if word != name]
         readers = map(names.finder.reader, names.finder.rules)
         # what a name is, or would capture, depends on all of the answer
-        self._at_once = len({*called}) < len(called) or any(map(reads_answers, readers))
+        alike = len({*called}) < len(called)
+        self._at_once = alike or (not names.by_rule and any(map(reads_answers, readers)))
         self._beginnings = Beginnings(called)
 
     def feed(self, chunk: str) -> str:
@@ -685,6 +718,8 @@ class Spelled:
 
     def key(self, answer: str) -> str:
         """Return an answer of the model with numbers for names: equal for equal answers."""
+        if self.names.by_rule:
+            return self.answer(answer)
         ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
         table = {word: word for word in self.table} | ranks
         spans = self.names.names_in(answer, more=self.names.words_in(answer, self.table))

@@ -41,8 +41,8 @@ _TOKEN = regex.compile(
 )
 """Of SMILES (Daylight, OpenSMILES), reactions, SMARTS and BigSMILES. `->` is a dative bond."""
 _RUN = regex.compile(
-    rf"(?<![\p{{Latin}}\d_%)\]}}#$&~+^/\\@.-])"
-    rf"(?:{_ANY}|\{{(?:{_ANY}|[,;])++\}})++(?P<glued>[\p{{Latin}}\d_\[%&+^])?"
+    rf"(?<![\p{{Latin}}\d_%)}}#$&~+^/\\@.-])"
+    rf"(?:{_ANY}|\{{(?:{_ANY}|[,;])++\}})++(?P<glued>[\p{{Latin}}\d_%&+^])?"
     r"(?P<tail>[ \t]\|[^|\s]++\|(?!\S))?"  # of CXSMILES
 )
 _SPACED = regex.compile(rf"\s*(?:(?:{_ANY}|->|<-?|>>)(?:\s+|$))++")
