@@ -731,6 +731,8 @@ def test_rings_have_the_lowest_free_numbers(molecule, text):
 
 
 def test_rings_are_spelled_without_other_names():
+    spelled = CanonicalNames(RINGS).spell("C7CC7")
+    assert [*spelled.stream(["C7 ", "closes"])] == ["C7 ", "closes"]  # as it comes
     assert CanonicalNames({**RINGS, "name": "bob"}, kept=["name"]).spell("bob C7CC7").text == (
         "bob C1CC1"
     )
