@@ -173,12 +173,11 @@ def relational_attention(
     attend = partial(_function(name, block), block, **kwargs)
     if symbol_relations is None:
         return attend(query, key, value, attention_mask, scaling=scaling)
-    masked = None
-    if isinstance(symbol_relations, LayerRelations) and kwargs.get("softcap") is None:
-        masked = symbol_relations  # what is in a mask is not squashed (Gemma 2)
-    if masked is not None and query.shape[2] == 1 and name in ("eager", "sdpa"):
+    squashes = kwargs.get("softcap") is not None  # which a mask is not (Gemma 2)
+    one = query.shape[2] == 1 and name in ("eager", "sdpa")
+    if isinstance(symbol_relations, LayerRelations) and one and not squashes:
         # A number for each key; extended keys of all tokens before would be copies.
-        scores = masked.scores(block, query, key.shape[2])
+        scores = symbol_relations.scores(block, query, key.shape[2])
         if attention_mask is not None and attention_mask.dtype == torch.bool:
             attention_mask = additive(attention_mask, query.dtype)
         mask = scores if attention_mask is None else attention_mask + scores
@@ -187,13 +186,13 @@ def relational_attention(
     seen = relations.to(query.device)
     gates = gates.to(query.device)
     if (
-        masked is not None
+        not squashes
         and name == "sdpa"
         and not torch.compiler.is_compiling()  # to which it would be a condition of sizes
         and query.shape[-1] + seen.shape[-1] > widest(query)
     ):
         attend = partial(attend, scaling=scaling)
-        return _attend_by_masks(attend, query, key, value, attention_mask, seen, gates)
+        return _attend_by_masks(block, attend, query, key, value, attention_mask, seen, gates)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     width = value.shape[-1]
     query = seen.extend_queries(query, gates, scaling)
@@ -213,7 +212,8 @@ def widest(query_BHTK: torch.Tensor) -> int:
 
 
 def _attend_by_masks(
-    attend: Callable[..., Any],
+    block: nn.Module,
+    attend: partial[Any],
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -224,23 +224,31 @@ def _attend_by_masks(
     """Attends with masks that hold the scores of relations, one for each block of queries.
 
     Args:
-        mask: None for that of a decoder.
+        mask: None for none, or of a block that is causal for that of a decoder.
     """
     length, weights = query.shape[2], None
+    bias = attend.keywords.get("position_bias")  # of T5
+    hides = getattr(block, "is_causal", True) and not block.sees_source  # as `sdpa` has it
+    causal = mask is None and length > 1 and hides
 
     def attend_block(part: slice) -> torch.Tensor:
         nonlocal weights
-        keys = slice(part.stop if mask is None else None)
-        if mask is None:
+        keys, shown = slice(part.stop if causal else None), None
+        if causal:
             place_M = torch.arange(part.stop, device=query.device)
             shown = (place_M <= place_M[part, None])[None, None]
-        else:
+        elif mask is not None:
             shown = mask[:, :, part] if mask.shape[2] > 1 else mask
-        if shown.dtype == torch.bool:  # as `sdpa` has it, queries that see nothing find nothing
+        if (
+            shown is not None and shown.dtype == torch.bool
+        ):  # as `sdpa` has it, queries that see nothing find nothing
             shown = additive(shown, query.dtype, -torch.inf)
         matrices = relations.part(part, keys).of_sources(key.shape[0])
         scores = add_relations(shown, gates[:, part], matrices)
-        output, weights = attend(query[:, :, part], key[:, :, keys], value[:, :, keys], scores)
+        options = {} if bias is None else {"position_bias": bias[:, :, part, keys]}
+        output, weights = attend(
+            query[:, :, part], key[:, :, keys], value[:, :, keys], scores, **options
+        )
         return output
 
     return in_blocks(attend_block, length, query.device), weights

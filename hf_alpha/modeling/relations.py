@@ -140,6 +140,8 @@ SLOTS = 8
 """Numbers of slots are multiples of this, so that shapes are few and kernels fit."""
 FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
+MOST_SLOTS = 64
+"""On a CPU; with more, heads with slots are so wide that matrices take less time."""
 BLOCK = 128
 """Queries whose scores are held at a time."""
 
@@ -244,6 +246,11 @@ class Relations(ABC):
         return self.queries[0].shape[1], *self.keys.shape[1:]
 
     @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """On which device they are."""
+
+    @property
     def prefers_slots(self) -> bool:
         """Whether slots are faster than matrices, for attention that can do either.
 
@@ -251,8 +258,10 @@ class Relations(ABC):
         slots cost as much as they have symbols, matrices as much as there are keys.
         """
         num_queries, num_keys, num_slots = self.shape
-        few = are_few(num_queries, num_keys)
-        return not few and num_slots <= FEW_SYMBOLS * num_keys
+        most = FEW_SYMBOLS * num_keys
+        if self.device.type == "cpu":
+            most = min(most, MOST_SLOTS)
+        return not are_few(num_queries, num_keys) and num_slots <= most
 
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
@@ -333,6 +342,10 @@ class SlotRelations(Relations):
     keys: torch.Tensor
     dense: Matrices = ()
 
+    @property
+    def device(self) -> torch.device:
+        return self.keys.device
+
     @classmethod
     def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
         """Returns relations to keys.
@@ -347,7 +360,7 @@ class SlotRelations(Relations):
         return type(self)(tuple(query[:, queries] for query in self.queries), self.keys[:, keys])
 
     def to(self, device: torch.device) -> Self:
-        if self.keys.device == device:
+        if self.device == device:
             return self
         queries = tuple(query.to(device) for query in self.queries)
         return type(self)(queries, self.keys.to(device))  # attention moves what is dense itself
@@ -378,6 +391,10 @@ class LastSymbolRelations(Relations):
     dtype: torch.dtype
     dense: Matrices = ()
     kept: MadeOnce = field(default_factory=MadeOnce)
+
+    @property
+    def device(self) -> torch.device:
+        return self.last.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -419,7 +436,7 @@ class LastSymbolRelations(Relations):
         return replace(self, last=self.last[:, queries], held=held, dense=(), kept=MadeOnce())
 
     def to(self, device: torch.device) -> Self:
-        if self.last.device == device:
+        if self.device == device:
             return self
         held = tuple(held.to(device) for held in self.held)
         return replace(self, last=self.last.to(device), held=held, dense=(), kept=MadeOnce())

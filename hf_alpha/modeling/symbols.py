@@ -13,6 +13,9 @@ from .random_numbers import mix
 from .relations import in_blocks
 from .symbol_vocabulary import SymbolVocabulary
 
+MANY_SYMBOLS = 16
+"""From so many on, ids are looked for among sorted ones; it takes less time than to compare all."""
+
 
 def first_occurrence(ids_BL: torch.Tensor, symbol_BL: torch.Tensor) -> torch.Tensor:
     """Returns the symbols of each row in order of first occurrence, padded with -1.
@@ -44,6 +47,14 @@ def own_streams(ids_BL: torch.Tensor, stream_ids_BS: torch.Tensor) -> torch.Tens
         ids_BL: token ids, none below 0.
         stream_ids_BS: each stream's symbol, -1 padded.
     """
+    if stream_ids_BS.shape[1] >= MANY_SYMBOLS and not torch.compiler.is_compiling():
+        # Behind the padding are the ids in their order.
+        ordered_BS, index_BS = stream_ids_BS.sort(stable=True)
+        place_BL = torch.searchsorted(ordered_BS, ids_BL.contiguous()).clamp(
+            max=stream_ids_BS.shape[1] - 1
+        )
+        found_BL = ordered_BS.gather(1, place_BL) == ids_BL
+        return torch.where(found_BL, index_BS.gather(1, place_BL), -1)
     index_S1 = torch.arange(stream_ids_BS.shape[1], device=ids_BL.device)[:, None]
 
     def own(part: slice) -> torch.Tensor:

@@ -224,6 +224,29 @@ def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch
         assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_masks_tell_an_encoder_and_a_decoder_what_slots_tell_them(monkeypatch, kind, side):
+    """Of many symbols, in blocks of queries: logits, gradients, and what beams write."""
+    model = make_retrofit(kind, symbol_encoding="relational")
+    for weight in model.relations.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    batch = random_batch(3, model.config, [(20, 4), (13, 3)], side=side)
+    results = []
+    for most, block in ((1 << 40, 1 << 40), (0, 6)):
+        monkeypatch.setattr(host_attention, "widest", lambda _, most=most: most)
+        monkeypatch.setattr(relations_file, "BLOCK", block)
+        model.zero_grad()
+        found = model(**batch).logits
+        found.logsumexp(-1).sum().backward()
+        gradients = [x.grad.clone() for x in model.relations.parameters() if x.grad is not None]
+        inputs = {key: batch[key] for key in ("input_ids", "attention_mask")}
+        search = {"num_beams": 3, "max_new_tokens": 6, "min_length": 6, "do_sample": False}
+        results.append([found.detach(), *gradients, model.generate(**inputs, **search)])
+    torch.testing.assert_close(results[1], results[0], atol=1e-4, rtol=1e-4)
+    assert len(results[0]) > 5
+
+
 @pytest.mark.parametrize("past, length", [(0, 17), (0, 20), (7, 17)])
 def test_blocks_of_queries_change_nothing(monkeypatch, past, length):
     """With a cache, padding in front, gradients, and of the last positions alone.

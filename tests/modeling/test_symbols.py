@@ -1,9 +1,11 @@
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import renamings as reference
 from strategies import layouts, ranges_of, seeds
 
+from hf_alpha.modeling import symbols
 from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
 from hf_alpha.modeling.symbols import (
     aggregate,
@@ -49,8 +51,11 @@ def test_own_streams(rows, data):
     expected = [
         [streams[b].index(i) if i in streams[b] else -1 for i in row] for b, row in enumerate(ids)
     ]
-    own = own_streams(torch.tensor(ids), torch.tensor(streams))
-    assert own.tolist() == expected and own.dtype == torch.long
+    for many in (0, 1 << 40):  # among sorted ids, and by a comparison with each
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(symbols, "MANY_SYMBOLS", many)
+            own = own_streams(torch.tensor(ids), torch.tensor(streams))
+        assert own.tolist() == expected and own.dtype == torch.long
 
 
 @given(id_rows, st.integers(0, 2))
