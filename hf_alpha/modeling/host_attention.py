@@ -228,8 +228,7 @@ def _attend_by_masks(
     """
     length, weights = query.shape[2], None
     bias = attend.keywords.get("position_bias")  # of T5
-    hides = getattr(block, "is_causal", True) and not block.sees_source  # as `sdpa` has it
-    causal = mask is None and length > 1 and hides
+    causal = mask is None and length > 1 and getattr(block, "is_causal", True)  # as `sdpa` has it
 
     def attend_block(part: slice) -> torch.Tensor:
         nonlocal weights
