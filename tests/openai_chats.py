@@ -57,12 +57,12 @@ def request(template, names, last=None):
 
 
 SLOWLY = 3.0
-"""Seconds in which names are found in a long text."""
+"""Seconds in which names are found in some texts."""
 
 
 def slow_to_find(text):
-    """A rule for names with an underscore, which takes its time."""
-    if len(text) > 9000:
+    """A rule for names with an underscore, which takes its time over much that is said."""
+    if text.count("more") > 100:
         time.sleep(SLOWLY)
     return [match.span() for match in re.finditer(r"a_\w+", text)]
 
@@ -75,6 +75,7 @@ class Echo(BaseHTTPRequestHandler):
     def do_POST(self):
         data = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.seen.append((self.path, self.headers, data))
+        self.server.clients.add(self.client_address)
         if not self.path.endswith("/completions"):
             return self._send(data, "application/json")
         body = json.loads(data)
@@ -131,9 +132,9 @@ class Echo(BaseHTTPRequestHandler):
 
 @contextmanager
 def echoing():
-    """The address, with what it was sent (`seen`)."""
+    """The address, with what it was sent (`seen`), through which connections (`clients`)."""
     made = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    made.seen, made.daemon_threads = [], True
+    made.seen, made.clients, made.daemon_threads = [], set(), True
     threading.Thread(target=made.serve_forever, daemon=True).start()
     made.url = f"http://127.0.0.1:{made.server_port}/v1"
     yield made

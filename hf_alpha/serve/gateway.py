@@ -39,6 +39,8 @@ OF_ONE_WAY = frozenset(
 )
 """Headers that are between two neighbours."""
 STREAM = "text/event-stream"
+KEPT = 100
+"""Connections to the other side that are kept."""
 UNDESCRIBED = (
     "%d tools and parameters so far have no description: without their names, nothing says what "
     "they are for (docs/alias.md)"
@@ -76,7 +78,12 @@ class Gateway:
             raise ValueError(f"--upstream {upstream}: {error}") from None
         if self._address.scheme not in ("http", "https") or not self._address.host:
             raise ValueError(f"--upstream {upstream}: write http://host:8000/v1")
-        self._transport, self._told = SpellingTransport(names), 0
+        # Many servers end a connection after 5 s: a request that meets the end is lost, and a new
+        # connection costs nothing without TLS.
+        kept = 0 if self._address.scheme == "http" else KEPT
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=kept)
+        self._transport = SpellingTransport(names, httpx2.AsyncHTTPTransport(limits=limits))
+        self._told = 0
         self._key, self._upstream_key = key or None, upstream_key
         self._timeout = httpx2.Timeout(timeout).as_dict()
 

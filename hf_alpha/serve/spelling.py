@@ -1,6 +1,7 @@
-"""Large requests are spelled in processes of their own.
+"""Requests are spelled in processes of their own.
 
-That may take seconds, and Python does one thing at a time: so no request holds the others.
+That takes milliseconds, or seconds where a request is large, and Python does one thing at a time:
+so no request holds the others.
 """
 
 import asyncio
@@ -18,11 +19,11 @@ from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.serve.http import LOGGER
 from hf_alpha.serve.requests import Refusal
 
-SMALL = 2**13
-"""Bytes of a request that is spelled at once, within milliseconds."""
+SMALL = 2**16
+"""Bytes of a request that waits for no larger one: those have processes of their own."""
 SECONDS = 20.0
-"""For a request."""
-PROCESSES = max(2, min(8, os.cpu_count() or 2))
+"""Of a processor, for a request."""
+PROCESSES = max(2, min(4, os.cpu_count() or 2))
 
 _names: CanonicalNames
 """Of a process that spells."""
@@ -39,42 +40,39 @@ class SpellingTransport(CanonicalTransport):
     MOST_NAMES = 10_000
     logger = logging.getLogger(LOGGER)
 
-    def __init__(self, names: CanonicalNames):
-        super().__init__(names)
+    def __init__(self, names: CanonicalNames, transport: Any):
+        super().__init__(names, transport)
         self.spelled, self.undescribed = 0, set[str]()
-        self._pool: ProcessPoolExecutor | None = None
+        self._pools: dict[bool, ProcessPoolExecutor] = {}
 
     async def __aenter__(self) -> "SpellingTransport":
-        self._pool = _pool(self.names)
+        self._pools = {is_small: _pool(self.names) for is_small in (True, False)}
+        await asyncio.to_thread(self._pools[True].submit(_spell, b"").result)  # one has started
         return self
 
     async def aclose(self) -> None:
         """End the processes, and close what sends requests."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
         await super().aclose()
 
     async def _spell(self, data: bytes) -> Sent | None:
-        if len(data) <= SMALL or self._pool is None:
-            sent = spell(self.names, data)
-        else:
-            sent = await self._spell_elsewhere(self._pool, data)
+        is_small = len(data) <= SMALL
+        pool = self._pools[is_small]
+        try:
+            sent = await asyncio.get_running_loop().run_in_executor(pool, _spell, data)
+        except BrokenProcessPool:
+            if self._pools[is_small] is pool:
+                self._pools[is_small] = _pool(self.names)
+            raise Refusal(500, "the process that spelled this request ended") from None
+        except TimeoutError:
+            told = f"to spell this request takes more than {SECONDS:g} seconds: send a shorter one"
+            raise Refusal(400, told) from None
         if sent is not None:
             self.spelled += 1
             if len(self.undescribed) < self.MOST_NAMES:
-                self.undescribed.update(sent.undescribed)
+                self.undescribed |= sent.undescribed
         return sent
-
-    async def _spell_elsewhere(self, pool: ProcessPoolExecutor, data: bytes) -> Sent | None:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(pool, _spell, data)
-        except BrokenProcessPool:
-            if self._pool is pool:
-                self._pool = _pool(self.names)
-            raise Refusal(500, "the process that spelled this request ended") from None
-        except TimeoutError:
-            told = f"to spell this request took more than {SECONDS:g} seconds: send a shorter one"
-            raise Refusal(400, told) from None
 
 
 def _pool(names: CanonicalNames) -> ProcessPoolExecutor:
@@ -89,7 +87,7 @@ def _begin(names: CanonicalNames) -> None:
     global _names
     _names = names
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server to handle
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGPROF, _late)
     threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
 
 
@@ -103,8 +101,8 @@ def _late(*_: Any) -> None:
 
 
 def _spell(data: bytes) -> Sent | None:
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         return spell(_names, data)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)

@@ -187,6 +187,14 @@ def test_the_other_side_is_left_when_a_client_leaves(answer):
         assert left.wait(10)
 
 
+def test_a_request_does_not_meet_the_end_of_a_connection(echo, client):
+    """Which servers end when they like: each has its own."""
+    before_it = len(echo.clients)
+    for _ in range(3):
+        ask(client, "x")
+    assert len(echo.clients) == before_it + 3
+
+
 def test_a_hundred_at_once_get_their_own_names(echo, url):
     async def one(client, number):
         text = f"Call sky.get-weather for Ann{number}"

@@ -1,4 +1,4 @@
-"""Large requests are spelled elsewhere: who asks meanwhile is answered, and what fails is told."""
+"""Requests are spelled elsewhere: who asks meanwhile is answered, and what fails is told."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def asking(text):
     return {"model": "m", "messages": [{"role": "user", "content": text}]}
 
 
-LARGE = asking("so a_name and more " * 1000)  # slow to find
+LARGE = asking("so a_name and more " * 4000)  # slow to find
 
 
 def said(url, body):
@@ -57,29 +57,35 @@ def test_a_process_that_ends_is_replaced(echo):
     gateway = Gateway(echo.url, CanonicalNames(SLOW))
     with running(gateway) as url:
         assert said(url, asking("a_name")) == "a_name"
-        got = []
-        thread = threading.Thread(target=lambda: got.append(said(url, LARGE)))
-        thread.start()
-        while not (processes := [*gateway._transport._pool._processes]):
-            time.sleep(0.01)
-        time.sleep(0.5)
-        for process in processes:
-            os.kill(process, signal.SIGKILL)
-        thread.join(60)
-        assert "the process that spelled this request ended" in got[0]
-        again = asking("so a_name and more " * 450)
+        for is_small, slow in ((True, asking("so a_name and more " * 1000)), (False, LARGE)):
+            got = []
+            thread = threading.Thread(target=lambda: got.append(said(url, slow)))  # noqa: B023
+            thread.start()
+            time.sleep(0.7)
+            for process in [*gateway._transport._pools[is_small]._processes]:
+                os.kill(process, signal.SIGKILL)
+            thread.join(60)
+            assert "the process that spelled this request ended" in got[0]
+        again = asking("a_name and " * 7000)
         assert len(json.dumps(again)) > spelling.SMALL
         assert said(url, again) == again["messages"][0]["content"]
+        assert said(url, asking("a_name")) == "a_name"
+
+
+def endless(text):
+    while len(text) > 9000:
+        pass
+    return [(0, 6)]
 
 
 def test_a_request_has_so_many_seconds(monkeypatch):
     monkeypatch.setattr(spelling, "SECONDS", 0.2)
-    monkeypatch.setattr(spelling, "_names", CanonicalNames(SLOW), raising=False)
-    monkeypatch.setattr(openai_chats, "SLOWLY", 20)
-    before = signal.signal(signal.SIGALRM, spelling._late)
+    names = CanonicalNames({"name": {"function": endless}})
+    monkeypatch.setattr(spelling, "_names", names, raising=False)
+    before = signal.signal(signal.SIGPROF, spelling._late)
     try:
         with pytest.raises(TimeoutError):
             spelling._spell(json.dumps(LARGE).encode())
         assert spelling._spell(json.dumps(asking("a_name")).encode()).table == {"b": "a_name"}
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before)
