@@ -355,7 +355,7 @@ class NameFinder:
         if classes and (self.inside or self._read):
             found = {span.symbol_class for span in spans}
             classes = {n: kind for n, kind in classes.items() if not self._knows(kind, found)}
-        return self._apart(text, spans, classes, kept)
+        return self._and_given(text, spans, classes, kept)
 
     def spell(
         self,
@@ -407,7 +407,7 @@ class NameFinder:
         try:
             spans = self.find(text, classes, kept(text))
         except ValueError:  # a pattern is slow, or what a function finds has a kept token in it
-            spans = _apart(_with_names(text, [], classes, (), self.inside), list(self.rules))
+            spans = self._and_given(text, [], classes)
         stops = [*accumulate(len(part) for part, _ in segments)]
         written = zip([0, *stops], stops, [word for _, word in segments], strict=False)
         places = {(start, stop) for start, stop, word in written if word is not None}
@@ -485,7 +485,7 @@ class NameFinder:
                         f"{kind!r}: a name belongs to one class"
                     )
         spans = [*MarkedText(text, marked).spans, *self._by_rules(text, True, kept)]
-        text = MarkedText(text, self._apart(text, spans, classes, kept))
+        text = MarkedText(text, self._and_given(text, spans, classes, kept))
         text.variants = variants_in(names)
         return text
 
@@ -513,10 +513,10 @@ class NameFinder:
             raise ValueError(f"names: {wanted if known else 'it takes none'}")
         return {kind: _each(listed) for kind, listed in names.items() if listed is not None}
 
-    def _apart(
+    def _and_given(
         self, text: str, spans: list[Span], classes: Mapping[str, str] | None, kept: Kept = ()
     ) -> tuple[Span, ...]:
-        """Add given names to those that rules find, and leave out what overlaps."""
+        """Return names that rules find, and given ones; what overlaps is left out."""
         spans = _with_names(text, spans, classes, kept, self.inside) if classes else spans
         return _apart(spans, list(self.rules))
 
