@@ -8,6 +8,7 @@ from promises import Batch, Family, Sizes, batch_sizes, seeds
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
+from hf_alpha.modeling.relations import SlotRelations, one_hot
 
 BASE = 10
 SMALL = {
@@ -153,6 +154,11 @@ def rename_batch(batch: Batch, tables: list[torch.Tensor]) -> Batch:
     return AlphaFamily().renamed(batch, tables)
 
 
+def slot_relations(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> SlotRelations:
+    """Relations to keys that hold these symbols, -1 for none."""
+    return SlotRelations(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
+
+
 __all__ = [
     "BASE",
     "POSITIONS",
@@ -169,4 +175,5 @@ __all__ = [
     "ranges_of",
     "rename_batch",
     "seeds",
+    "slot_relations",
 ]

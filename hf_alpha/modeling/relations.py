@@ -346,16 +346,6 @@ class SlotRelations(Relations):
     def device(self) -> torch.device:
         return self.keys.device
 
-    @classmethod
-    def of(cls, queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> Self:
-        """Returns relations to keys.
-
-        Args:
-            queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
-            own_BM: index of the symbol at each key, -1 for none; of a source for all its beams.
-        """
-        return cls(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
-
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         return type(self)(tuple(query[:, queries] for query in self.queries), self.keys[:, keys])
 

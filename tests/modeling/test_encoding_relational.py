@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from retrofits import make_retrofit, random_batch
+from strategies import slot_relations
 from torch import nn
 
 from hf_alpha import AlphaConfig
@@ -18,7 +19,6 @@ from hf_alpha.modeling.host_encoding import AHEAD, HeadCall, HostRelations
 from hf_alpha.modeling.relations import (
     NONE,
     LastSymbolRelations,
-    SlotRelations,
     SourceRelations,
     SymbolRelations,
     TextRelations,
@@ -55,9 +55,9 @@ def streams() -> Streams:
         weights=torch.full((2, NAMES), 0.5),
         memory=torch.randn(2, NAMES, 2, WIDTH, generator=torch.Generator().manual_seed(1)),
         related=SymbolRelations(
-            SlotRelations.of((same,), target),
+            slot_relations((same,), target),
             SourceRelations(
-                SlotRelations.of((same, torch.tensor(written)), source),
+                slot_relations((same, torch.tensor(written)), source),
                 torch.tensor(written),
                 torch.arange(len(TARGET[0])),
             ),

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from retrofits import make_retrofit, random_batch
+from strategies import slot_relations
 from torch import nn
 from transformers import Gemma2Config
 from transformers.models.bart import modeling_bart
@@ -16,7 +17,7 @@ from hf_alpha.modeling.host_attention import (
     relational_attention,
 )
 from hf_alpha.modeling.masks import additive
-from hf_alpha.modeling.relations import NONE, LastSymbolRelations, Relations, SlotRelations, one_hot
+from hf_alpha.modeling.relations import NONE, LastSymbolRelations, Relations, one_hot
 
 SIZES = [(7, 3), (5, 2)]  # tokens of source and target of each sample
 HEADS, WIDTH, NAMES = 4, 6, 3
@@ -37,7 +38,7 @@ def gated(generator: torch.Generator, own_BM: torch.Tensor, count: int) -> Gated
     same = one_hot(TARGET, NAMES, torch.float32)
     others = [torch.randint(2, same.shape, generator=generator).float() for _ in range(count - 1)]
     gates = torch.randn(*TARGET.shape, count * HEADS, generator=generator)
-    return SlotRelations.of((same, *others), own_BM), gates
+    return slot_relations((same, *others), own_BM), gates
 
 
 @pytest.mark.parametrize("groups", [HEADS, 2], ids=["all heads", "shared keys"])
@@ -73,7 +74,7 @@ def test_relations_add_scores(name, sees_source, groups, scaling):
 def test_a_window_of_keys_has_the_relations_to_the_last_ones():
     generator = torch.Generator().manual_seed(0)
     relations, gates = gated(generator, TARGET, 1)
-    to_last = SlotRelations.of(relations.queries, TARGET[:, -2:])
+    to_last = slot_relations(relations.queries, TARGET[:, -2:])
     query = torch.randn(2, HEADS, 3, WIDTH, generator=generator)
     key, value = torch.randn(2, 2, HEADS, 2, WIDTH, generator=generator)
     outputs = [
@@ -89,7 +90,7 @@ def test_a_window_of_keys_has_the_relations_to_the_last_ones():
 def test_layers_have_gates_of_their_own_decided_by_queries():
     generator = torch.Generator().manual_seed(0)
     held = TARGET, nn.functional.pad(TARGET[:, :-1], (1, 0))
-    both = [SlotRelations.of((one_hot(TARGET, NAMES, torch.float32),), own) for own in held]
+    both = [slot_relations((one_hot(TARGET, NAMES, torch.float32),), own) for own in held]
     last = TARGET.masked_fill(TARGET < 0, NONE)
     relations = LastSymbolRelations(last, held, NAMES, torch.float32)
     weight = torch.randn(2, HEADS, WIDTH, 2, generator=generator)
@@ -125,7 +126,7 @@ def test_one_new_token_attends_as_the_last_of_all(mask_type, monkeypatch):
     made.layer_idx = 0
 
     def attend(start, mask):
-        relations = SlotRelations.of((same[:, start:],), TARGET)
+        relations = slot_relations((same[:, start:],), TARGET)
         return relational_attention(
             "sdpa", made, query[:, :, start:], key, value, mask,
             symbol_relations=LayerRelations(relations, weight, bias[:, :, None], PLACES),
@@ -154,7 +155,7 @@ def test_one_new_token_is_squashed_with_its_relations():
     mask = additive(torch.ones(2, 1, length, length, dtype=torch.bool).tril(), torch.float32)
 
     def attend(start):
-        relations = SlotRelations.of((same[:, start:],), TARGET)
+        relations = slot_relations((same[:, start:],), TARGET)
         return relational_attention(
             "eager", made, query[:, :, start:], key, value, mask[:, :, start:],
             symbol_relations=LayerRelations(relations, *told, PLACES), softcap=1.5,

@@ -12,7 +12,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reference.check import check_reference
 from reference.relational import RelationalReferenceModel
-from strategies import BASE, POSITIONS, SWITCHES, TWO_CLASSES, make_model, random_batch, seeds
+from strategies import (
+    BASE,
+    POSITIONS,
+    SWITCHES,
+    TWO_CLASSES,
+    make_model,
+    random_batch,
+    seeds,
+    slot_relations,
+)
 from transformers import DynamicCache, EncoderDecoderCache
 
 from hf_alpha import AlphaForConditionalGeneration
@@ -81,7 +90,7 @@ def test_where_symbols_stand(rows, others):
     """Relations and tables of positions, one by one."""
     count = min(len(rows), len(others))
     own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
-    (same,) = SlotRelations.of((one_hot(own, 5, torch.float32),), other).matrices
+    (same,) = slot_relations((one_hot(own, 5, torch.float32),), other).matrices
     assert same.tolist() == [
         [[[float(x == y >= 0) for y in theirs] for x in ours]]
         for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
@@ -159,7 +168,7 @@ def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
     query = torch.randn(sources, heads, beams * length, width, generator=generator)
     key = torch.randn(sources, heads, keys, width, generator=generator)
     for own_of_keys in (own, own.repeat_interleave(beams, 0)):
-        relations = SlotRelations.of(tuple(wanted), own_of_keys)
+        relations = slot_relations(tuple(wanted), own_of_keys)
         matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
         expected = add_relations(query @ key.mT * scaling, gates, matrices)
         products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
