@@ -31,6 +31,12 @@ SPELLINGS = by_spelling({
 })  # fmt: skip
 """Other ways to write a connective or a constant -> its token: Spot's, and some words."""
 
+FOREIGN_CONSTANTS = {
+    "ff": 'other tools read it as false: write 0, or the name "ff" in double quotes',
+    "tt": 'other tools read it as true: write 1, or the name "tt" in double quotes',
+}
+"""Words that are no names without quotes -> what to write instead."""
+
 UNARY = frozenset("!X")
 
 DERIVED = {"->": "| ! $1 $2", "<-": "| $1 ! $2"}

@@ -117,7 +117,7 @@ class Grammar:
             Spot's syntax: with "FGXU" `GFa` is G F a and, after an operand, `Ub` is U b. A letter
             before a digit is not one (`F1` is a name), and a name in double quotes stays whole.
         refused: signs of notations that are not read -> what to write instead. One that is a letter
-            is a name wherever a name may stand.
+            is a name wherever a name may stand, a longer word only in double quotes.
     """
 
     operators: dict[str, int]
@@ -126,7 +126,7 @@ class Grammar:
     spellings: dict[str, str]
     derived: dict[str, str]
     glued: str = ""
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for fault in self._faults():
@@ -229,7 +229,8 @@ class Grammar:
         if likely is not None:
             return likely
         # of two that got equally far, infix: the text begins with an operand
-        raise max(reversed(errors), key=lambda error: error.position)
+        foreign = tuple(f"{word!r} at " for word in self.refused if len(word) > 1)
+        raise max(reversed(errors), key=lambda e: (str(e).startswith(foreign), e.position))
 
     def _read_compact(self, text: str) -> list[str]:
         arities = self._character_arities
@@ -332,7 +333,7 @@ class Grammar:
 
     def token_of(self, name: str) -> str:
         """Return a name's token: the name, in quotes if it would be read as something else."""
-        if is_plain_name(name) and self._canonical(name) not in self.arities:
+        if self._is_plain(name):
             return name
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
@@ -471,7 +472,12 @@ class Grammar:
         """Whether a token can stand for a symbol: a name, with quotes only where it needs them."""
         if _is_quoted(token):
             return self.token_of(unquoted(token)) == token and bool(re.fullmatch(_QUOTED, token))
-        return self._canonical(token) not in self.arities and is_plain_name(token)
+        return self._is_plain(token)
+
+    def _is_plain(self, word: str) -> bool:
+        """Whether a word is a name without quotes."""
+        is_refused = len(word) > 1 and word in self.refused
+        return not is_refused and self._canonical(word) not in self.arities and is_plain_name(word)
 
     def _canonical(self, word: str) -> str:
         """Return the token that a word is a spelling of, or the word."""

@@ -117,6 +117,7 @@ def test_grammar_travels_through_json(case: tuple[Grammar, list[str]]) -> None:
 
 def test_grammars_of_tokenizers_saved_before_are_read() -> None:
     data = PROPOSITIONAL.to_dict()
+    del data["refused"]
     assert set(data) == {"operators", "constants", "infix", "spellings", "derived"}
     assert Grammar.from_dict(data) == PROPOSITIONAL
 
@@ -238,6 +239,12 @@ def test_what_is_read_shows_what_is_rewritten(text: str, rewritten: bool) -> Non
         ("Y a", 0, "'Y' at character 1: past operators are not read"),
         ("G(Y (a))", 2, "'Y' at character 3: past operators are not read"),
         ("a S b", 2, "'S' at character 3: past operators are not read"),
+        ("P a", 0, "'P' at character 1: past operators are not read"),
+        ("G(once (a))", 2, "'once' at character 3: past operators are not read"),
+        ("historically a", 0, "'historically' at character 1: past operators are not read"),
+        ("a since b", 2, "'since' at character 3: past operators are not read"),
+        ("a & ff", 4, "'ff' at character 5: other tools read it as false: write 0, or the name"),
+        ("X tt", 2, "'tt' at character 3: other tools read it as true: write 1, or the name"),
         ("req[0] & b", 3, "a name like p[2] in double quotes"),
         ("a + + b", 4, "'+' at character 5: expected a name"),
         ("F.a", 1, "'.a' at character 2 has no meaning here"),
@@ -248,6 +255,20 @@ def test_errors_of_spots_syntax(text: str, position: int, message: str) -> None:
         LTL.parse(text, "infix")
     assert error.value.position == position
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("grammar", [LTL, PROPOSITIONAL])
+def test_words_of_other_tools_are_names_in_quotes(grammar: Grammar) -> None:
+    for text in ("tt", "!tt", "& tt a", "a & tt"):
+        with pytest.raises(FormulaError, match="other tools read it as true"):
+            grammar.parse(text)
+    tokens = grammar.parse('"tt" & "ff"')
+    assert tokens == ["&", '"tt"', '"ff"'] and all(map(grammar.is_name, tokens[1:]))
+    assert (
+        grammar.parse(grammar.format(tokens, "infix")) == grammar.parse(" ".join(tokens)) == tokens
+    )
+    assert grammar.parse("&tf") == ["&", "t", "f"]
+    assert LTL.parse("P & Y") == ["&", "P", "Y"]  # letters are names where a name may stand
 
 
 @pytest.mark.parametrize(

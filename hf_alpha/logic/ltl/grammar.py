@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hf_alpha.logic.formulas import DERIVED, SPELLINGS, by_spelling
+from hf_alpha.logic.formulas import DERIVED, FOREIGN_CONSTANTS, SPELLINGS, by_spelling
 from hf_alpha.modeling.grammar import Grammar
 from hf_alpha.tasks.problem import Problem
 
@@ -43,7 +43,11 @@ LTL = Grammar(
     },
     glued="FGXUVRWM",
     refused={
-        **dict.fromkeys("YOHS", "past operators are not read: use those of the future"),
+        **FOREIGN_CONSTANTS,
+        **dict.fromkeys(
+            (*"YOHSP", "once", "historically", "since"),
+            "past operators are not read: use those of the future; a name stands in double quotes",
+        ),
         "[": "numbers and ranges are not read: write X X p for X[2] p, X p for X[!] p, and a name "
         "like p[2] in double quotes",
         "{": "regular expressions are not read: use temporal operators only",
@@ -54,7 +58,8 @@ LTL = Grammar(
 
 The derived operators `-> <- <-> ^ F G R W M` are rewritten while reading. Infix is Spot's syntax,
 with its precedences and all its spellings, and some more words (`not`, `and`, `until`, `always`);
-regular expressions, comments, ranges such as `X[2] p` and past operators (`Y O H S`) are not read.
+regular expressions, comments, ranges such as `X[2] p` and past operators (`Y O H S P`, `once`) are
+not read, nor are `ff` and `tt`, which other tools read as constants: such names stand in quotes.
 Beyond Spot, names in Unicode need no quotes, so that a line over a name is a part of it, and not
 its negation; infix is written with them, so that Spot reads it.
 

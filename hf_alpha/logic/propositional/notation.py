@@ -2,7 +2,7 @@
 
 import re
 
-from hf_alpha.logic.formulas import DERIVED, SPELLINGS
+from hf_alpha.logic.formulas import DERIVED, FOREIGN_CONSTANTS, SPELLINGS
 from hf_alpha.modeling.choices import check_known
 from hf_alpha.modeling.grammar import NAME, FormulaError, Grammar, split_at, words
 
@@ -23,6 +23,7 @@ PROPOSITIONAL = Grammar(
         "==": "=",
     },
     derived=DERIVED,
+    refused=FOREIGN_CONSTANTS,
 )
 """Propositional logic: not, and, or, iff, xor. Precedences follow Spot's."""
 
