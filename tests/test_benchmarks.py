@@ -162,6 +162,27 @@ def test_chats_of_bfcl_are_certified(tmp_path, capsys):
     assert "| parallel | 1 | 2 | 7 | 0 | 1 |" in capsys.readouterr().out
 
 
+def test_people_counts_what_comes_back_and_what_is_not_found(tmp_path):
+    """By a list of names, which finds no other ones."""
+    people = load("people")
+    for part in ("dev", "test"):
+        lines = ["# newdoc id = 1", "# text = Ann Lee = Ann.",
+                 "# text = She met Bo Xu. Xu left a long note to Ann, and so on"]  # fmt: skip
+        (tmp_path / f"{part}.iob2").write_text("\n".join(lines))
+    texts = people.documents(tmp_path)
+    assert texts == ["Ann Lee = Ann. She met Bo Xu. Xu left a long note to Ann, and so on"] * 2
+
+    def find(text):
+        start = text.find("Ann Lee")
+        return [(start, start + 7)] if start >= 0 else []
+
+    counts = people.measured(texts, find)
+    assert counts["exact"] == counts["forms"] == counts["own words"] == counts["texts"] == 2
+    assert counts["with parts left"] == 2 and counts["names"] == 2
+    assert counts["not found"] == counts["sent otherwise"] == 10
+    assert counts["renamings"] == 12  # called PersonB, it is read as it is spelled
+
+
 def test_growth_counts_what_the_model_multiplies():
     """Against PyTorch's own counter, which sees its own products (so few rows that all are)."""
     import torch

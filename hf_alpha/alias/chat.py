@@ -5,8 +5,9 @@ are.
 """
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
@@ -22,6 +23,7 @@ from hf_alpha.modeling.chat_names import (
 )
 from hf_alpha.modeling.names_in_text import NameFinder
 
+logger = logging.getLogger(__name__)
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
 _JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
@@ -192,7 +194,11 @@ class CanonicalRequest:
 
     def _texts_back(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         texts = {k: fields[k] for k in TEXTS if isinstance(fields.get(k), str)}
-        return {**fields, **{k: self._names.back(v, self.table) for k, v in texts.items()}}
+        return {**fields, **{key: self._text_back(text) for key, text in texts.items()}}
+
+    def _text_back(self, text: str) -> str:
+        back = BackStream(self._names, self.table)
+        return back.feed(text) + _closed(back)
 
     def _message_back(self, message: Mapping[str, Any]) -> dict[str, Any]:
         written = self._texts_back(message)
@@ -289,7 +295,7 @@ class CanonicalStream:
 
     def _rest(self, index: int) -> dict[str, str]:
         ended = [key for key in self._texts if key[0] == index]
-        rests = ((key[1], self._texts.pop(key).close()) for key in ended)
+        rests = ((key[1], _closed(self._texts.pop(key))) for key in ended)
         return {key: rest for key, rest in rests if rest}
 
     def _call(self, call: Any, index: int) -> Any:
@@ -305,6 +311,20 @@ class CanonicalStream:
         ended = [key for key in self._calls if key[0] == index]
         rests = ((key[1], self._calls.pop(key).close()) for key in ended)
         return [(number, rest) for number, rest in rests if rest]
+
+
+def _closed(back: BackStream) -> str:
+    """Return the rest of a text, and note words in it that were given to no name."""
+    rest = back.close()
+    if back.not_given:
+        _note_not_given()
+    return rest
+
+
+@cache
+def _note_not_given() -> None:
+    logger.warning("an answer has a word for names that was given to none (such as function_k, "
+                   "of three tools): it stays as it is. This is said once")  # fmt: skip
 
 
 class _CallBack:

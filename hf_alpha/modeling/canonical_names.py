@@ -565,11 +565,15 @@ class _Kin:
 
 
 class BackStream:
-    """Writes an answer with the names of a text as it comes; see `CanonicalNames.stream`."""
+    """Writes an answer with the names of a text as it comes; see `CanonicalNames.stream`.
+
+    Attributes:
+        not_given: words with a stem, as names have them, that stand for none: they stay.
+    """
 
     def __init__(self, names: CanonicalNames, table: Mapping[str, str]):
         self._names, self._table, self._held = names, dict(table), ""
-        self._forms = Forms(self._table)
+        self._forms, self.not_given = Forms(self._table), set[str]()
         self._called = NamesByWord()
         self._taken, self._next = set[str](), dict[str, Iterator[str]]()
         for word, name in table.items():
@@ -631,10 +635,12 @@ class BackStream:
         if name not in self._table:
             called = name
             if name in self._called:
-                words = self._next.setdefault(kind, iter(self._names.words[kind]))
-                called = next(word for word in words if self._names.is_free(word, self._taken))
+                series = self._next.setdefault(kind, iter(self._names.words[kind]))
+                called = next(word for word in series if self._names.is_free(word, self._taken))
             self._table[name] = called
             self._take(name, called)
+            if called == name and (words := self._names.words[kind]).stem and name in words:
+                self.not_given.add(name)
 
 
 def forms(word: str) -> list[str]:

@@ -9,7 +9,7 @@ from openai_chats import FIRST, NAMES, SECOND, request, written
 
 from hf_alpha import CanonicalNames
 from hf_alpha.alias.certificate import certify
-from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
+from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream, _note_not_given
 
 PLAIN = ["and", "b", "function_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
 PLAIN += ["_PersonC_", "function_bs", "PersonB3", "personc2s"]
@@ -107,13 +107,17 @@ def cut(text, data):
     return [text[i:j] for i, j in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-def test_what_an_answer_means_itself_stays():
+def test_what_an_answer_means_itself_stays(caplog):
     """Words that were never given out, HTML, a plan; errors and what is no answer."""
+    _note_not_given.cache_clear()
     names = CanonicalNames({"person": {"column": "people"}}, words={"person": "Person"})
     one = CanonicalRequest(names, {"prompt": "Ann", "names": {"person": ["Ann"]}})
     assert one.body == {"prompt": "PersonB"}
     answer = {"choices": [{"index": 0, "text": "<b>Note</b> PersonC, plan b. PersonB's"}]}
     assert one.back(answer)["choices"][0]["text"] == "<b>Note</b> PersonC, plan b. Ann's"
+    assert one.back(answer) == one.back(answer)
+    (noted,) = caplog.records
+    assert "given to none" in noted.getMessage()
     for other in ({"error": {"message": "PersonB"}}, [], None, {"choices": [1, {"message": 2}]}):
         assert one.back(other) == other
     chunk = {"choices": [{"index": 0, "text": "PersonB", "finish_reason": "stop"}]}

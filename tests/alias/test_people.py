@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ def test_other_spellings_of_a_name_are_spelled_as_such():
     assert spelled.back("PERSONB4 and **PersonB2**: PersonB7") == (
         "BRENNER and **alice.brenner**: PersonB7"
     )
+    assert pickle.loads(pickle.dumps(NAMES)).spell(TEXT).text == spelled.text  # as the gateway does
     places = CanonicalNames({"place": people_rule(full_names, "LOC")})
     assert places.spell(TEXT).text == TEXT  # another label
     halves = CanonicalNames({"person": people_rule(lambda text: [(2, 4), (13, 17)])})
