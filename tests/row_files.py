@@ -5,13 +5,19 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow
 from datasets import Dataset
 
 
 def write(path: Path, rows: list[dict], encoding: str = "utf-8") -> Path:
-    """Write rows as the file's name says: *.csv, *.tsv, *.json, *.jsonl, with .gz, or *.parquet."""
+    """Write rows as the file's name says: *.csv, *.tsv, *.json, *.jsonl, with .gz, or binary."""
     if ".parquet" in path.name:
         Dataset.from_list(rows).to_parquet(path)
+        return path
+    if ".arrow" in path.name:
+        table = pyarrow.Table.from_pylist(rows)
+        with pyarrow.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
         return path
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "wt", encoding=encoding, newline="") as file:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
 
 
-TABLES = (".csv", ".tsv", ".parquet")
+TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 
 
 class TextOf(Protocol):
@@ -71,7 +71,7 @@ def stream_inputs(
 
     Args:
         file: with a text in each line; in JSON, if it is called `*.jsonl`; or a table, `*.csv`,
-            `*.tsv` or `*.parquet`, with a text in each row, if there is a `text_of`.
+            `*.tsv`, `*.parquet` or `*.arrow`, with a text in each row, if there is a `text_of`.
         name: what errors call a text.
         text_of: gives the text of a row.
 

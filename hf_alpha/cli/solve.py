@@ -24,7 +24,7 @@ from hf_alpha.cli.options import (
 )
 from hf_alpha.io.records import Records
 from hf_alpha.names.given_names import mark_names, read_names
-from hf_alpha.tasks import Task
+from hf_alpha.tasks import Task, get_task
 
 if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
@@ -83,7 +83,8 @@ def solve(
             exists=True,
             dir_okay=False,
             help="File with a formula in each line; or *.jsonl, for texts of several lines: in "
-            "each line a string, or a row like those of your data; or *.csv, *.tsv, *.parquet.",
+            "each line a string, or a row like those of your data; or *.csv, *.tsv, *.parquet, "
+            "*.arrow. Of formulas, lines that begin with # are comments.",
         ),
     ] = None,
     source: Annotated[
@@ -160,7 +161,11 @@ def solve(
 
         recipe = recipe_for(model, task)
     stream = stream_inputs(formulas, file, "formula", RowTexts(recipe, file, source))
-    first = next(stream)
+    named_task = recipe.configured_task if recipe else get_task(task) if task else None
+    if named_task is None or named_task.grammar is not None:  # of formulas, not of texts
+        stream = (text for text in stream if not text.lstrip().startswith("#"))
+    if (first := next(stream, None)) is None:
+        raise ValueError("no formula: the input has nothing but comments")
     chosen_task = settings.task_of(first) if recipe is None else recipe.configured_task
     settings = replace(settings, task=chosen_task)
     texts: Iterator[str] = chain([first], stream)

@@ -53,7 +53,10 @@ CARDS = ("README.md", ".huggingface.yaml")
 """What says which files a dataset has, if something does."""
 FILES = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
+    ".arrow": "arrow",
 }  # fmt: skip
+BINARY = ("parquet", "arrow")
+"""Kinds of files that are no texts."""
 OPTIONS = {"data.source": "--source", "data.target": "--target"}
 """Key of a recipe -> the option of commands that says the same."""
 TEXT_FILES = (".txt", ".md", ".rst")
@@ -101,7 +104,7 @@ def read_files(
                 if kind == "tsv":  # of a CSV, commas and lines in a cell are as good as others
                     read_named(_check_quotes, file, file, encoding)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
-        if streaming and kind != "parquet":
+        if streaming and kind not in BINARY:
             return _streamed(splits, columns, encoding)
         # A list, so that every file is looked through.
         if kind == "json" and any([_look_through(file, encoding) for file in files]):
@@ -111,7 +114,7 @@ def read_files(
         builder = "csv" if kind == "tsv" else kind
         return read_named(load_dataset, path, builder, data_files=escape(str(path)), **options)
     except DAMAGED as error:
-        faults = (_fault(file, encoding) for file in files if kind != "parquet")
+        faults = (_fault(file, encoding) for file in files if kind not in BINARY)
         if fault := next(filter(None, faults), None):
             raise ValueError(fault) from error
         if kind != "json" or not isinstance(error.__cause__, DatasetGenerationError):
@@ -134,7 +137,7 @@ def _kind_of(path: Path) -> str | None:
     """Return the kind of a file of rows; None for any other file."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
-    return None if kind == "parquet" and path.suffix == ".gz" else kind
+    return None if kind in BINARY and path.suffix == ".gz" else kind
 
 
 def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> None:
@@ -146,7 +149,10 @@ def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> No
         fault = f"holds files of several kinds ({', '.join(kinds)})"
     else:
         fault = "is of no kind" if path.is_file() else "holds no file"
-    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
+    advice = {
+        ".txt": "; plain text has no columns: make it a .tsv",
+        ".zst": f"; zstd -d {path.name} makes one of them",
+    }.get(path.suffix, "")
     raise ValueError(
         f"{path} {fault} that rows are read from: give one of "
         f"{', '.join([*FILES, *others])}{advice}"
@@ -160,7 +166,7 @@ def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> 
         options = {"features": Features(dict.fromkeys(columns, Value("string")))}
         options |= {"keep_default_na": False, "index_col": False}
         options |= {"sep": "\t"} if kind == "tsv" else {}
-    if encoding is not None and kind != "parquet":
+    if encoding is not None and kind not in BINARY:
         try:
             codecs.lookup(encoding)
         except LookupError:

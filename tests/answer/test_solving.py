@@ -187,6 +187,10 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
     assert asked(streams, "--file", file).out == expected
     file.write_text(lines, encoding="utf-8-sig")
     assert asked(streams, "--file", file).out == expected
+    file.write_text(f"# of formulas\n{lines} # the end\n")
+    assert asked(streams, "--file", file).out == expected
+    assert "has nothing but comments" in hf_alpha("solve", stdin="# a\n").err
+    file.write_text(lines)
     both = asked(streams, "!a", "--file", file)
     assert both.out == "!a\n  correct    a0\n" + expected
     file.write_text("p\x0c\n&\u2028a b\n")  # other signs than \n end no line

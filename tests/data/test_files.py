@@ -47,6 +47,7 @@ BAD_FILES = {
     "number.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "x", "target": 5}',
                      "number.jsonl, row 1: the column 'target' holds 5, which is no text"),
     "damaged.parquet": (b"PAR1 no PAR1", "damaged.parquet cannot be read: "),
+    "packed.jsonl.zst": (b"", "give one of .*zstd -d packed.jsonl.zst makes one of them"),
     "packed.parquet.gz": (gzip.compress(b"PAR1"), "packed.parquet.gz is of no kind"),
     "text.txt": (b"x\ny\n", r"text.txt is of no kind .*\.csv, .*; plain text has no columns"),
     "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",

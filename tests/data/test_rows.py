@@ -37,7 +37,7 @@ def pairs(place, source="source", target="target", finder=FINDER, **options):
     return load(place, source=source, target=target, finder=finder, **options)
 
 
-ENDS = ("csv", "tsv", "json", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz")
+ENDS = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", "csv.gz", "tsv.gz", "jsonl.gz")
 
 
 def store(folder: Path, rows: list[dict], ends=ENDS) -> list[Path]:
