@@ -29,6 +29,8 @@ TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 _JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
+CALLED = ("function", "custom")
+"""What a tool, a choice or a call has its name in: a function, or a tool that takes a text."""
 _OLDER = -1
 """The number of a call that is the only one, `function_call`."""
 Write = Callable[[bool, str], str]
@@ -74,25 +76,29 @@ def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
     rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call")}
     written = write_message(rest, said)
     if calls:
-        written["tool_calls"] = [
-            {**call, "function": _call(call["function"], said)} if "function" in call else call
-            for call in calls
-        ]
+        written["tool_calls"] = [_called(call, lambda of: _call(of, said)) for call in calls]
     if legacy:
         written["function_call"] = _call(legacy, said)
     return {key: written.get(key, value) for key, value in message.items()}  # in the same order
 
 
+def _called(call: Any, write: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    """Write what a call of a tool calls; what is no call stays as it is."""
+    kinds = [k for k in CALLED if isinstance(call, Mapping) and isinstance(call.get(k), Mapping)]
+    return {**call, **{kind: write(call[kind]) for kind in kinds}} if kinds else call
+
+
 def _call(call: Mapping[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
-    written = {**call, "name": said(call["name"])} if "name" in call else {**call}
+    of_text = {key: said(call[key]) for key in ("name", "input") if isinstance(call.get(key), str)}
+    written = {**call, **of_text}
     if isinstance(arguments := call.get("arguments"), str):
         written["arguments"] = _in_json(arguments, said)
     return written
 
 
 def _choice(choice: Mapping[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
-    if isinstance(function := choice.get("function"), Mapping):
-        return {**choice, "function": {**function, "name": said(function["name"])}}
+    if any(isinstance(choice.get(kind), Mapping) for kind in CALLED):
+        return dict(_called(choice, lambda of: {**of, "name": said(of["name"])}))
     if isinstance(allowed := choice.get("allowed_tools"), Mapping):
         tools = [_choice(tool, said) for tool in allowed["tools"]]
         return {**choice, "allowed_tools": {**allowed, "tools": tools}}
@@ -203,12 +209,7 @@ class CanonicalRequest:
     def _message_back(self, message: Mapping[str, Any]) -> dict[str, Any]:
         written = self._texts_back(message)
         if isinstance(calls := message.get("tool_calls"), list):
-            written["tool_calls"] = [
-                {**call, "function": self._call_back(call["function"])}
-                if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping)
-                else call
-                for call in calls
-            ]
+            written["tool_calls"] = [_called(call, self._call_back) for call in calls]
         if isinstance(call := message.get("function_call"), Mapping):
             written["function_call"] = self._call_back(call)
         return written
@@ -219,6 +220,8 @@ class CanonicalRequest:
             written["name"] = str(self.table.get(name, name))
         if isinstance(arguments := call.get("arguments"), str):
             written["arguments"] = json_back(arguments, self.table)
+        if isinstance(text := call.get("input"), str):
+            written["input"] = self._text_back(text)
         return written
 
 
@@ -279,7 +282,7 @@ class CanonicalStream:
                 delta = {**(delta or {}), "function_call": {**begun, **rest}}
             else:
                 calls = (delta or {}).get("tool_calls") or ()
-                calls = [*calls, {"index": number, "function": rest}]
+                calls = [*calls, {"index": number, CALLED["input" in rest]: rest}]
                 delta = {**(delta or {}), "tool_calls": calls}
         return choice if delta is None else {**choice, "delta": delta}
 
@@ -299,13 +302,13 @@ class CanonicalStream:
         return {key: rest for key, rest in rests if rest}
 
     def _call(self, call: Any, index: int) -> Any:
-        if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
-            return call
-        made = self._call_back(index, call.get("index") or 0)
-        return {**call, "function": made.feed(call["function"])}
+        number = call.get("index") or 0 if isinstance(call, Mapping) else 0
+        return _called(call, lambda of: self._call_back(index, number).feed(of))
 
     def _call_back(self, index: int, number: int) -> "_CallBack":
-        return self._calls.setdefault((index, number), _CallBack(self._table))
+        if (index, number) not in self._calls:
+            self._calls[index, number] = _CallBack(self._table, self._names)
+        return self._calls[index, number]
 
     def _calls_rest(self, index: int) -> list[tuple[int, dict[str, str]]]:
         ended = [key for key in self._calls if key[0] == index]
@@ -330,8 +333,9 @@ def _note_not_given() -> None:
 class _CallBack:
     """A call of a tool as it comes."""
 
-    def __init__(self, table: Mapping[str, str]):
+    def __init__(self, table: Mapping[str, str], names: CanonicalNames):
         self._table, self._name, self._arguments = table, "", ""
+        self._input, self._takes_text = BackStream(names, table), False
 
     def feed(self, function: Mapping[str, Any]) -> dict[str, Any]:
         written = dict(function)
@@ -346,6 +350,10 @@ class _CallBack:
             cut = last if _OPEN.fullmatch(text, last) else len(text)
             self._arguments = text[cut:]
             written["arguments"] = json_back(text[:cut], self._table)
+        if isinstance(given := function.get("input"), str):
+            if given and self._name:
+                written["name"] = self._take_name()
+            written["input"], self._takes_text = self._input.feed(given), True
         return written
 
     def close(self) -> dict[str, str]:
@@ -354,6 +362,8 @@ class _CallBack:
         if self._arguments:
             rest["arguments"] = json_back(self._arguments, self._table)
             self._arguments = ""
+        if (text := _closed(self._input)) or (rest and self._takes_text):
+            rest["input"] = text
         return rest
 
     def _is_open(self) -> bool:

@@ -115,7 +115,7 @@ def tool_names(tools: Any) -> Iterator[tuple[str, bool]]:
     A parameter that takes some values only is described by these.
     """
     for tool in tools or ():
-        schema = tool.get("function", tool)
+        schema = tool.get("function") or tool.get("custom") or tool
         yield from [(schema["name"], _says_more(schema))] if "name" in schema else []
         yield from _parameters(schema)
 

@@ -148,6 +148,36 @@ def test_a_call_in_the_older_form_comes_back():
         assert (name, arguments) == ("get_a", '{"get_a')
 
 
+@given(st.data())
+def test_a_tool_that_takes_a_text_is_spelled_too(data):
+    """In its definition, a choice and calls, at once and in a stream that is cut anywhere."""
+    custom = {"name": "run_sql", "description": "run_sql runs.", "format": {"type": "text"}}
+    tools = [{"type": "custom", "custom": custom}]
+    call = {"id": "1", "type": "custom", "custom": {"name": "run_sql", "input": "ask run_sql, so"}}
+    messages = [{"role": "assistant", "tool_calls": [call]}]
+    choice = {"type": "custom", "custom": {"name": "run_sql"}}
+    names = CanonicalNames({"tool": {"rule": "tools"}}, words=["t", "tool_1", "tool_10"])
+    one = CanonicalRequest(names, {"tools": tools, "messages": messages, "tool_choice": choice})
+    assert "run_sql" not in json.dumps(one.body) and one.body["tools"][0]["type"] == "custom"
+    (message,) = one.body["messages"]
+    assert message["tool_calls"][0]["custom"] == {"name": "t", "input": "ask t, so"}
+    answer = one.back({"choices": [{"message": message}]})
+    assert answer["choices"][0]["message"]["tool_calls"] == [call]
+    stream, got = CanonicalStream(one, names), {"name": "", "input": ""}
+    pieces = [(key, piece) for key in got for piece in cut(call_of(message)[key], data)]
+    chunks = [{"tool_calls": [{"index": 0, "custom": {key: piece}}]} for key, piece in pieces]
+    written = [stream.feed({"choices": [{"index": 0, "delta": chunk}]}) for chunk in chunks]
+    for chunk in [*written, *filter(None, [stream.close()])]:
+        for key, text in call_of(chunk["choices"][0]["delta"]).items():
+            got[key] += text
+    assert got == call["custom"]
+
+
+def call_of(message):
+    """What the only call of a message calls."""
+    return message["tool_calls"][0]["custom"]
+
+
 def test_what_only_a_name_describes_may_keep_it():
     """The whole chat has it then, and what is described is spelled as before."""
     names = CanonicalNames({"tool": {"rule": "tools", "keep": "undescribed"}})
