@@ -19,8 +19,11 @@ _STUB = HubStub()
 _HF_HOME = tempfile.TemporaryDirectory(prefix="hf_alpha_tests_")
 os.environ.update(_STUB.environment(_HF_HOME.name))
 os.environ["HF_ALPHA_CACHE"] = f"{_HF_HOME.name}/hf_alpha"
+for _name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
+    os.environ.pop(_name, None)  # of whoever runs the tests: the stub is no Hub to be spared
 os.environ.setdefault("MPLBACKEND", "Agg")
 gc.set_threshold(50_000, 10, 10)  # looking for garbage took a tenth of the time, at 700
+gc.disable()  # until all is collected: what is imported stays
 # No deadline: a case may wait for a busy machine.
 settings.register_profile("usual", deadline=None, max_examples=25)
 settings.register_profile("long", deadline=None, max_examples=1000)  # --hypothesis-profile long
@@ -37,6 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[test] += 1
             if cases[test] > mark.args[0]:
                 item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on."""
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -120,6 +120,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return Installed(prefix, cwd)
 
 
+@pytest.mark.slow  # .ci/run has it
 def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
     """Of data what an installed package reads: no code beside models, no pictures."""
     with zipfile.ZipFile(wheel) as archive:
@@ -139,6 +140,7 @@ def test_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path):
     assert wheel.stat().st_size < 20e6
 
 
+@pytest.mark.slow  # .ci/run has it
 def test_the_source_distribution_has_the_code_once(built: Path):
     """And not below the links of data folders, of which packing would follow the first alone."""
     (sources,) = built.glob("*.tar.gz")
@@ -156,6 +158,7 @@ def test_default_checkpoints_stay_small():
         assert size <= (20e6 if name == LARGE else 6e6), f"{name} takes {size / 1e6:.1f} MB"
 
 
+@pytest.mark.slow  # .ci/run has it
 def test_installed_package_is_its_own(installed: Installed):
     script = (
         "import hf_alpha; from hf_alpha.resources import resource_path\n"
@@ -180,6 +183,7 @@ def made(installed: Installed) -> Path:
     return installed.cwd / "out" / "relational"
 
 
+@pytest.mark.slow  # .ci/run has it
 def test_quickstart_runs_from_the_wheel(made: Path):
     for name in ("modeling_alpha.py", "tokenization_text.py"):
         assert (made / name).read_bytes() == (ROOT / "hf_alpha" / "modeling" / name).read_bytes()

@@ -5,13 +5,17 @@ import pytest
 
 from hf_alpha import wings
 
-PACKAGE = code_wings.package()
+
+@pytest.fixture(scope="module")
+def package() -> code_wings.Package:
+    """Read when a test asks, and not by each process that collects tests."""
+    return code_wings.package()
 
 
 @pytest.mark.parametrize("wing", code_wings.WINGS.values(), ids=[*code_wings.WINGS])
-def test_few_modules_need_a_wing(wing):
-    missing = PACKAGE.part(wing.modules)
-    failing = PACKAGE.failing(missing)
+def test_few_modules_need_a_wing(wing, package):
+    missing = package.part(wing.modules)
+    failing = package.failing(missing)
     assert missing and len(failing) <= wing.goal, sorted(failing)
 
 
@@ -19,17 +23,17 @@ def test_few_modules_need_a_wing(wing):
     ("kind", "most_files", "most_lines"),
     [("formulas", 31, 8_500), ("decoder", 41, 11_950), ("geometric", 12, 2_900)],
 )
-def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines):
+def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines, package):
     """Raise a limit for what all such models run; else import less, or elsewhere."""
-    modules = PACKAGE.carried(code_wings.SAVED[kind].split())
-    assert len(modules) <= most_files and PACKAGE.lines(modules) <= most_lines, sorted(modules)
+    modules = package.carried(code_wings.SAVED[kind].split())
+    assert len(modules) <= most_files and package.lines(modules) <= most_lines, sorted(modules)
 
 
-def test_the_core_imports_no_wing_in_functions_either():
+def test_the_core_imports_no_wing_in_functions_either(package):
     """But commands, which import theirs when they run. A wing may need another one, so the page."""
-    missing = {m for wing in code_wings.WINGS.values() for m in PACKAGE.part(wing.modules)}
-    core = PACKAGE.files.keys() - missing - PACKAGE.part("cli")
-    holes = {module: PACKAGE.names[module] & missing for module in core}
+    missing = {m for wing in code_wings.WINGS.values() for m in package.part(wing.modules)}
+    core = package.files.keys() - missing - package.part("cli")
+    holes = {module: package.names[module] & missing for module in core}
     assert not {module: names for module, names in holes.items() if names}
 
 

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("gradio", reason="needs Gradio: pip install 'hf_alpha[demo]'")
 pytest.importorskip("playwright", reason="needs Playwright: pip install playwright")
 
 from browser import CHROMIUM, PROBLEM, Visit, visit
 
-from hf_alpha.demo.server import serve
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.registry import built_in_tasks
 
@@ -19,8 +17,8 @@ needs_browser = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def opened(choices) -> Iterator[Visit]:
-    page = serve(choices)
+def opened(choices, page_server) -> Iterator[Visit]:
+    page = page_server.serve(choices)
     with visit(page.local_url) as opened:
         yield opened
     page.close()

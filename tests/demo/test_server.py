@@ -8,17 +8,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("gradio", reason="needs Gradio: pip install 'hf_alpha[demo]'")
-
 from hf_alpha.answer.solving import Solution
-from hf_alpha.demo.server import MAX_BODY, MAX_WAITING, serve
 
 LTL = "ltl-relational"
 
 
 @pytest.fixture(scope="module")
-def address(choices) -> Iterator[tuple[str, int]]:
-    page = serve(choices)
+def address(choices, page_server) -> Iterator[tuple[str, int]]:
+    page = page_server.serve(choices)
     parts = urlsplit(page.local_url)
     yield parts.hostname, parts.port
     page.close()
@@ -114,9 +111,9 @@ def test_no_request_passes_by_those_that_wait(address, way):
             assert request(address, "POST", f"/gradio_api/{way}/predict", body)[0] == 404
 
 
-def test_a_large_body_is_refused_before_it_is_read(address):
+def test_a_large_body_is_refused_before_it_is_read(address, page_server):
     """By its header, or, without one, as soon as it is too long."""
-    limit = f"a request has at most {MAX_BODY:,} bytes\n"
+    limit = f"a request has at most {page_server.MAX_BODY:,} bytes\n"
     connection = HTTPConnection(*address, timeout=300)
     connection.putrequest("POST", "/gradio_api/call/solve")
     connection.putheader("Content-Length", str(100_000_000))
@@ -140,9 +137,9 @@ def test_a_large_body_is_refused_before_it_is_read(address):
     assert ask(address, "a", LTL, 1)["answers"]
 
 
-def test_a_port_that_is_taken_is_named(address, choices):
+def test_a_port_that_is_taken_is_named(address, choices, page_server):
     with pytest.raises(OSError, match=f"port {address[1]} is taken: name another by --port"):
-        serve(choices, port=address[1])
+        page_server.serve(choices, port=address[1])
 
 
 def test_no_files_and_no_other_host(address):
@@ -151,17 +148,17 @@ def test_no_files_and_no_other_host(address):
     assert request(address, "GET", "/gradio_api/file=/etc/passwd")[0] in (403, 404)
 
 
-def test_a_page_for_everyone_goes_by_any_name(choices):
-    page = serve(choices, host="0.0.0.0")
+def test_a_page_for_everyone_goes_by_any_name(choices, page_server):
+    page = page_server.serve(choices, host="0.0.0.0")
     address = "127.0.0.1", urlsplit(page.local_url).port
     assert request(address, "GET", "/", Host="me-my-space.hf.space")[0] == 200
     page.close()
 
 
 @pytest.mark.slow
-def test_many_requests_at_once_are_answered_or_refused(address):
+def test_many_requests_at_once_are_answered_or_refused(address, page_server):
     """None is lost: each has its own answer, or is told that too many wait."""
-    problems = [f"n{i} & X n{i + 1}" for i in range(MAX_WAITING + 16)]
+    problems = [f"n{i} & X n{i + 1}" for i in range(page_server.MAX_WAITING + 16)]
     with ThreadPoolExecutor(len(problems)) as pool:
         replies = list(pool.map(lambda problem: call(address, "solve", problem, LTL, 1), problems))
     answered = 0
@@ -171,5 +168,5 @@ def test_many_requests_at_once_are_answered_or_refused(address):
             answered += 1
         else:
             assert kind in ("error", "503"), data
-    assert answered >= MAX_WAITING // 2
+    assert answered >= page_server.MAX_WAITING // 2
     assert ask(address, "a", LTL, 1)["answers"]
