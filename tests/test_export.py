@@ -123,7 +123,8 @@ def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
             )
 
 
-@pytest.mark.parametrize("form", ["graph", pytest.param("gated rotary", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["graph", "gated rotary"])
 def test_geometric_encoders_are_exported(form):
     """With a dynamic number of texts, tokens and segments."""
     model, segments = small_model(**FORMS[form]), torch.export.Dim("segments", min=2, max=64)
