@@ -184,6 +184,7 @@ CLASSIFY = ("evaluate", "classes", "--data", "pairs.jsonl", "--out", "r")
 LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, SERVE, INFO, ("convert", "m", "o"),
            ("convert", "classes", "o", "--transducer", "fst"), ("push", "m", "me/m"),
            ("release", "m", "o")]  # fmt: skip
+CERTIFY = ("certify", "pairs.jsonl", "--names", "[a-z]+", "--model", "m")  # takes decoders alone
 STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
            "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
 BARE = [*LOADING[4:], *STUDIES]  # which look at models alone, at no recipe
@@ -195,7 +196,7 @@ ATTACKS = [
     *[(by_recipe(task="m.wicked:Task"), "m.wicked:Task", command) for command in (SOLVE, EVALUATE)],
     (by_recipe(measures={"good": "evil:measure"}), "evil:measure", EVALUATE),
     (by_format, "evil:read", CLASSIFY),
-    *[(by_config, "wicked.Config", command) for command in (*LOADING, *STUDIES)],
+    *[(by_config, "wicked.Config", command) for command in (*LOADING, CERTIFY, *STUDIES)],
     *[(by_tokenizer_class, "wicked.EvilTokenizer", c) for c in (*LOADING, *STUDIES)],
     *[(by_kernel, "me/evil-kernel", command) for command in LOADING[:6]],
     (by_part, "kernels-community/evil", SOLVE),
@@ -371,7 +372,7 @@ def test_all_that_can_name_code_is_known():
         n for n, c in COMMANDS.items() if "trust_remote_code" in inspect.signature(c).parameters
     }
     assert taking == asking
-    assert {command[0] for command in LOADING} == taking
+    assert {command[0] for command in (*LOADING, CERTIFY)} == taking
 
 
 def test_every_model_is_loaded_without_asking():
