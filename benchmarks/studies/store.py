@@ -97,19 +97,25 @@ def write(
             write_text(folder / name, "\n".join(table) + "\n")
 
 
-def _cells(data: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def _cells(data: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """The lines of nested data: places, and what stands there."""
-    if place == ("text",):  # line by line, so that differences can be read
-        yield from ((BETWEEN.join((*place, f"#{i}")), line) for i, line in enumerate(data))
+    if keys == ("text",) or _has_objects(data):  # texts line by line, so that changes can be read
+        yield from ((_place(*keys, f"#{number}"), part) for number, part in enumerate(data))
     elif isinstance(data, dict) and any(map(_is_deep, data.values())):
         for key, part in data.items():
-            if BETWEEN in key or key.startswith("#") or "\t" in key or "\n" in key:
-                raise ValueError(f"{key!r} cannot be a key of a result: it has a mark of the store")
-            yield from _cells(part, (*place, key))
-    elif _has_objects(data):
-        yield from ((BETWEEN.join((*place, f"#{i}")), part) for i, part in enumerate(data))
+            if key.startswith("#"):
+                raise ValueError(f"{key!r} cannot be a key of a result: it would be a number")
+            yield from _cells(part, (*keys, key))
     else:
-        yield BETWEEN.join(place), data
+        yield _place(*keys), data
+
+
+def _place(*keys: str) -> str:
+    """Where a value stands, from which its keys can be told again."""
+    place = BETWEEN.join(keys)
+    if place.split(BETWEEN) != [*keys] or "\t" in place or "\n" in place:
+        raise ValueError(f"{keys} cannot be keys of a result: they have a mark of the store")
+    return place
 
 
 def _is_deep(data: Any) -> bool:

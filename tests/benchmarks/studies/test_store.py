@@ -23,8 +23,12 @@ DATA = st.recursive(
 def test_what_is_written_is_read_again(data, text):
     with TemporaryDirectory() as name:
         folder = Path(name)
-        for result in ("one", "a/two"):
-            store.write(result, f"python {result}", data, text, {"date": "today"}, folder)
+        try:
+            store.write("a/two", "python a/two", data, text, {"date": "today"}, folder)
+        except ValueError as error:
+            assert "of a result" in str(error) and any(mark in str(data) for mark in "#>")
+            return
+        store.write("one", "python one", data, text, {"date": "today"}, folder)
         store.write("one", "python other", {"n": 1}, folder=folder)
         found = store.read("a/two", folder)
         assert found == {
@@ -59,8 +63,8 @@ def test_results_that_are_written_at_once_are_all_there(tmp_path):
 
 
 def test_what_the_store_cannot_hold_is_refused(tmp_path):
-    for key in ("#0", "a > b", "a\tb"):
-        with pytest.raises(ValueError, match="has a mark of the store"):
+    for key in ("#0", "a > b", " >", "a\tb"):
+        with pytest.raises(ValueError, match=r"cannot be (a key|keys) of a result"):
             store.write("one", "python one", {key: {"n": {"m": 1}}}, folder=tmp_path)
     assert not (tmp_path / store.CELLS).exists()
     with pytest.raises(KeyError):
