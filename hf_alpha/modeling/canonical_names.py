@@ -613,16 +613,31 @@ class BackStream:
                 self._table[word] = name
                 self._take(word, name)
         called = {name: kind for name, kind in self._called.within(part).items() if name in part}
-        more = called | self._names.words_in(part, self._table)
-        spans = [x for x in self._names.names_in(part, more=more) if self._is_name(part, x)]
-        classes = {part[start:stop]: kind for start, stop, kind, _ in spans}
-        for start, stop, kind, _ in spans:
-            self._call(part[start:stop], kind)
-        pieces: list[tuple[str, str | None]] = []
-        for between, span in parts(part, spans):
-            word = span and part[span.start : span.stop]
-            pieces += [(between, None), (word or "", word)]
+        words = self._names.words_in(part, self._table)
+        if called and self._at_once:
+            # What a program binds itself may be called otherwise, and leave its name to a word.
+            pieces, classes = self._cut(part, words)
+            written = self._names.finder.spell(pieces, classes, self._table)
+            spelled = zip(written, pieces, strict=True)
+            left = {
+                self._table[w] for new, (_, w) in spelled if w and new != self._table.get(w, new)
+            }
+            called = {name: kind for name, kind in called.items() if name not in left}
+        pieces, classes = self._cut(part, called | words)
+        for word, kind in classes.items():
+            self._call(word, kind)
         return "".join(self._names.finder.spell(pieces, classes, self._table))
+
+    def _cut(
+        self, text: str, more: Mapping[str, str | None]
+    ) -> tuple[list[tuple[str, str | None]], dict[str, str]]:
+        """Cut a text at its names; return the pieces, names with themselves, and name -> class."""
+        spans = [x for x in self._names.names_in(text, more=more) if self._is_name(text, x)]
+        pieces: list[tuple[str, str | None]] = []
+        for between, span in parts(text, spans):
+            word = span and text[span.start : span.stop]
+            pieces += [(between, None), (word or "", word)]
+        return pieces, {text[start:stop]: kind for start, stop, kind, _ in spans}
 
     def _is_name(self, text: str, span: Span) -> bool:
         found = text[span.start : span.stop]

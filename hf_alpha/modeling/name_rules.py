@@ -37,6 +37,7 @@ class ReadyRule:
         unbound: finds words of an answer that `find` takes for none of its names, but that are
             names if its problem has one that is spelled so.
         languages: whose languages `find` takes as `language`; None if there is one language.
+        attributes: whether `find` takes `attributes`: methods and fields are names too.
         examples: names as they are often written, such as digits. The symbols of a converted model
             start from what it knows of these; from letters, if none is given.
         variants: from a name to other spellings of it, which are names in the same text and in what
@@ -50,6 +51,7 @@ class ReadyRule:
     answers: bool = True
     unbound: Callable[..., Found] | None = None
     languages: str | None = None
+    attributes: bool = False
     examples: tuple[str, ...] = ()
     variants: Callable[[str], Iterable[str]] | None = None
     stem: str = ""
@@ -58,12 +60,14 @@ class ReadyRule:
         """Find the names of a text."""
         return self.find(text)
 
-    def of(self, language: str | None) -> "ReadyRule":
-        """Return the rule for a language."""
-        if language is None:
+    def of(self, language: str | None, attributes: bool = False) -> "ReadyRule":
+        """Return the rule for a language, or with attributes."""
+        asked: dict[str, Any] = {} if language is None else {"language": language}
+        asked |= {"attributes": True} if attributes else {}
+        if not asked:
             return self
-        unbound = self.unbound and partial(self.unbound, language=language)
-        return replace(self, find=partial(self.find, language=language), unbound=unbound)
+        unbound = self.unbound and partial(self.unbound, **asked)
+        return replace(self, find=partial(self.find, **asked), unbound=unbound)
 
 
 def ready_rules() -> Mapping[str, ReadyRule]:

@@ -8,7 +8,7 @@ backticks. These keep their spelling:
 
 - what the text does not bind: builtins, names of other modules;
 - imports, whatever they are called;
-- attributes, so all that a class binds: methods and fields;
+- attributes, so all that a class binds: methods and fields, unless they are asked for;
 - names that begin with `__`, which Python has uses for, and, of the module, those of builtins;
 - parameters that a keyword may reach in a way that cannot be followed: `method(key=1)`;
 - what is read by its spelling: by `locals()`, `eval(...)`, `globals()`, and, beside
@@ -21,6 +21,7 @@ no scopes: see `fragment_names`.
 
 import ast
 import builtins
+import io
 import keyword
 import sys
 import warnings
@@ -29,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise, repeat
 from operator import itemgetter
+from types import GeneratorType
 from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
@@ -125,13 +127,15 @@ class Class(NamedTuple):
     Attributes:
         start: where it begins.
         scope: of its body.
-        bases: what it is made of; None if a decorator or metaclass makes something else of it.
+        bases: what it is made of.
+        is_plain: whether no decorator and metaclass makes something else of it.
         outer: where its bases are looked up.
     """
 
     start: int
     scope: PythonScope
-    bases: tuple[ast.expr, ...] | None
+    bases: tuple[ast.expr, ...]
+    is_plain: bool
     outer: PythonScope
 
 
@@ -148,37 +152,44 @@ class Use(NamedTuple):
     role: str = "written"
 
 
-def python_names(text: str) -> list[tuple[Any, ...]]:
+def python_names(text: str, attributes: bool = False) -> list[tuple[Any, ...]]:
     """Return start, stop and binding of the names of a program, in order.
 
     A binding is called by the name and a number, 0 for the first of that name. A text that Python
     cannot parse has the names of `fragment_names`, which have no binding.
+
+    Args:
+        text: all of it.
+        attributes: whether methods and fields are names that classes of the text define, where no
+            other class can be meant.
     """
-    program = _program(text)
+    program = _program(text, attributes)
     return fragment_names(text) if program is None else program[0]
 
 
-def unbound_names(text: str) -> list[tuple[int, int]]:
+def unbound_names(text: str, attributes: bool = False) -> list[tuple[int, int]]:
     """Return start and stop of what may be names of another text: words that are not bound here."""
-    program = _program(text)
+    program = _program(text, attributes)
     return fragment_words(text) if program is None else program[1]
 
 
 @lru_cache(maxsize=64)
-def _program(text: str) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]] | None:
+def _program(
+    text: str, attributes: bool
+) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]] | None:
     """Return the names of a program and the words that it does not bind; None if it is none."""
     try:
         tree = _parsed(text, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    program = _Program(text, tree)
+    program = _Program(text, tree, attributes)
     return program.names(), program.unbound()
 
 
 class _Program:
     """What a program binds and uses; nodes have the places that `_located` gave them."""
 
-    def __init__(self, text: str, tree: Any):
+    def __init__(self, text: str, tree: Any, attributes: bool):
         self.text = text
         self.uses: list[Use] = []
         self.calls: list[tuple[Any, PythonScope]] = []
@@ -193,9 +204,14 @@ class _Program:
         self._binds: list[tuple[str, PythonScope, Any]] = []
         self._called: set[ast.AST] = set()
         self._decorators: set[ast.AST] = set()
+        self._docstrings: set[ast.AST] = set()
         self._code: set[ast.AST] = set()  # strings whose names are names
         self._seen: list[tuple[str, PythonScope]] = []  # builtin and scope, whose names it reads
         self._stars: list[int] = []
+        self._attributes: list[tuple[Any, PythonScope]] = []
+        self._selves: dict[Binding, PythonScope] = {}  # first parameter of a method -> its class
+        self._texts: list[str] = []  # strings that are no docstrings
+        self.fields = PythonScope(None, "attributes")
         module = PythonScope(None, "module")
         blocks = [(tree, module), *self._docstring(tree, module)]
         while blocks:  # no recursion: programs nest deeply
@@ -209,6 +225,8 @@ class _Program:
             if (binding := scope.home(name)) is not None:
                 self.what[binding].append(what)
         self._follow_keywords()
+        if attributes:
+            self._take_attributes()
         if self._stars:
             self._keep_names_of_stars(tree.body)
 
@@ -224,10 +242,11 @@ class _Program:
             if (binding := scope.home(name)) is None:
                 continue
             if binding.scope.kind == "class":
-                kept.add(binding)
+                binding = self.fields.home(name) or binding
+                kept |= {binding} - {Binding(self.fields, name)}
                 # `x = x` in a class reads the `x` of the module, whatever is around the class
                 if role != "written" and (outside := scope.global_name(name)):
-                    kept.add(outside)
+                    kept |= {binding, outside}
             places[start] = binding
         seen = self._seen_scopes()
         kept |= {b for b in places.values() if b.scope in seen or self._is_special(b)}
@@ -367,10 +386,10 @@ class _Program:
         return loose
 
     def _own_classes(self) -> set[PythonScope]:
-        """Return the blocks of classes that are made of classes of the text alone."""
+        """Return the blocks of classes that only classes of the text are made of, and make."""
         own = set[PythonScope]()
         for each in sorted(self.classes):
-            if each.bases is None:
+            if not each.is_plain:
                 continue
             whats = [self._what(base, each.outer) or _name_of(base) for base in each.bases]
             if all(
@@ -379,11 +398,70 @@ class _Program:
                 for what in whats
             ):
                 own.add(each.scope)
+        for each in sorted(self.classes, reverse=True):
+            if each.scope not in own:
+                bases = [what for base in each.bases for what in self._what(base, each.outer)]
+                own -= {base.scope for base in bases if isinstance(base, Class)}
         return own
 
     def _what(self, node: ast.AST | None, scope: PythonScope) -> list[Any]:
         binding = scope.home(_name_of(node))
         return self.what[binding] if binding else []
+
+    # Methods and fields
+
+    def _take_attributes(self) -> None:
+        """Make names of the methods and fields that only classes of the text have.
+
+        What a value is, is sure of `self`, of a class and of what it makes; elsewhere, a text
+        without imports has values of its own classes and builtins alone.
+        """
+        own, defined, others = self._own_classes(), set[str](), set(_BUILTIN_ATTRIBUTES)
+        for binding, what in self.what.items():
+            if binding.scope.kind == "class":
+                is_own = binding.scope in own and "import" not in what
+                (defined if is_own else others).add(binding.name)
+        has_imports = any("import" in what for what in self.what.values())
+        for node, scope in self._attributes:
+            root = node.value
+            while isinstance(root, ast.Attribute | ast.Subscript | ast.Call):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            is_own = self._is_own(node.value, scope, own)
+            is_known = not _name_of(root) or self._what(root, scope) or hasattr(builtins, root.id)
+            if is_own and isinstance(node.ctx, ast.Store):
+                defined.add(node.attr)
+            elif not is_own and (has_imports or not is_known):
+                others.add(node.attr)
+            start = node.stop - len(node.attr)
+            if self.text[start : node.stop] == node.attr:
+                self.uses.append(Use(start, node.attr, self.fields))
+            else:
+                others.add(node.attr)
+        if self._reads_attributes():
+            return
+        others |= {word for text in self._texts for word in _NAME.findall(text)}
+        self.fields.bound = {name for name in defined - others if not name.startswith("__")}
+
+    def _is_own(self, value: Any, scope: PythonScope, own: set[PythonScope]) -> bool:
+        """Whether a value is sure to be of a class of the text, or such a class."""
+        match self._what(value.func if isinstance(value, ast.Call) else value, scope):
+            case [Class(scope=body)]:
+                return body in own
+            case ["variable"] if isinstance(value, ast.Name):
+                binding = scope.home(value.id)
+                return binding in self._selves and self._selves[binding] in own
+        return False
+
+    def _reads_attributes(self) -> bool:
+        """Whether attributes may be read by their spelling, which is computed."""
+        read = (use for use in self.uses if use.name in _READS_ATTRIBUTES)
+        special = (node.attr for node, _ in self._attributes)
+        methods = (function.method for function in self.functions)
+        return (
+            any(use.scope.home(use.name) is None for use in read)
+            or "__dict__" in special
+            or any(method in ("__getattr__", "__getattribute__") for method in methods)
+        )
 
     # What a node binds and uses
 
@@ -401,10 +479,14 @@ class _Program:
                 self.uses.append(Use(start, name, scope, role))
             case ast.Name(id=name):
                 self._bind(name, scope, "variable", start)
-            case ast.Attribute(attr=name, ctx=ast.Load()) if node not in self._called:
-                self.taken.add(name)
+            case ast.Attribute(attr=name, ctx=context):
+                self._attributes.append((node, scope))
+                if isinstance(context, ast.Load) and node not in self._called:
+                    self.taken.add(name)
             case ast.Constant(value=str(string)) if node not in self._code:
                 self.strings.add(string)
+                if node not in self._docstrings:
+                    self._texts.append(string)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 return self._function(node, scope)
             case ast.ClassDef():
@@ -443,6 +525,8 @@ class _Program:
                 return _in(scope, [*ast.iter_child_nodes(node), *self._notes(note)])
             case ast.Subscript(slice=ast.Name(id="__name__")):  # sys.modules[__name__]
                 self._seen.append(("globals", scope))
+            case ast.MatchClass(kwd_attrs=names):
+                self._texts += names
             case ast.Call():
                 self._call(node, scope)
         if type(node).__name__ in ("TypeVar", "ParamSpec", "TypeVarTuple"):
@@ -483,6 +567,8 @@ class _Program:
             self._bind(parameter.arg, inner, "variable", parameter.start)
         if isinstance(node, ast.Lambda):
             return [(node.body, inner), *_in(scope, outside)]
+        if owner and parameters and "staticmethod" not in map(_name_of, decorators):
+            self._selves[Binding(inner, parameters[0].arg)] = owner
         self._decorators.update(decorators)
         # `@click.option("--x")`, `@app.get("/{x}")`: a decorator that knows parameters by names
         told = {word for each in decorators for word in _words_in_strings(each)}
@@ -502,7 +588,7 @@ class _Program:
         types = self._types(node, scope)
         inner = PythonScope(types, "class")
         is_plain = not (node.decorator_list or node.keywords)
-        what = Class(node.start, inner, tuple(node.bases) if is_plain else None, types)
+        what = Class(node.start, inner, tuple(node.bases), is_plain, types)
         self.classes.append(what)
         if node.keywords:
             self.calls.append((node, scope))
@@ -568,6 +654,7 @@ class _Program:
         match node.body:
             case [ast.Expr(value=ast.Constant(value=str()) as string), *_]:
                 inside = _inside(self.text, string)
+                self._docstrings.add(string)
             case _:
                 return []
         if inside is None:
@@ -593,6 +680,13 @@ class _Program:
 _WORD_OR_NONE = regex.compile(rf"{_STRING_OR_COMMENT.pattern}|(?P<name>{NAME})")
 _READS_NAMES = {"locals": 0, "vars": 0, "dir": 0, "globals": 0, "eval": 1, "exec": 1}
 """Builtins that read names by their spelling, if they are given so many arguments."""
+_READS_ATTRIBUTES = ("getattr", "setattr", "hasattr", "delattr", "vars", "dir")
+_BUILTIN_ATTRIBUTES = {
+    name
+    for each in [*vars(builtins).values(), io.TextIOWrapper, io.BytesIO, GeneratorType]
+    if isinstance(each, type)
+    for name in dir(each)
+}
 _PLAIN = ("staticmethod", "classmethod", "property")
 _TOLD = regex.compile(
     rf"(?m)(?<!`)(`{{1,2}})(?P<name>{NAME})\1(?!`)|:(?:param|type|arg|keyword)\s+(?:[^\s:]+\s+)?"

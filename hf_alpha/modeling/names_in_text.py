@@ -156,6 +156,7 @@ class NameRule:
             answer has no names but those that the rule itself finds there, if it can read it.
         keep: of the rule `tools`, "undescribed": tools and parameters without a description keep
             their names, which alone say what they are for.
+        attributes: of the rule `python`: methods and fields of classes of the text are names too.
     """
 
     pattern: str | None = None
@@ -168,6 +169,7 @@ class NameRule:
     count: int | None = None
     words: bool = True
     keep: str | None = None
+    attributes: bool = False
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
@@ -211,8 +213,9 @@ class NameRule:
                 raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
             raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
-        if type(self.words) is not bool:
-            raise ValueError(f"{place}: 'words' is {self.words!r}: give true or false")
+        for key in ("words", "attributes"):
+            if type(value := getattr(self, key)) is not bool:
+                raise ValueError(f"{place}: {key!r} is {value!r}: give true or false")
         if self.rule is not None and self.rule not in ready_rules():
             known = ", ".join(ready_rules())
             raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
@@ -227,6 +230,8 @@ class NameRule:
             raise ValueError(
                 f"{place}: 'language' is for the ready-made rules {taking}: leave it out"
             )
+        if self.attributes and not getattr(self.ready, "attributes", False):
+            raise ValueError(f"{place}: 'attributes' is for the rule python: leave it out")
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
@@ -252,7 +257,11 @@ class NameRule:
     @property
     def ready(self) -> ReadyRule | None:
         """The ready-made rule; None without one."""
-        return None if self.rule is None else ready_rules()[self.rule].of(self.language)
+        return (
+            None
+            if self.rule is None
+            else ready_rules()[self.rule].of(self.language, self.attributes)
+        )
 
     @property
     def has_words_alone(self) -> bool:

@@ -196,7 +196,7 @@ def atom_maps(text: str) -> list[tuple[int, int]]:
 
 _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
-    "python": ReadyRule(python_names, unbound=unbound_names),
+    "python": ReadyRule(python_names, unbound=unbound_names, attributes=True),
     "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
     "json": ReadyRule(json_names, answers=False),
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),

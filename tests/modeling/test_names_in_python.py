@@ -20,7 +20,7 @@ from python_texts import LIBRARY, TESTS, checked, is_the_same, renamed, run_test
 from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
-from hf_alpha import CanonicalTokenizer, TextTokenizer
+from hf_alpha import CanonicalNames, CanonicalTokenizer, TextTokenizer
 from hf_alpha.modeling.name_rules import uncaptured
 from hf_alpha.modeling.names_in_python import python_names
 from hf_alpha.testing import check_rule
@@ -150,6 +150,71 @@ def test_a_name_that_an_answer_binds_takes_no_word_of_it(answer, names, written)
     batch = tokenizer([answer])
     called = dict(zip(batch.names[0], names.split(), strict=True))
     assert tokenizer.decode(batch["input_ids"][0], names=called) == written
+
+
+def test_canonical_spelling_leaves_a_word_to_an_answer_too() -> None:
+    names = CanonicalNames({"name": {"rule": "python"}})
+    spelled = names.spell("def f(list):\n    return sorted(list)\n")
+    assert (
+        spelled.back("def b(c): return list(sorted(c))")
+        == "def f(list1): return list(sorted(list1))"
+    )
+    assert spelled.back("return list(sorted(c))") == "return e(sorted(list))"  # no name of its own
+
+
+ATTRIBUTES = {
+    "lists": """
+        class Node:
+            size = 0
+            def __init__(self, first, behind=None):
+                self.worth, self.next = first, behind
+                Node.size += 1
+            def walk(self, deep=1):
+                node = self
+                while node:
+                    yield node.worth
+                    node = node.next
+            def items(self): return [*self.walk(deep=2)]
+        class Named(Node):
+            label = "Named"
+            def walk(self): return super().walk()
+        result = Node(1, Node(2)).items(), Named(3).label, [*Named(4).walk()], Node.size
+    """,
+    "outside": """
+        import io
+        class Tee(io.StringIO):
+            def write(self, text): return super().write(text * 2)
+        class Field:
+            kind = 1
+            def __init__(self, closed): self.closed = closed; self.total = closed
+            def add(self): self.total += getattr(self, "closed"); return self.total
+        tee = Tee(); print("a", end="", file=tee)
+        result = tee.getvalue(), Field(3).add(), tee.closed, [f.kind for f in [Field(1)]]
+    """,
+    "matched": """
+        class Point:
+            __match_args__ = ("x", "y")
+            def __init__(self, x, y): self.x, self.y, self.z = x, y, "z y"
+        match Point(1, 2):
+            case Point(x=1, y=other): result = other, Point(3, 4).z
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    "program, attributes",
+    [
+        ("lists", "size worth next walk label"),  # `items` is a method of dictionaries, too
+        ("outside", ""),  # `getattr`
+        ("matched", ""),
+    ],
+)
+def test_methods_and_fields_that_no_other_class_has_are_names(program, attributes) -> None:
+    program = textwrap.dedent(ATTRIBUTES[program]) + "print(result)\n"
+    found = {program[i:j] for i, j, *_ in python_names(program, attributes=True)}
+    assert found - {program[i:j] for i, j, *_ in python_names(program)} == {*attributes.split()}
+    rule = {"rule": "python", "attributes": True}
+    check_rule(rule, [program], lambda *both: len({*map(printed, both)}) == 1)
 
 
 PIECES = [
