@@ -196,9 +196,11 @@ def run_functions(path: Path) -> Row:
     rows = [*map(json.loads, gzip.decompress(path.read_bytes()).splitlines())]
     for row in rows:
         program = f"{row['code']}\nresult = f({row['input']})\n"
-        names += len({binding for *_, binding in python_names(program)})
+        found = python_names(program)
+        names += len({binding for *_, binding in found})
         reference += bound(symtable.symtable(program, "", "exec"))
-        other = outcome(renamed(program, distinct), distinct("result 0"))
+        called = {start: distinct(binding) for start, _, binding in found}
+        other = outcome(renamed(program, distinct), called[len(row["code"]) + 1])
         if outcome(program, "result") != other:
             failed.append(row["id"])
     equal = len(rows) - len(failed)

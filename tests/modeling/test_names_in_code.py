@@ -138,3 +138,5 @@ def test_a_tokenizer_loads_without_the_library_of_its_rule(tmp_path, monkeypatch
     message = r"'language' is for the ready-made rules sql \(dialects of sqlglot\), identifier"
     with pytest.raises(ValueError, match=message):
         NameFinder({"name": {"rule": "python", "language": "3"}})
+    with pytest.raises(ValueError, match="'attributes' is for the rule python: leave it out"):
+        NameFinder({"name": {"rule": "json", "attributes": True}})

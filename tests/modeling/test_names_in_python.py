@@ -191,6 +191,21 @@ ATTRIBUTES = {
         tee = Tee(); print("a", end="", file=tee)
         result = tee.getvalue(), Field(3).add(), tee.closed, [f.kind for f in [Field(1)]]
     """,
+    "imports": """
+        import types
+        class A:
+            def go(self): return self.x
+            def __init__(self): self.x = self.y = 1
+        def f(a): return a.go(), A().x, a.y
+        result = f(A())
+    """,
+    "bases": """
+        class A:
+            def go(self): return self.x
+            x = 1
+        class B(A, dict): pass
+        result = B().go()
+    """,
     "matched": """
         class Point:
             __match_args__ = ("x", "y")
@@ -207,6 +222,8 @@ ATTRIBUTES = {
         ("lists", "size worth next walk label"),  # `items` is a method of dictionaries, too
         ("outside", ""),  # `getattr`
         ("matched", ""),
+        ("imports", "x"),  # what `a` is, is not sure
+        ("bases", ""),
     ],
 )
 def test_methods_and_fields_that_no_other_class_has_are_names(program, attributes) -> None:
