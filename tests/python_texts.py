@@ -39,7 +39,6 @@ TESTS = [
     "test_compare",
     "test_complex",
     "test_contains",
-    "test_contextlib",
     "test_copy",
     "test_decorators",
     "test_descr",
@@ -47,7 +46,6 @@ TESTS = [
     "test_enumerate",
     "test_exception_hierarchy",
     "test_fractions",
-    "test_fstring",
     "test_funcattrs",
     "test_generators",
     "test_global",
@@ -81,7 +79,7 @@ TESTS = [
     "test_with",
     "test_yield_from",
 ]
-"""Tests of CPython that look at no name of a variable, and in no other process."""
+"""Tests of CPython that look at no name of a variable and no line of a traceback."""
 
 
 class Row(NamedTuple):

@@ -538,8 +538,9 @@ class _Program:
 
     def _call(self, node: ast.Call, scope: PythonScope) -> None:
         self._called.add(node.func)
-        name, number = _name_of(node.func), len(node.args) + len(node.keywords)
-        if number == _READS_NAMES.get(name):
+        name, is_alone = _name_of(node.func), not (node.args or node.keywords)
+        runs = name in _RUNS_CODE and not isinstance([*node.args, None, None][1], ast.Dict)
+        if runs or (is_alone and name in _READS_NAMES):
             self._seen.append((name, scope))
         if node.keywords:
             self.calls.append((node, scope))
@@ -678,8 +679,9 @@ class _Program:
 
 
 _WORD_OR_NONE = regex.compile(rf"{_STRING_OR_COMMENT.pattern}|(?P<name>{NAME})")
-_READS_NAMES = {"locals": 0, "vars": 0, "dir": 0, "globals": 0, "eval": 1, "exec": 1}
-"""Builtins that read names by their spelling, if they are given so many arguments."""
+_READS_NAMES = ("locals", "globals", "vars", "dir")
+_RUNS_CODE = ("eval", "exec")
+"""Builtins that read names by their spelling: without arguments, or without names of their own."""
 _READS_ATTRIBUTES = ("getattr", "setattr", "hasattr", "delattr", "vars", "dir")
 _BUILTIN_ATTRIBUTES = {
     name

@@ -352,6 +352,7 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("def f(x):\n def g(y): locals()\n return y", ""),
         ("def f(x): globals()\ny = 1", "x"),
         ("def f(x): eval('x', {}); vars(x)", "f x x"),
+        ("def f(x): eval('x', None, None)", ""),
         ("from m import *\nx = 1; x", "x x"),
         ("from m import *\nprint(x); x = 1\ndef f(): f", "f f"),
         ("x = 1\nfrom m import *\nx", ""),
