@@ -424,7 +424,7 @@ def test_real_files_are_the_same_under_other_names() -> None:
     """Standard library, packages and models; tests of CPython are run."""
     for kind, paths in sets():
         row = checked(kind, paths)
-        assert not row.failed and row.names > 0.8 * row.reference
+        assert not row.failed and row.names > 0.75 * row.reference
     assert len(TESTS) > 40 and not run_tests().failed
 
 
