@@ -20,6 +20,10 @@ LIBRARIES = {
     **{name: (name, "serve") for name in ("starlette", "uvicorn", "llguidance")},
     "pytorch_optimizer": ("pytorch_optimizer", "optimizers"),
     "sqlglot": ("sqlglot", "sql"),
+    **{
+        f"tree_sitter{grammar}": (f"tree-sitter{grammar}".replace("_", "-"), "languages")
+        for grammar in ("", "_javascript", "_typescript", "_java", "_c")
+    },
     "ahocorasick": ("pyahocorasick", "transduction"),
     "pynini": ("pynini", "transduction"),
 }

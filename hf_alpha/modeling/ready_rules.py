@@ -4,12 +4,15 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 
 import regex  # type: ignore[import-untyped]
 
+from .languages import LANGUAGES
 from .name_rules import ReadyRule
 from .names_in_code import identifiers, json_names, numbers, sql_names, sql_words
+from .names_in_languages import declared_names, undeclared_words
 from .names_in_python import python_names, unbound_names
 
 
@@ -197,6 +200,12 @@ def atom_maps(text: str) -> list[tuple[int, int]]:
 _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
     "python": ReadyRule(python_names, unbound=unbound_names, attributes=True),
+    **{
+        key: ReadyRule(
+            partial(declared_names, language=key), unbound=partial(undeclared_words, language=key)
+        )
+        for key in LANGUAGES
+    },
     "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
     "json": ReadyRule(json_names, answers=False),
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),

@@ -1,0 +1,228 @@
+"""Programming languages as `names_in_languages` takes them: nodes, and queries with its captures."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Language(NamedTuple):
+    """How the names of a programming language are found in its trees.
+
+    Attributes:
+        grammar: `module:function` of its package.
+        names: kinds of nodes that may be names.
+        patterns: kind of node -> the field that has what is bound by it; "" for all in it.
+        query: tree-sitter's, with the captures that `names_in_languages` explains.
+        reserved: what has a meaning of its own although it may be bound.
+        globals: what has one outside of functions.
+        is_linked: other texts see what the root binds, but for what is `@internal`.
+    """
+
+    grammar: str
+    names: tuple[str, ...]
+    patterns: Mapping[str, str]
+    query: str
+    reserved: frozenset[str] = frozenset()
+    globals: frozenset[str] = frozenset()
+    is_linked: bool = False
+
+
+_JAVASCRIPT = """
+[(statement_block) (for_statement) (for_in_statement) (catch_clause) (switch_body) (class)] @scope
+[(function_declaration) (generator_function_declaration) (function_expression)
+ (generator_function) (arrow_function) (method_definition) (class_static_block)] @scope.function
+(function_declaration body: (_) @scope.none)
+(generator_function_declaration body: (_) @scope.none)
+(function_expression body: (_) @scope.none)
+(generator_function body: (_) @scope.none)
+(arrow_function body: (statement_block) @scope.none)
+(method_definition body: (_) @scope.none)
+(class_static_block body: (_) @scope.none)
+(computed_property_name) @scope.outside
+(with_statement body: (_) @scope.barrier)
+
+(variable_declaration (variable_declarator name: (_) @bind.function))
+(lexical_declaration (variable_declarator name: (_) @bind))
+(for_in_statement kind: "var" left: (_) @bind.function)
+(for_in_statement kind: ["let" "const"] left: (_) @bind)
+(function_declaration name: (_) @bind.outer.inner)
+(generator_function_declaration name: (_) @bind.outer.inner)
+(function_expression name: (_) @bind)
+(generator_function name: (_) @bind)
+(class_declaration name: (_) @bind)
+(class name: (_) @bind)
+(formal_parameters (_) @bind)
+(arrow_function parameter: (_) @bind)
+(catch_clause parameter: (_) @bind)
+
+(import_clause (identifier) @bind.keep)
+(namespace_import (identifier) @bind.keep)
+(import_specifier !alias name: (_) @bind.keep)
+(import_specifier name: (_) @other alias: (_) @bind.keep)
+(variable_declarator name: (_) @keep
+ value: (call_expression function: (identifier) @free (#eq? @free "require")))
+(variable_declarator name: (identifier) @keep
+ value: (binary_expression left: (identifier) @_left) (#eq? @keep @_left))
+(export_statement declaration: (function_declaration name: (_) @keep))
+(export_statement declaration: (generator_function_declaration name: (_) @keep))
+(export_statement declaration: (class_declaration name: (_) @keep))
+(export_statement declaration: (lexical_declaration (variable_declarator name: (_) @keep)))
+(export_statement declaration: (variable_declaration (variable_declarator name: (_) @keep)))
+(export_statement (export_clause (export_specifier name: (_) @other)) source: (_))
+(export_specifier !alias name: (_) @keep)
+(export_specifier alias: (_) @other)
+(namespace_export (identifier) @other)
+[(shorthand_property_identifier) (shorthand_property_identifier_pattern)] @keep
+(jsx_opening_element name: (_) @keep)
+(jsx_closing_element name: (_) @keep)
+(jsx_self_closing_element name: (_) @keep)
+
+((identifier) @dynamic (#eq? @dynamic "eval"))
+(new_expression constructor: (identifier) @dynamic.root @free (#eq? @free "Function"))
+(call_expression function: (identifier) @dynamic.root @free (#eq? @free "Function"))
+(member_expression object: (identifier) @free property: (_) @opaque.root
+ (#any-of? @free "window" "globalThis" "global" "self" "root" "top" "parent" "frames"))
+(member_expression object: (this) property: (_) @opaque.root)
+(subscript_expression object: (identifier) @dynamic.root @free
+ (#any-of? @free "window" "globalThis" "global" "self"))
+"""
+_JAVASCRIPT_GLOBALS = """
+Array ArrayBuffer BigInt Boolean Buffer DataView Date Error EvalError Event Float32Array
+Float64Array Function Infinity Int16Array Int32Array Int8Array Intl JSON Map Math NaN Number Object
+Promise Proxy RangeError ReferenceError Reflect RegExp Set SharedArrayBuffer String Symbol
+SyntaxError TypeError URIError URL Uint16Array Uint32Array Uint8Array WeakMap WeakRef WeakSet
+__dirname __filename alert atob btoa clearInterval clearTimeout close confirm console crypto
+decodeURI decodeURIComponent define document encodeURI encodeURIComponent escape event exports
+fetch frames global globalThis history isFinite isNaN length localStorage location module name
+navigator open origin parent parseFloat parseInt performance print process prompt queueMicrotask
+require screen self sessionStorage setImmediate setInterval setTimeout status stop structuredClone
+top unescape window
+"""
+
+_JAVA = """
+[(method_declaration) (constructor_declaration) (compact_constructor_declaration)
+ (lambda_expression) (block) (constructor_body) (for_statement) (enhanced_for_statement)
+ (catch_clause) (try_with_resources_statement) (switch_block)] @scope
+[(class_body) (interface_body) (enum_body) (enum_body_declarations) (annotation_type_body)
+ (static_initializer)] @scope.barrier
+(static_initializer (block) @scope)
+
+(formal_parameter name: (_) @bind)
+(spread_parameter (variable_declarator name: (_) @bind))
+(inferred_parameters (identifier) @bind)
+(lambda_expression parameters: (identifier) @bind)
+(catch_formal_parameter name: (_) @bind)
+(enhanced_for_statement name: (_) @bind)
+(resource name: (_) @bind.after)
+(local_variable_declaration (variable_declarator name: (_) @bind.after))
+(instanceof_expression name: (_) @bind.unsure)
+(type_pattern (identifier) @bind.unsure)
+(record_pattern_component (identifier) @bind.unsure)
+(record_declaration parameters: (formal_parameters (formal_parameter name: (_) @bind.keep)))
+
+(method_declaration name: (_) @other)
+(constructor_declaration name: (_) @other)
+(compact_constructor_declaration name: (_) @other)
+(class_declaration name: (_) @other)
+(interface_declaration name: (_) @other)
+(enum_declaration name: (_) @other)
+(record_declaration name: (_) @other)
+(annotation_type_declaration name: (_) @other)
+(annotation_type_element_declaration name: (_) @other)
+(enum_constant name: (_) @other)
+(field_declaration (variable_declarator name: (_) @other))
+(constant_declaration (variable_declarator name: (_) @other))
+(method_invocation name: (_) @other)
+(method_reference (_) (identifier) @other .)
+(field_access field: (_) @other)
+(labeled_statement . (identifier) @other)
+(break_statement (identifier) @other)
+(continue_statement (identifier) @other)
+(annotation name: (_) @other)
+(marker_annotation name: (_) @other)
+(element_value_pair key: (_) @other)
+(record_pattern . (identifier) @other)
+(switch_label (identifier) @opaque)
+(scoped_identifier (identifier) @other)
+"""
+
+_C = r"""
+[(function_definition) (compound_statement) (for_statement) (declaration) (type_definition)
+ (field_declaration) (parameter_declaration)] @scope
+
+(declaration declarator: [(identifier) (pointer_declarator) (array_declarator)
+ (function_declarator) (parenthesized_declarator) (attributed_declarator)] @bind.outer.after)
+(init_declarator declarator: (_) @bind.outer.after)
+(parameter_declaration declarator: (_) @bind.outer.after)
+(parameter_list (identifier) @bind)
+(function_definition declarator: (_) @bind.outer)
+(type_definition declarator: (_) @bind.outer.keep)
+(enumerator name: (_) @bind.keep)
+
+(declaration (storage_class_specifier) @_static declarator: (_) @internal
+ (#eq? @_static "static"))
+(declaration (storage_class_specifier) @_static (init_declarator declarator: (_) @internal)
+ (#eq? @_static "static"))
+(function_definition (storage_class_specifier) @_static declarator: (_) @internal
+ (#eq? @_static "static"))
+(compound_statement (declaration (storage_class_specifier) @_extern (#eq? @_extern "extern"))
+ @opaque)
+(compound_statement (declaration declarator: (function_declarator)) @opaque)
+(compound_statement (declaration declarator: (pointer_declarator (function_declarator))) @opaque)
+
+[(struct_specifier name: (_) @other) (union_specifier name: (_) @other)
+ (enum_specifier name: (_) @other)]
+(attribute_specifier) @opaque
+(gnu_asm_expression) @opaque
+(preproc_arg) @opaque
+(preproc_def name: (_) @opaque)
+(preproc_function_def name: (_) @opaque)
+(preproc_params (identifier) @other)
+(preproc_ifdef name: (_) @opaque)
+(preproc_if condition: (_) @opaque)
+(preproc_elif condition: (_) @opaque)
+(preproc_defined) @opaque
+(macro_type_specifier) @opaque
+
+((preproc_include path: (string_literal) @_path) @dynamic.root (#not-match? @_path "[.]h.$"))
+(preproc_include path: (identifier)) @dynamic.root
+(compound_statement (preproc_include) @dynamic)
+((preproc_function_def name: (_) @macro value: (_) @_body)
+ (#not-match? @_body "#|[A-Z_][A-Z_0-9]+[ ]*[(]"))
+((preproc_function_def name: (_) @macro.unclean value: (_) @_body)
+ (#match? @_body "#|[A-Z_][A-Z_0-9]+[ ]*[(]"))
+(call_expression function: (identifier) @called)
+((call_expression function: (identifier) @called.unclean)
+ (#match? @called.unclean "^[A-Z_][A-Z_0-9]+$"))
+"""
+
+LANGUAGES = {
+    "javascript": Language(
+        "tree_sitter_javascript:language",
+        ("identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"),
+        {
+            "array_pattern": "",
+            "object_pattern": "",
+            "rest_pattern": "",
+            "pair_pattern": "value",
+            "assignment_pattern": "left",
+            "object_assignment_pattern": "left",
+        },
+        _JAVASCRIPT,
+        frozenset({"arguments", "eval", "undefined"}),
+        frozenset(_JAVASCRIPT_GLOBALS.split()),
+    ),
+    "java": Language("tree_sitter_java:language", ("identifier",), {}, _JAVA),
+    "c": Language(
+        "tree_sitter_c:language",
+        ("identifier", "type_identifier"),
+        {
+            "pointer_declarator": "declarator",
+            "function_declarator": "declarator",
+            "array_declarator": "declarator",
+            "parenthesized_declarator": "",
+        },
+        _C,
+        is_linked=True,
+    ),
+}
+"""What a rule may be called -> its language."""
