@@ -1,4 +1,4 @@
-"""Programming languages as `names_in_languages` takes them: nodes, and queries with its captures."""
+"""Programming languages as `names_in_languages` takes them: kinds of nodes, and queries."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -160,8 +160,6 @@ _C = r"""
 
 (declaration (storage_class_specifier) @_static declarator: (_) @internal
  (#eq? @_static "static"))
-(declaration (storage_class_specifier) @_static (init_declarator declarator: (_) @internal)
- (#eq? @_static "static"))
 (function_definition (storage_class_specifier) @_static declarator: (_) @internal
  (#eq? @_static "static"))
 (compound_statement (declaration (storage_class_specifier) @_extern (#eq? @_extern "extern"))
@@ -190,9 +188,9 @@ _C = r"""
  (#not-match? @_body "#|[A-Z_][A-Z_0-9]+[ ]*[(]"))
 ((preproc_function_def name: (_) @macro.unclean value: (_) @_body)
  (#match? @_body "#|[A-Z_][A-Z_0-9]+[ ]*[(]"))
-(call_expression function: (identifier) @called)
-((call_expression function: (identifier) @called.unclean)
- (#match? @called.unclean "^[A-Z_][A-Z_0-9]+$"))
+(call_expression function: (identifier)) @called
+((call_expression function: (identifier) @_macro) @called.unclean
+ (#match? @_macro "^[A-Z_][A-Z_0-9]+$"))
 """
 
 LANGUAGES = {
@@ -220,6 +218,7 @@ LANGUAGES = {
             "function_declarator": "declarator",
             "array_declarator": "declarator",
             "parenthesized_declarator": "",
+            "init_declarator": "declarator",
         },
         _C,
         is_linked=True,

@@ -4,9 +4,9 @@ A language is data: a grammar, the nodes that may be names, and a query that say
 captures of a query:
 
 - `@scope`: a node with names of its own. `.function`: that of a function, to which `var` of
-  JavaScript binds. `.barrier`: what it inherits cannot be seen in the text, so a name from around it
-  that is used in it keeps its spelling. `.outside`: a part of a scope that belongs to the one around
-  it. `.none`: no scope, whatever other patterns say.
+  JavaScript binds. `.barrier`: what it inherits cannot be seen in the text, so a name from around
+  it that is used in it keeps its spelling. `.outside`: a part of a scope that belongs to the one
+  around it. `.none`: no scope, whatever other patterns say.
 - `@bind`: binds names in the scope in which it stands, or those of a pattern, such as a
   destructuring. `.outer`: in the scope around that; `.function`: in that of the function;
   `.after`: from its end on, not in all of its scope. `.unsure`: where it is seen is not sure: all
@@ -20,14 +20,15 @@ captures of a query:
   bound outside of functions.
 - `@free`: the others of its pattern count only where the text does not bind this name.
 - `@internal`: what is not seen by other texts, where the language is linked.
-- `@macro`, `@called`: what a macro of the text is called, and what is called. `@called.unclean` is
-  `@dynamic` unless it is a macro of the text; `@macro.unclean` may spell out its arguments.
+- `@macro`: what a macro of the text is called; `.unclean` if it may spell out its arguments.
+- `@called`: a call; `.unclean` if it is `@dynamic` unless the text has a macro that is called so.
 
 What is not sure gives fewer names: to treat two bindings as one, or none, is never wrong.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import accumulate
@@ -104,9 +105,7 @@ def undeclared_words(text: str, language: str) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=64)
-def _program(
-    text: str, language: str
-) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]]:
+def _program(text: str, language: str) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]]:
     try:
         source = text.encode()
     except UnicodeEncodeError:
@@ -162,9 +161,9 @@ class _Program:
         self.bound: dict[int, _Binding] = {}
         self.bindings: list[_Binding] = []
         self._bind()
-        self.broken = [
-            (child.start_byte, child.end_byte) for child in self.root.children if child.has_error
-        ]
+        self.broken = [node for node in self.root.children if node.has_error]
+        if self.root.is_error or any("\\" in word for word in self.words.values()):
+            self.broken = [self.root]  # names may be written with escapes
         others = self.flags["other"]
         self.uses = [
             _Use(node, self.words[node.id], self._meaning(node))
@@ -172,9 +171,7 @@ class _Program:
             if node.id not in others
         ]
         self._keep()
-        self.uses = [
-            use._replace(binding=None) if self._is_broken(use.node) else use for use in self.uses
-        ]
+        self.uses = [*self._without_broken()]
 
     def _scopes(self) -> dict[int, _Scope]:
         """Return the scope in which each name, and what is `@dynamic`, stands."""
@@ -253,8 +250,13 @@ class _Program:
             crossed |= "barrier" in scope.flags
         return None
 
-    def _is_broken(self, node: Any) -> bool:
-        return any(start <= node.start_byte < stop for start, stop in self.broken)
+    def _without_broken(self) -> Iterator[_Use]:
+        """Yield the uses; in what cannot be parsed they mean nothing."""
+        starts = [node.start_byte for node in self.broken]
+        for use in self.uses:
+            number = bisect_right(starts, use.node.start_byte) - 1
+            is_broken = number >= 0 and use.node.start_byte < self.broken[number].end_byte
+            yield use._replace(binding=None) if is_broken else use
 
     def _keep(self) -> None:
         """Mark the bindings that keep their spelling."""
@@ -290,7 +292,7 @@ class _Program:
         for binding in self.bindings:
             name = binding.name
             alike[name].append(binding)
-            is_kept = name in words or name in reserved or "\\" in name
+            is_kept = name in words or name in reserved
             if binding.scope is self.top:
                 is_kept |= is_root_kept or name in at_root
                 is_kept |= self.language.is_linked and binding not in internal
@@ -305,11 +307,12 @@ class _Program:
     def _call_macros(self) -> None:
         """Say of what is called whether it may use, or spell out, what it is not given."""
         macros = {node.text: self.flags["macro"][node.id] for node, _ in self.nodes["macro"]}
-        for node, _ in self.nodes["called"]:
-            if "unclean" in macros.get(node.text, ()):
-                self.nodes["opaque"].append((node.parent, None))
-            elif "unclean" in self.flags["called"][node.id] and node.text not in macros:
-                self.nodes["dynamic"].append((node, None))
+        for call, _ in self.nodes["called"]:
+            function = call.child_by_field_name("function")
+            if "unclean" in macros.get(function.text, ()):
+                self.nodes["opaque"].append((call, None))
+            elif "unclean" in self.flags["called"][call.id] and function.text not in macros:
+                self.nodes["dynamic"].append((function, None))
 
     def _opaque(self) -> tuple[set[str], set[str]]:
         """Return the words that may be anything, and those that may be what the root binds."""
@@ -317,9 +320,8 @@ class _Program:
         for node, _ in self.nodes["opaque"]:
             is_root = "root" in self.flags["opaque"].get(node.id, ())
             (root_words if is_root else words).update(_WORD.findall(node.text.decode()))
-        for node in self.root.children:
-            if node.has_error:
-                words.update(_WORD.findall(node.text.decode()))
+        for node in self.broken:
+            words.update(_WORD.findall(node.text.decode()))
         return words, root_words
 
 

@@ -1,0 +1,62 @@
+"""Real files under other names: `python tests/language_texts.py LANGUAGE FOLDER COPY [SUFFIX ...]`.
+
+Renames the files of a folder at random in a copy of it, by the rule of a language, and prints how
+many names there were. What the copy does is then compared with what the folder does: by running
+it, or by compiling both.
+"""
+
+import random
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hf_alpha.modeling.names_in_languages import declared_names
+
+FRESH = [f"{a}{b}{n}" for n in range(400) for a in "qvwxyz" for b in "kjo"]
+SUFFIXES = {"javascript": [".js", ".cjs", ".mjs"], "java": [".java"], "c": [".c", ".h"]}
+
+
+class Renamed(NamedTuple):
+    """A text under other names, how many names it has, and at how many places."""
+
+    text: str
+    names: int
+    places: int
+
+
+def renamed(language: str, text: str, rng: random.Random) -> Renamed:
+    """Rename a text; the rule has to find the same names in it again."""
+    found = declared_names(text, language)
+    words = {*re.findall(r"\w+", text)}
+    bindings = [*dict.fromkeys(binding for *_, binding in found)]
+    free = [name for name in FRESH if name not in words]
+    table = dict(zip(bindings, rng.sample(free, len(bindings)), strict=True))
+    parts, end = [], 0
+    for start, stop, binding in found:
+        parts += [text[end:start], table[binding]]
+        end = stop
+    other = "".join([*parts, text[end:]])
+    again = [other[start:stop] for start, stop, _ in declared_names(other, language)]
+    assert again == [table[binding] for *_, binding in found]
+    return Renamed(other, len(bindings), len(found))
+
+
+def rename_folder(language: str, folder: Path, copy: Path, suffixes: Sequence[str] = ()) -> str:
+    """Copy a folder with its files renamed; return what there was."""
+    rng, done = random.Random(0), list[Renamed]()
+    shutil.copytree(folder, copy)
+    for file in sorted(copy.rglob("*")):
+        if file.is_file() and file.suffix in (suffixes or SUFFIXES[language]):
+            done.append(renamed(language, file.read_text(), rng))
+            file.write_text(done[-1].text)
+    without = sum(not file.names for file in done)
+    names, places = sum(file.names for file in done), sum(file.places for file in done)
+    return f"{len(done)} files ({without} without names), {names} names at {places} places"
+
+
+if __name__ == "__main__":
+    language, folder, copy, *suffixes = sys.argv[1:]
+    print(rename_folder(language, Path(folder), Path(copy), suffixes))

@@ -1,0 +1,309 @@
+"""Names of programming languages, checked by what they are for: programs are renamed and run."""
+
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from language_texts import FRESH, rename_folder
+
+from hf_alpha.modeling.languages import LANGUAGES
+from hf_alpha.modeling.names_in_languages import declared_names, undeclared_words
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.testing import check_rule
+
+
+def marked(language: str, text: str) -> str:
+    """Mark names, the second binding of a spelling by 2."""
+    for start, stop, binding in reversed(declared_names(text, language)):
+        number = int(binding.rpartition(" ")[2])
+        sign = f"«{text[start:stop]}»{number + 1 if number else ''}"
+        text = text[:start] + sign + text[stop:]
+    return text
+
+
+MARKED = {
+    "javascript": [
+        # what binds, and where
+        "var {a: «b» = 1, ...«c»} = {}, [«d», , «e» = «d»] = x; [«d», x] = [«e», «b»]",
+        "for (const «i» of «i») ; for (var «j» in x) «j»; «j»; for (x of y) ;",
+        "try { x } catch («e») { «e» } try { } catch ({message: «m»}) { «m» } e",
+        "try { x } catch («e») { var «e» = 1; «e» } «e»",  # one of both, as it is
+        "«f»(); function «f»(«a», «b» = () => «a», ...«c») { var «a»; return «f» }",
+        "{ let «a» = 1; { let «a»2 = 2; «a»2 } «a» }",
+        "var «g» = function «f»() { «f» }; class «A» {} x = class «B» extends «A» { m() { «B» } }",
+        "switch (x) { case 1: let «y» = 2; «y» }",
+        "({ [x](«x») { return «x» } }); class «A» { static { var «t»; «t» } #t = t; t() {} }",
+        "async function* «f»(«a») { for await (const «b» of «a») yield «b» }",
+        "lbl: for (let «lbl»;;) { «lbl»; break lbl } `${(«y») => «y»}y`",
+        # a function in a block: whether it is seen around it depends on a mode
+        "function «f»() { { function «g»() {} «g»() } } { function «h»() {} }",
+        "function «f»() { { function g() {} } } g()",
+        # read by its spelling
+        "import a, {b, c as d} from 'm'; import * as e from 'm'; b(d, a, e)",
+        "export const a = 1; const «b» = 2, c = 3; export { «b» as x, c }; export function f() {}",
+        "export { a as b } from 'm'; let «a»",
+        "const a = 1; x = {a, b: a, a2: 1}; const { c } = x",
+        "const fs = require('fs'); function «f»(«require») { const «g» = «require»('g') }",
+        "function f(a) { eval('a') } function g(«b») { arguments; «b» }",
+        "function «f»(a, «b») { with (x) { a } «b» }",
+        "var a = 1, «b» = 2; window.a; function «f»(«window», «a») { «window».b }",
+        "var Map = 1, a = a || {}; function «f»() { let «Map» }",
+        "let Foo, «Bar»; x = <Foo a={«Bar»}><Foo.Baz/></Foo>",
+        "x = new Function('a'); var a; function f() { var «a» }",
+        "var \\u0061b, ab",
+        # what cannot be parsed
+        "function «f»(«a») { return «a» }\nfunction g(b) { return b b }\nlet b, «c»",
+        "let a = (; } function f(b) { b",
+    ],
+    "java": [
+        "class A { int x; A(int «x») { this.x = «x»; } int f() { return x; } }",
+        "class A { void f() { x = 1; int «x» = 2; «x»++; for (int «i» : a) { «i»++; } i++; } }",
+        "class A { void f(int a, int «b») { new B(a) { int m() { return a; } }; g(«b»); } }",
+        "class A { void f(int «a») { g(«b» -> «b» + «a», («c», «d») -> «c», A::a, «a»::b); } }",
+        "class A { void f() { try (R «r» = g()) { «r».r(); } catch (E | F «e») { «e».e(); } } }",
+        "class A { void f(Object «o») { if (!(«o» instanceof B «b»)) return; «b».b(); } }",
+        "class A { void f(Object «o») { if («o» instanceof B b) return; } int b() { return b; } }",
+        "class A { int f(int «a») { a: for (;;) break a; return «a».a + a(«a»); } }",
+        "class A { void f() { int RED = 1, «x»; switch («x») { case RED: int «n»; } n(); } }",
+        "record P(int x, int y) { P { f(x); } static int f(int «x») { return «x»; } }",
+        "enum E { A, B; int f(int «A») { return «A» + E.A; } }",
+        "int f(int «a») { return «a»; }\nint «b» = f(1);",
+        "class A { void f() { int «x» = 1; { int «y» = «x»; } { int «y»2 = 2; «y»2++; } } }",
+        "class A { @B(a = 1) void f(int «a», String... «b») { «a»++; String «s» = \"a\"; } }",
+    ],
+    "c": [
+        "int f(int «a», char *«b»[], int (*«c»)(int «d»)) { return «a» + *«b»[0] + «c»(1); }",
+        "int f(int «x») { int «y» = «x»; { int «y»2 = 1, «x»2 = «y»2 + «x»2; } return «y»; }",
+        "static int «x»; int f(void) { int «y» = «x», «x»2 = 2; return «x»2 + «y»; }",
+        "static int «g»(int); int h(int); static int «g»(int «x») { return h(«x»); }",
+        "int x; extern int y; static int «z»; int f(void) { return x + y + «z»; }",
+        "struct s { int a; }; int f(struct s *«s») { struct s «a» = { .a = 1 }; return «s»->a; }",
+        "typedef int t; enum { A, B }; int f(t «a») { return (t)«a» + A; }",
+        "#define M(x) ((x) + a)\nint f(int a, int «b», int x) { return M(«b») + x; }",
+        "#define S(x) #x\nint f(int a, int «b») { return S(a)[0] + «b»; }",
+        "int f(int a) { { int «b» = 1; } FOO(1); return a; } int g(int «a») { return «a»; }",
+        "#include \"x.def\"\nstatic int x; int f(int «a») { return «a» + x; }",
+        "int f(int «a») { out: if («a») goto out; return sizeof(«a») + sizeof «a»; }",
+        "static int x; int f(void) { extern int x; return x; } int g(int «y») { return «y»; }",
+        "int f(«a», «b») int «a»; int «b»; { return «a» + «b»; }",
+        "int f(int «n», int «a»[«n»]) { for (int «i» = 0; «i» < «n»; «i»++) «a»[«i»] = i2; }",
+        "int f(int a) {\n#if X > a\nint «b» = 1; return «b»;\n#endif\n}",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "language, text", [(key, text) for key, texts in MARKED.items() for text in texts]
+)
+def test_names_are_what_a_text_binds_and_no_other_reads(language: str, text: str) -> None:
+    plain = re.sub(r"«(.*?)»\d?", r"\1", text)
+    assert marked(language, plain) == text
+
+
+@pytest.mark.parametrize("language", MARKED)
+def test_other_names_are_the_same_names(language: str) -> None:
+    """And none captures another one; time grows as the text does."""
+    texts = [re.sub(r"«(.*?)»\d?", r"\1", text) for text in MARKED[language]]
+    found = check_rule({"rule": language}, texts, names=FRESH)
+    assert found.renamed > 10 and found.names > 25
+
+
+def test_an_answer_has_names_of_its_problem() -> None:
+    def found(language: str, problem: str, answer: str) -> list[str]:
+        finder = NameFinder({"name": {"rule": language}})
+        known = {problem[s.start : s.stop]: "name" for s in finder.find(problem)}
+        return [answer[s.start : s.stop] for s in finder.find(answer, known)]
+
+    program = "function f(size, key) { return size.key }"
+    assert found("javascript", program, "f(size.key, x => x + {key: 1})") == ["f", "size", "x", "x"]
+    assert found("javascript", program, "return f(size") == ["f", "size"]
+    assert found("java", "int f(int a) { return a; }", "a + b.a(c)") == ["a"]
+    assert [*undeclared_words("x.a + y", "java")] == [(0, 1), (6, 7)]
+    assert declared_names("let \ud800 = 1", "javascript") == []
+    assert declared_names("/* 😀 */ let é = 1", "javascript") == [(12, 13, "é 0")]
+
+
+# -- programs that run ----------------------------------------------------------------------------
+
+PROGRAMS = {
+    "javascript": """
+        const out = [];
+        var hoisted = typeof late;
+        function late(n, m = () => n + 1) { var n = n * 2; return [n, m()] }
+        class Stack { #items = []; push(item) { this.#items.push(item); return this }
+          get size() { return this.#items.length } static of(...items) { const made = new Stack();
+            for (const item of items) made.push(item); return made } }
+        function scopes(x) { const found = [x]; { let x = 2; found.push(x) }
+          try { throw x } catch (x) { var caught = x; found.push(x) }
+          for (let x = 0, y = 3; x < y; x++) found.push(() => x);
+          lbl: for (const x in {a: 1}) { for (;;) break lbl }
+          switch (x) { case 1: let z = 5; found.push(z) }
+          return found.map(x => typeof x == "function" ? x() : x).concat(caught) }
+        function blocks() { { function inner() { return 1 } } return typeof inner }
+        const counter = (function self(n) { return n ? n + self(n - 1) : 0 });
+        function* walk({left: l, right: r = null, ...rest}, [first, , third = first] = [1, 2]) {
+          if (l) yield* walk(l); yield [first, third, Object.keys(rest)]; if (r) yield r }
+        const size = 7, shorthand = {size, late, ["size" + size](size) { return size }};
+        out.push(hoisted, late(3), Stack.of(1, 2).size, scopes(1), blocks(), counter(4),
+          [...walk({left: {right: 5}, size})], shorthand.size7(8), shorthand.size,
+          `${out.map((out) => out)} ${(() => arguments.length > -1)()}`);
+        out.push(((a, b) => { [a, b] = [b, a]; return {a, b: b} })(1, 2));
+        console.log(JSON.stringify(out));
+    """,
+    "java": """
+        import java.util.*;
+        import java.util.function.*;
+        public class Main {
+          int x = 1; static int size = 4; enum Color { RED, BLUE } record Point(int x, int y) {}
+          Main(int x) { this.x = x; }
+          int sum(int... values) { int total = x; for (int value : values) total += value;
+            int size = total; { int inner = size; size += inner; }
+            { int inner = 2; size += inner; }
+            return size + Main.size; }
+          static <T> List<T> twice(List<T> list, Function<T, T> f) {
+            List<T> out = new ArrayList<>();
+            for (T item : list) { out.add(f.apply(item)); } return out; }
+          static int captured(int base, int other) { Supplier<Integer> s = new Supplier<>() {
+              int local = base; public Integer get() { int other = local; return other + base; } };
+            Supplier<Integer> t = () -> other + s.get(); return t.get(); }
+          static String kind(Object o, Color c) { if (o instanceof String text) return text;
+            if (!(o instanceof Point point)) return "none"; int RED = 9;
+            switch (c) { case RED: int n = point.x(); return "red" + n + RED;
+              default: n = 2; return "other" + n; } }
+          public static void main(String[] args) throws Exception {
+            Main main = new Main(3); BiFunction<Integer, Integer, Integer> f = (a, b) -> a * 10 + b;
+            StringBuilder out = new StringBuilder();
+            outer: for (int i = 0, j = 9; ; i++, j--) {
+              for (;;) { if (i > j) break outer; break; }
+              out.append(i * j).append(' '); }
+            try (Scanner in = new Scanner("5")) {
+              out.append(in.nextInt()); throw new Exception("e");
+            } catch (RuntimeException | Error e) { out.append(e);
+            } catch (Exception e) { out.append(e.getMessage()); }
+            System.out.println(out + " " + main.sum(1, 2) + twice(List.of(1, 2), v -> v + 1)
+              + captured(1, 2) + kind("s", null) + kind(new Point(1, 2), Color.RED)
+              + f.apply(1, 2));
+          } }
+    """,
+    "c": r"""
+        #include <stdio.h>
+        #include <string.h>
+        #define MAX(a, b) ((a) > (b) ? (a) : (b))
+        #define SHOW(x) printf(#x "=%d\n", x)
+        #define BUMP (hidden += 1)
+        #define swap(t, p, q) do { t tmp = p; p = q; q = tmp; } while (0)
+        typedef struct node { int value; struct node *next; } node;
+        enum color { RED = 3, BLUE };
+        static int counter = 1, table[4] = {1, 2, 3, 4};
+        static int sum(const int *values, int size);
+        static int apply(int (*f)(int x, int y), int x, int y) { return f(x, y); }
+        static int add(int a, int b) { int counter = a; { int counter = 5; b += counter; }
+          return counter + b; }
+        static int sum(const int *values, int size) {
+          int total = 0; for (int i = 0; i < size; i++) { int i2 = values[i]; total += i2; }
+          return total; }
+        static int list(node *node) { int value = 0;
+          while (node) { value = value * 10 + node->value;
+            node = node->next; } return value; }
+        int shadow(int n) { int m = n, hidden = 1; BUMP; { int n = m + 1; m = n * sizeof(n); }
+          if (m > 100) goto done; m += RED + hidden;
+        done: return (n) + MAX(n, m); }
+        int main(int argc, char **argv) {
+          node last = {3, 0}, first = {.value = 2, .next = &last}; int shown = 4, p = 1, q = 2;
+          char text[] = "text"; static int calls; swap(int, p, q);
+          SHOW(shown); SHOW(p); counter += ++calls;
+          printf("%d %d %d %d %s %zu %d\n", apply(add, 1, 2), sum(table, 4), list(&first),
+            shadow(3), text, strlen(text), counter + (argc > 5)); return 0; }
+    """,
+}
+RUN: dict[str, tuple[str, str, Callable[[Path], list[list[str]]]]] = {
+    "javascript": ("node", "main.js", lambda file: [["node", str(file)]]),
+    "java": ("javac", "Main.java", lambda file: [["java", str(file)]]),
+    "c": (
+        "gcc",
+        "main.c",
+        lambda file: [["gcc", "-w", "-o", f"{file}.out", str(file)], [f"{file}.out"]],
+    ),
+}  # fmt: skip
+
+
+def output(language: str, text: str, folder: Path) -> str:
+    """Run a program, and return what it prints."""
+    _, name, commands = RUN[language]
+    (folder / name).write_text(text)
+    for command in commands(folder / name):
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        assert done.returncode == 0, f"{done.stderr}\n{text}"
+    return done.stdout
+
+
+@pytest.mark.slow  # compilers
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_programs_print_the_same_under_other_names(language: str, tmp_path: Path) -> None:
+    if shutil.which(RUN[language][0]) is None:
+        pytest.skip(f"no {RUN[language][0]} here")
+    program = PROGRAMS[language]
+    printed = output(language, program, tmp_path)
+    found = check_rule(
+        {"rule": language},
+        [program],
+        lambda text, other: output(language, other, tmp_path) == printed,
+        names=FRESH,
+    )
+    assert printed and found.names > 25
+
+
+# -- files of packages ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_npm_does_the_same_under_other_names(tmp_path: Path) -> None:
+    """The files of a version of semver, which npm brings, and what it says of versions."""
+    source = Path(shutil.which("npm") or "").resolve().parents[1] / "node_modules/semver"
+    if not source.exists():
+        pytest.skip("no npm here")
+    found = rename_folder("javascript", source, tmp_path / "other")
+    asked = """
+        const s = require(process.argv[1] + "/index.js");
+        const vs = ["1.2.3", "1.2.4-beta.1", "2.0.0", "x"];
+        const rs = ["^1.2", "~1.2.3 || >=2", "1.x - 2", "<1.2.4-beta.2", "*"];
+        console.log(JSON.stringify([Object.keys(s), s.subset(rs[0], rs[4]),
+          vs.map(v => [s.valid(v), s.parse(v), s.coerce(v)]),
+          rs.map(r => [s.validRange(r), vs.map(v => s.satisfies(v, r)), s.minVersion(r)]),
+          vs.slice(0, 3).map(v => [s.inc(v, "minor"), s.diff(v, "1.2.3")])]))"""
+    before, behind = (
+        subprocess.run(
+            ["node", "-e", asked, str(place)], capture_output=True, text=True, check=True
+        ).stdout
+        for place in (source, tmp_path / "other")
+    )
+    assert found.startswith("4") and before == behind
+
+
+@pytest.mark.slow
+def test_classes_of_the_jdk_are_the_same_bytes_under_other_names(tmp_path: Path) -> None:
+    """Without tables for debuggers, local names are in no class file."""
+    archives = sorted(Path("/usr/lib/jvm").glob("*/lib/src.zip"))
+    archives = [path for path in archives if (path.parents[1] / "bin/javac").exists()]
+    if not archives:
+        pytest.skip("no JDK with its sources here")
+    plain, other, made = tmp_path / "plain", tmp_path / "other", []
+    with zipfile.ZipFile(archives[0].resolve()) as archive:
+        files = [n for n in archive.namelist() if re.fullmatch(r"java.base/java/math/\w+.java", n)]
+        archive.extractall(plain, files)
+    rename_folder("java", plain, other)
+    for folder in (plain, other):
+        patch, classes = f"java.base={folder / 'java.base'}", folder / "classes"
+        command = [archives[0].parents[1] / "bin/javac", "-nowarn", "-g:none"]
+        command += ["--patch-module", patch, "-d", classes, *folder.rglob("*.java")]
+        subprocess.run(command, check=True, capture_output=True)
+        made.append({p.name: p.read_bytes() for p in classes.rglob("*.class")})
+    assert len(made[0]) > 5 and made[0] == made[1]
+
+
+def test_every_language_is_tested() -> None:
+    assert MARKED.keys() == PROGRAMS.keys() == LANGUAGES.keys()
