@@ -142,6 +142,9 @@ _JAVA = """
 (element_value_pair key: (_) @other)
 (record_pattern . (identifier) @other)
 (switch_label (identifier) @opaque)
+; javac calls a lambda that may be serialized by what it uses.
+(cast_expression value: (lambda_expression) @opaque)
+(cast_expression value: (parenthesized_expression (lambda_expression) @opaque))
 (scoped_identifier (identifier) @other)
 """
 
