@@ -18,7 +18,16 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_alpha.evaluation.names import Ids, Items, Symbols, Table, WordNames, names_of, rename
+from hf_alpha.evaluation.names import (
+    Ids,
+    Items,
+    Symbols,
+    Table,
+    WordNames,
+    found_by,
+    names_of,
+    rename,
+)
 from hf_alpha.generation import (
     answer_batches,
     answer_room,
@@ -204,9 +213,9 @@ def alpha_covariance(
         model: any Transformers encoder-decoder or decoder; of a decoder only the continuation
             counts. An encoder-decoder that does not say with which token answers start gets the
             padding token, as T5 does.
-        symbols: interchangeable names, or class -> such names: words for most tokenizers, or the
-            `RuledNames` of rules. Of an `AlphaTokenizer` tokens of its vocabulary, by default all
-            its symbols.
+        symbols: interchangeable names, or class -> such names: words for most tokenizers; or class
+            -> rule that finds them, `{"ring": {"rule": "smiles"}}`, or `RuledNames`. Of an
+            `AlphaTokenizer` tokens of its vocabulary, by default all its symbols.
         max_renamings: at most so many for each sample, the identity included; None for all. The
             papers run all: 120 covers up to five symbols of a vocabulary of five.
         generate_kwargs: arguments of `model.generate`, over those of DEFAULT_GENERATION. Where the
@@ -240,6 +249,8 @@ def alpha_covariance(
     if settings["num_beams"] == 1 and "length_penalty" not in given:
         del settings["length_penalty"]
     check_list("problems", problems)
+    problems = list(problems)
+    symbols = found_by(tokenizer, symbols, problems)
     renamer = _Renamer(model, tokenizer, names_of(tokenizer, symbols), settings)
     names, skipped, samples = renamer.names, dict[int, str](), dict[int, _Sample]()
     for index, problem in enumerate(problems):

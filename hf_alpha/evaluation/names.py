@@ -8,7 +8,7 @@ none. All three have the same methods.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import regex  # type: ignore[import-untyped]
 
@@ -293,6 +293,33 @@ def by_rules(
     if not finder.inside and not any(bound):
         return symbols
     return RuledNames(tokenizer, symbols, finder)
+
+
+def found_by(
+    tokenizer: Any, symbols: Symbols | WordNames | None, problems: Iterable[str]
+) -> Symbols | WordNames | None:
+    """Return the names that rules find in problems, if `symbols` are class -> rule.
+
+    Names that the rules list, or know as examples (digits of rings), change places with them.
+
+    Raises:
+        ValueError: a rule is wrong, or finds no two names.
+    """
+    if not isinstance(symbols, Mapping) or not any(
+        isinstance(rule, Mapping) for rule in symbols.values()
+    ):
+        return symbols
+    finder = NameFinder(cast(Any, symbols))
+    names = {
+        kind: dict.fromkeys(rule.tokens or (rule.ready.examples if rule.ready else ()))
+        for kind, rule in finder.rules.items()
+    }
+    for text in problems:
+        for start, stop, kind, _ in finder.find(text):
+            names[kind][text[start:stop]] = None
+    if few := [kind for kind, some in names.items() if len(some) < 2]:
+        raise ValueError(f"the rule of class {few[0]!r} finds no two names in the problems")
+    return RuledNames(tokenizer, {kind: [*some] for kind, some in names.items()}, finder)
 
 
 def _item(symbol_class: str, name: str) -> str:

@@ -323,6 +323,15 @@ def test_models_of_which_the_score_is_known(make_tokenizer):
         assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
+def test_rules_say_which_names_change_places():
+    tokenizer, rules = byte_level(), {"ring": {"rule": "smiles"}}
+    for answer in (None, "C1CC1", "C1CC"):  # rings of an answer are its own
+        model, problems = Speaker(tokenizer, answer), iter(["C1CC1C2CC2:"])
+        settings = {"generate_kwargs": {"num_beams": 1}, "progress": False}
+        (sample,) = alpha_covariance(model, tokenizer, problems, rules, 9, **settings).samples
+        assert (sample.distinct, sample.renamings) == (1, 9)
+
+
 @pytest.mark.parametrize("make", [random_bart, random_gpt2])
 def test_answers_end_where_the_positions_do(make):
     """32 positions, and 128 new tokens are wanted by default."""

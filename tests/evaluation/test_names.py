@@ -11,7 +11,15 @@ from small_tokenizers import NAMES, SUBWORD, byte_level, smiles, unigram, word_l
 from tokenizers import normalizers
 
 from hf_alpha.evaluation import alpha_covariance
-from hf_alpha.evaluation.names import Ids, RuledNames, WordNames, by_rules, names_of, rename
+from hf_alpha.evaluation.names import (
+    Ids,
+    RuledNames,
+    WordNames,
+    by_rules,
+    found_by,
+    names_of,
+    rename,
+)
 from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
@@ -186,6 +194,15 @@ def test_names_inside_words_and_bindings_are_renamed_by_the_rules_that_find_them
     assert rename(answer, {first: second, second: first})[1::2] == (second, second, first, first)
     words = get_task("text").configured(symbols={"ring": {"pattern": "[1-3]"}})
     assert by_rules(tokenizer, symbols, words, [text]) is symbols
+
+
+def test_rules_alone_say_which_names_change_places():
+    tokenizer, rules = smiles(), {"ring": {"rule": "smiles"}}
+    names = found_by(tokenizer, rules, ["C1CC1", "C%12CC%12"])
+    assert [name.rpartition("\0")[2] for name in names.classes[0]] == [*"123456789", "%12"]
+    assert found_by(tokenizer, ["1", "2"], []) == ["1", "2"]
+    with pytest.raises(ValueError, match="the rule of class 'x' finds no two names"):
+        found_by(tokenizer, {"x": {"pattern": "[a-z]"}}, ["a 1 a"])
 
 
 def test_a_tokenizer_of_ours_is_renamed_by_ids():
