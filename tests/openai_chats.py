@@ -81,7 +81,8 @@ class Echo(BaseHTTPRequestHandler):
         body = json.loads(data)
         said = body["messages"][-1]["content"]
         if "status" in body:
-            return self._send(b'{"error": {"message": "no function_b"}}', "application/json", 429)
+            told = b'{"error": {"message": "no function_b"}}'
+            return self._send(told, "application/json", body["status"])
         if "plain" in body:
             return self._send(b"function_b is no JSON", "text/plain")
         name = body["tools"][0]["function"]["name"] if body.get("tools") else ""

@@ -15,7 +15,14 @@ import httpx2
 import own_process
 import pytest
 from hosts import make_host
-from openai import APIError, AsyncOpenAI, BadRequestError, OpenAI, RateLimitError
+from openai import (
+    APIError,
+    AsyncOpenAI,
+    BadRequestError,
+    InternalServerError,
+    OpenAI,
+    RateLimitError,
+)
 from openai_chats import echoing
 from serving import CHAT, TEXTS, converted, running, served
 from small_tokenizers import byte_level
@@ -73,6 +80,8 @@ def test_clients_have_names_and_the_model_has_words(echo, client, url):
     assert headers["Host"] in echo.url and b"sky" not in data and b"Ann" not in data
     chunks = list(ask(client, text, stream=True))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == text
+    with pytest.raises(InternalServerError, match="no function_b"):
+        ask(client, "x", extra_body={"status": 500})
     with pytest.raises(RateLimitError, match="no function_b") as caught:
         ask(client, "x", extra_body={"status": 429})
     assert caught.value.response.headers["x-request-id"] == "7"
@@ -119,6 +128,9 @@ def test_a_key_of_this_server_stays_here(echo):
 
 CHUNK = 'data: {"choices": [{"index": 0, "delta": {"content": "so "}}]}\n\n'
 HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+HALF = (
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"choices": ['
+)
 BEGUN = f"{HEAD}{len(CHUNK):x}\r\n{CHUNK}\r\n".encode()
 
 
@@ -151,6 +163,8 @@ def raw(answer, hangs):
         (b"", True, 504, "in time (ReadTimeout)"),
         (b"", False, 502, "RemoteProtocolError"),
         (b"no HTTP at all\r\n\r\n", False, 502, "RemoteProtocolError"),
+        (HALF, True, 504, "in time (ReadTimeout)"),
+        (HALF, False, 502, "RemoteProtocolError"),
         (BEGUN, True, None, "in time (ReadTimeout)"),
         (BEGUN, False, None, "broke off"),
     ],
