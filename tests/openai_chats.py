@@ -13,7 +13,7 @@ from hf_alpha import CanonicalNames
 RULES = {"tool": {"rule": "tools"}, "person": {"column": "people"}}
 NAMES = CanonicalNames(RULES, words={"person": "Person"})
 FIRST = ["get_weather", "sky.probe", "Ann Lee", "größe", "Lee"]
-SECOND = ['say-"hi"', "function_b", "PersonB", "Function_c", "PersonB2"]
+SECOND = ['say-"hi"', "tool_b", "PersonB", "Tool_c", "PersonB2"]
 """Two tools, two people, another spelling of the first one; a quote; words for names themselves."""
 
 
@@ -81,12 +81,12 @@ class Echo(BaseHTTPRequestHandler):
         body = json.loads(data)
         said = body["messages"][-1]["content"]
         if "status" in body:
-            told = b'{"error": {"message": "no function_b"}}'
+            told = b'{"error": {"message": "no tool_b"}}'
             return self._send(told, "application/json", body["status"])
         if "plain" in body:
-            return self._send(b"function_b is no JSON", "text/plain")
+            return self._send(b"tool_b is no JSON", "text/plain")
         name = body["tools"][0]["function"]["name"] if body.get("tools") else ""
-        call = {"name": name, "arguments": json.dumps({"function_c": said})}
+        call = {"name": name, "arguments": json.dumps({"tool_c": said})}
         calls = [{"index": 0, "id": "1", "type": "function", "function": call}] if name else None
         if not body.get("stream"):
             message = {"role": "assistant", "content": said, "tool_calls": calls}

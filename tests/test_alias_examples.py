@@ -137,7 +137,7 @@ def test_an_example_runs(package, name, printed, hidden):
     with calling() as server:
         assert run(name, server.url) == printed
         sent = "".join(server.seen)
-        assert server.seen and "function_b" in sent and not [n for n in hidden if f'"{n}' in sent]
+        assert server.seen and "tool_b" in sent and not [n for n in hidden if f'"{n}' in sent]
 
 
 @pytest.mark.slow

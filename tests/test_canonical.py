@@ -162,7 +162,7 @@ def test_a_tokenizer_that_writes_no_word_for_names_is_refused():
     assert host_words(tokenizer) == ("u", "x", "y", "z")
     assert host_words(characters(), ["ab", "cd"]) == ()  # it writes v1, v2, ...
     tools = CanonicalNames({"tool": {"rule": "tools"}}, tokenizer=digits())
-    assert tools.words["tool"].stem is None  # it does not write function_b
+    assert tools.words["tool"].stem is None  # it does not write tool_b
     tokenizer = finish(Tokenizer(models.WordLevel({"~": 0, "1": 1}, "~")), False, unk_token="~")
     with pytest.raises(ValueError, match="knows none of the words"):
         CanonicalNames({"name": "[a-z]+"}, tokenizer=tokenizer)
@@ -179,13 +179,13 @@ def test_words_that_the_text_has_besides_its_names_are_skipped():
     assert names.spell(marked).text == "b or f is e"
 
 
-@pytest.mark.parametrize("words", [None, {"name": "function_"}, ["k", "plan"]])
+@pytest.mark.parametrize("words", [None, {"name": "tool_"}, ["k", "plan"]])
 @given(data=st.data())
 def test_the_spelling_of_a_beginning_is_the_beginning_of_the_spelling(words, data):
     """Of any text: no later line changes what stood before, and all of it comes back."""
     names = CanonicalNames({"name": r"[xyz]\w*"}, words=words)
-    plain = ["b", "B", "c", "v1", "function_b", "FUNCTION_C", "k", "plan", "so"]
-    plain += ["function_bs", "_function_c_", "Planes", "__PLAN", "b2", "_b_", "function_b2", "k_2"]
+    plain = ["b", "B", "c", "v1", "tool_b", "TOOL_C", "k", "plan", "so"]
+    plain += ["tool_bs", "_tool_c_", "Planes", "__PLAN", "b2", "_b_", "tool_b2", "k_2"]
     lines = data.draw(st.lists(st.sampled_from([*plain, "x", "y1", "zoe"]), max_size=12))
     text = "\n".join(lines)
     spelled = names.spell(text)
@@ -193,7 +193,7 @@ def test_the_spelling_of_a_beginning_is_the_beginning_of_the_spelling(words, dat
     for number in range(len(lines)):
         beginning = "\n".join(lines[:number])
         assert spelled.text.startswith(names.spell(beginning).text)
-    renamed = {"x": "function_b", "y1": "b", "zoe": "v1"}
+    renamed = {"x": "tool_b", "y1": "b", "zoe": "v1"}
     other = MarkedText(*_marked(lines, renamed))
     assert names.spell(other).text == names.spell(MarkedText(*_marked(lines, {}))).text
     assert names.spell(other).back(spelled.text) == other
@@ -216,12 +216,12 @@ def test_forms_of_words_of_prose_come_back():
     names = CanonicalNames(rules, words={"person": "Person", "x": ["b", "c"]})
     spelled = names.spell("Ann Lee met bob, x and y")
     assert spelled.text == "PersonB met PersonC, b and c"
-    assert [next(iter(names.words[kind])) for kind in rules] == ["PersonB", "function_b", "b"]
+    assert [next(iter(names.words[kind])) for kind in rules] == ["PersonB", "tool_b", "b"]
     for answer, back in {
         "PersonB's and personc wrote it.": "Ann Lee's and bob wrote it.",
         "PERSONB, PersonCs": "ANN LEE, bobs",
         "**PersonB** <PersonD> PersonBC": "**Ann Lee** <PersonD> PersonBC",
-        "_PersonB_ and __PERSONCS__, _function_b": "_Ann Lee_ and __BOBS__, _function_b",
+        "_PersonB_ and __PERSONCS__, _tool_b": "_Ann Lee_ and __BOBS__, _tool_b",
         "`PersonB`: [PersonB](#personb) 'PersonB'": "`Ann Lee`: [Ann Lee](#Ann Lee) 'Ann Lee'",
         "PersonB\u2019s PersonB-like (PersonB). _b_": "Ann Lee\u2019s Ann Lee-like (Ann Lee). _b_",
         "B or Cs or b": "B or Cs or x",
@@ -255,7 +255,7 @@ def test_a_name_that_ends_in_a_sign_stays_apart_from_what_is_beside_it():
 
 def test_no_word_of_a_stem_begins_another():
     """So a word is whole as soon as it is one of them."""
-    for stem in ("function_", "Person", "v1x"):
+    for stem in ("tool_", "Person", "v1x"):
         first = [*islice(Words(stem), 200)]
         assert len({*first}) == 200 and all(word in Words(stem) for word in first)
         ordered = sorted(first)
@@ -305,18 +305,18 @@ def test_an_answer_that_spells_a_name_itself_does_not_mean_it(people):
     tools = CanonicalNames({"name": {"rule": "tools"}})
     call = MarkedText('{"city": ""}', [(2, 6, "name")])
     assert (
-        tools.spell(call).back('a city: {"function_b": "city"}') == 'a city: {"city": "function_c"}'
+        tools.spell(call).back('a city: {"tool_b": "city"}') == 'a city: {"city": "tool_c"}'
     )
 
 
-@pytest.mark.parametrize("words", [None, {"name": "function_"}])
+@pytest.mark.parametrize("words", [None, {"name": "tool_"}])
 @given(
-    order=st.permutations(["Ann", "bob", "b", "function_c", "Eve Lee"]),
+    order=st.permutations(["Ann", "bob", "b", "tool_c", "Eve Lee"]),
     reply=st.lists(st.integers(0, 4) | st.sampled_from(["c", "v1", "Ann", "Eve Lee", "bob", "B"])),
 )
 def test_renamed_texts_have_renamed_answers_whatever_a_model_writes(words, order, reply):
     """Words for names, and names that it spells itself, which are none of the text's."""
-    people = ["Ann", "bob", "b", "function_c", "Eve Lee"]
+    people = ["Ann", "bob", "b", "tool_c", "Eve Lee"]
     names = CanonicalNames({"name": {"column": "names"}}, words=words)
     one, two = (
         names.spell(names.finder.mark(" met ".join(some), {"name": some}))

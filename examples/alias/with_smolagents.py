@@ -32,6 +32,6 @@ model = OpenAIModel(
     os.environ["MODEL"], os.environ["OPENAI_BASE_URL"], os.environ.get("OPENAI_API_KEY", "none"),
     client_kwargs={"http_client": http},
 )  # fmt: skip
-for name in ("get_weather", "delete_all_files"):  # to the model, both are function_b
+for name in ("get_weather", "delete_all_files"):  # to the model, both are tool_b
     agent = ToolCallingAgent([weather(name)], model, verbosity_level=0, max_steps=3)
     print(name, "->", agent.run("What is the weather in Paris?"))

@@ -52,8 +52,8 @@ class Words:
     """Words for names, in their order; there is no end of them.
 
     Args:
-        words: the first ones, which v1, v2, ... follow; or a stem: `function_` stands for
-            function_b, ..., function_z, function_2b, ..., none of which begins another one.
+        words: the first ones, which v1, v2, ... follow; or a stem: `tool_` stands for
+            tool_b, ..., tool_z, tool_2b, ..., none of which begins another one.
 
     Raises:
         ValueError: one of them is no word.

@@ -213,6 +213,6 @@ READY_RULES: dict[str, ReadyRule] = {
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
     "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
     # a chat's schemas say them: `chats`
-    "tools": ReadyRule(lambda text: (), answers=False, stem="function_"),
+    "tools": ReadyRule(lambda text: (), answers=False, stem="tool_"),
 }
 """What a rule may be called -> how its names are found."""

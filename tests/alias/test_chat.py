@@ -11,8 +11,8 @@ from hf_alpha import CanonicalNames
 from hf_alpha.alias.certificate import certify
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream, _note_not_given
 
-PLAIN = ["and", "b", "function_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
-PLAIN += ["_PersonC_", "function_bs", "PersonB3", "personc2s"]
+PLAIN = ["and", "b", "tool_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
+PLAIN += ["_PersonC_", "tool_bs", "PersonB3", "personc2s"]
 said = st.lists(st.sampled_from(PLAIN) | st.integers(0, 4), min_size=1, max_size=8)
 turns = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system"]), said))
 
@@ -33,8 +33,8 @@ def test_a_renamed_chat_is_the_same_to_the_model(template):
         assert beginning["messages"] == two.body["messages"][:last]
         assert beginning["tools"] == two.body["tools"]
     function = one.body["tools"][0]["function"]
-    assert function["name"] == one.body["tool_choice"]["function"]["name"] == "function_b"
-    assert function["parameters"]["required"] == ["function_c"]
+    assert function["name"] == one.body["tool_choice"]["function"]["name"] == "tool_b"
+    assert function["parameters"]["required"] == ["tool_c"]
 
 
 def answer_of(one):
@@ -42,8 +42,8 @@ def answer_of(one):
     texts = [message["content"] for message in one.body["messages"]]
     person = one.body["messages"][0]["content"].split()[0]
     called = {
-        "name": "function_b",
-        "arguments": f'{{"function_c":  "x {person}\\nfunction_b"}}',
+        "name": "tool_b",
+        "arguments": f'{{"tool_c":  "x {person}\\ntool_b"}}',
     }
     return {
         "choices": [
@@ -128,10 +128,10 @@ def test_a_call_in_the_older_form_comes_back():
     """In a stream that ends as it should, and in one that only ends."""
     functions = [{"name": "get_a", "parameters": {}}]
     one = CanonicalRequest(CanonicalNames({"tool": {"rule": "tools"}}), {"functions": functions})
-    assert one.body["functions"][0]["name"] == "function_b"
+    assert one.body["functions"][0]["name"] == "tool_b"
     pieces = [
-        {"name": "function_b", "arguments": ""},
-        {"arguments": '{"function'},
+        {"name": "tool_b", "arguments": ""},
+        {"arguments": '{"tool'},
         {"arguments": "_b"},
     ]
     for last in ("function_call", None):
@@ -184,7 +184,7 @@ def test_what_only_a_name_describes_may_keep_it():
     schema = {
         "type": "object",
         "properties": {
-            "function_b": {"type": "string"},  # like the first of the words
+            "tool_b": {"type": "string"},  # like the first of the words
             "max_price": {"type": "integer", "description": "At most."},
             "kind_of": {"enum": ["a", "b"]},
             "where_to": {"properties": {"the_city": {}}, "description": "Where."},
@@ -195,18 +195,18 @@ def test_what_only_a_name_describes_may_keep_it():
         {"name": "buy_it", "parameters": {}},
     ]
     tools = [{"type": "function", "function": function} for function in functions]
-    said = "find_it with function_b, max_price, kind_of, where_to, the_city, buy_it"
+    said = "find_it with tool_b, max_price, kind_of, where_to, the_city, buy_it"
     body = {"tools": tools, "messages": [{"role": "user", "content": said}]}
     one = CanonicalRequest(names, body)
-    spelled = "function_c with function_b, function_d, function_e, function_f, the_city, buy_it"
+    spelled = "tool_c with tool_b, tool_d, tool_e, tool_f, the_city, buy_it"
     (message,) = one.body["messages"]
     assert message["content"] == spelled
     answer = {"choices": [{"message": {**message, "role": "assistant"}}]}
     assert one.back(answer)["choices"][0]["message"]["content"] == said
-    assert [tool["function"]["name"] for tool in one.body["tools"]] == ["function_c", "buy_it"]
+    assert [tool["function"]["name"] for tool in one.body["tools"]] == ["tool_c", "buy_it"]
     made = certify([body], names)
     assert made.holds and made.names == 4 and not made.like_names
-    assert made.undescribed == dict.fromkeys(["function_b", "the_city", "buy_it"], 1)
+    assert made.undescribed == dict.fromkeys(["tool_b", "the_city", "buy_it"], 1)
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,12 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
     """At once and in a stream; the key goes through; what is no chat stays as it is."""
     with library.Client(transport=CanonicalTransport(RULES)) as http:
         client = OpenAI(api_key="secret", base_url=server.url, http_client=http)
-        text = 'Ask sky.get-weather for "city" now, not function_b'
+        text = 'Ask sky.get-weather for "city" now, not tool_b'
         answer = ask(client, text)
         path, headers, data = server.seen[-1]
         assert (path, headers["Authorization"]) == ("/v1/chat/completions", "Bearer secret")
         body = json.loads(data)
-        spelled = 'Ask function_b for "function_c" now, not function_d'
+        spelled = 'Ask tool_b for "tool_c" now, not tool_d'
         assert body["messages"][0]["content"] == spelled
         assert "weather" not in json.dumps(body["tools"]).replace("Weather of a city", "")
         message = answer.choices[0].message
@@ -62,13 +62,13 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
             calls += [c.function for c in delta.tool_calls or ()]
         assert got == text and json.loads("".join(c.arguments for c in calls)) == {"city": text}
         assert "".join(c.name or "" for c in calls) == "sky.get-weather"
-        with pytest.raises(APIStatusError, match="no function_b") as caught:
+        with pytest.raises(APIStatusError, match="no tool_b") as caught:
             ask(client.with_options(max_retries=0), text, extra_body={"status": 429})
         assert caught.value.response.headers["x-request-id"] == "7"
         whole = [{"a": 1}, "sky.get-weather"]
         assert http.post(f"{server.url}/embeddings", json=whole).json() == whole
         sent = {"messages": [{"content": "x"}], "plain": 1}
-        assert http.post(f"{server.url}/chat/completions", json=sent).text[:10] == "function_b"
+        assert http.post(f"{server.url}/chat/completions", json=sent).text[:6] == "tool_b"
         with pytest.raises(ValueError, match="names of such requests are not spelled"):
             http.post(f"{server.url}/responses", json={})
 
@@ -122,7 +122,7 @@ def test_a_hundred_at_once_get_their_own_names(server):
 
     assert all(asyncio.run(all_of_them()))
     spelled = {json.loads(data)["messages"][0]["content"] for *_, data in server.seen[-100:]}
-    assert spelled == {"Call function_b, no other"}
+    assert spelled == {"Call tool_b, no other"}
 
 
 def test_neither_torch_nor_transformers_is_loaded():

@@ -73,16 +73,16 @@ def ask(client, text, people=(), **fields):
 
 def test_clients_have_names_and_the_model_has_words(echo, client, url):
     """The key of a client goes on; what is no chat and no text stays as it is."""
-    text = "Ask sky.get-weather, Ann, not 😀 function_b"
+    text = "Ask sky.get-weather, Ann, not 😀 tool_b"
     assert ask(client, text, ["Ann"]).choices[0].message.content == text
     path, headers, data = echo.seen[-1]
     assert (path, headers["Authorization"]) == ("/v1/chat/completions", "Bearer secret")
     assert headers["Host"] in echo.url and b"sky" not in data and b"Ann" not in data
     chunks = list(ask(client, text, stream=True))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == text
-    with pytest.raises(InternalServerError, match="no function_b"):
+    with pytest.raises(InternalServerError, match="no tool_b"):
         ask(client, "x", extra_body={"status": 500})
-    with pytest.raises(RateLimitError, match="no function_b") as caught:
+    with pytest.raises(RateLimitError, match="no tool_b") as caught:
         ask(client, "x", extra_body={"status": 429})
     assert caught.value.response.headers["x-request-id"] == "7"
     whole = [{"a": 1}, "sky.get-weather"]
@@ -90,7 +90,7 @@ def test_clients_have_names_and_the_model_has_words(echo, client, url):
     assert echo.seen[-1][0] == "/v1/embeddings?a=%20b"
     answer = httpx2.post(f"{url}/chat/completions", json={"messages": [{"role": "user",
                          "content": "x"}], "plain": 1, "names": {}})  # fmt: skip
-    assert answer.text == "function_b is no JSON"
+    assert answer.text == "tool_b is no JSON"
     half = httpx2.post(f"{url}/chat/completions", headers=JSON, content='{"names": {}, '
                        '"messages": [{"role": "user", "content": "\\ud800"}]}')  # fmt: skip
     assert half.json()["choices"][0]["message"]["content"] == "\ud800"
