@@ -62,6 +62,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Real models": {
         "alias": ("none", "Half a minute"),
+        "alias_models": ("each model under its own names", "Hours; it goes on where it stopped"),
         "people": ("spaCy's spans as they are", "About 3 minutes"),
         "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
         "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),

@@ -32,6 +32,7 @@ COPIED = (
     *("geometric-study", "geometric-minilm-dimsum"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
     *("beyond", "real-models", "reactions", "rxnfp", "chats", "real-tasks"),
+    "alias-models",
     *("scale", "text_tokenizer"),
 )
 """Results whose tables stand in a document as they are."""
@@ -538,7 +539,9 @@ REAL = {
     "canonical": ("canonical spelling", "#2f81f7"),
     "relational": ("converted", "#d9822b"),
 }
-"""Remedies of README.md's picture, their names and colours."""
+"""Remedies of docs/retrofit.md's picture, their names and colours."""
+INK = "#7d8590"
+"""Suits a light and a dark page."""
 REAL_KINDS = {
     "names of training": "names of\ntraining",
     "unseen words": "unseen\nwords",
@@ -566,10 +569,9 @@ def real_rates() -> dict[str, list[float]]:
 
 
 def draw_real_model(path: Path) -> None:
-    """README.md's picture: a real model before and after. Its ink suits a light and a dark page."""
+    """The picture of docs/retrofit.md: a real model before and after."""
     from matplotlib.figure import Figure
 
-    ink = "#7d8590"
     figure = Figure(figsize=(6, 3), layout="constrained")
     axes = figure.subplots()
     width = 0.27
@@ -580,10 +582,47 @@ def draw_real_model(path: Path) -> None:
         axes.bar_label(bars, fmt="%.0f", color=colour, fontsize=11, padding=1)
     axes.set_xticks(range(len(REAL_KINDS)), REAL_KINDS.values(), fontsize=12)
     axes.set(ylim=(0, 105), yticks=[])
-    axes.tick_params(colors=ink, length=0)
+    axes.tick_params(colors=INK, length=0)
     axes.spines[["top", "left", "right"]].set_visible(False)
-    axes.spines["bottom"].set_color(ink)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=12, labelcolor=ink)
+    axes.spines["bottom"].set_color(INK)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=12, labelcolor=INK)
+    figure.savefig(path, dpi=170, transparent=True)
+
+
+SWAP_PICTURE = measure.PICTURES / "swapped-tools.png"
+HOST = "qwen"
+"""Of README.md's picture."""
+
+
+def swap_rates() -> tuple[int, list[float]]:
+    """Questions about tools, and right answers of README.md's model in %, by naming."""
+    found = stored("alias-models")["data"]["choice"]["hosts"][HOST]
+    count = found["questions"]
+    return count, [100 * right / count for right in found["right"].values()]
+
+
+def draw_swapped_tools(path: Path) -> None:
+    """README.md's picture: a real model when tools swap names, without and with the option."""
+    from matplotlib.figure import Figure
+
+    _, (own, _, swapped, canonical) = swap_rates()
+    figure = Figure(figsize=(6, 2.6), layout="constrained")
+    axes, height = figure.subplots(), 0.36
+    sides = {
+        "the model as it is": (REAL["plain"][1], (own, swapped)),
+        "with canonical spelling": (REAL["canonical"][1], (canonical, canonical)),
+    }
+    for number, (label, (colour, values)) in enumerate(sides.items()):
+        places = [place + number * (height + 0.03) for place in range(2)]
+        bars = axes.barh(places, values, height, color=colour, label=label)
+        axes.bar_label(bars, fmt="%.0f %%", color=colour, fontsize=13, padding=3)
+    axes.set_yticks([0.2, 1.2], ["tools have\ntheir names", "tools swap\nnames"], fontsize=13)
+    axes.set(xlim=(0, 105), xticks=[])
+    axes.invert_yaxis()
+    axes.tick_params(colors=INK, length=0)
+    axes.spines[["top", "bottom", "right"]].set_visible(False)
+    axes.spines["left"].set_color(INK)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=12, labelcolor=INK)
     figure.savefig(path, dpi=170, transparent=True)
 
 
@@ -627,6 +666,7 @@ DOCUMENTS = (
     "docs/performance.md",
     "docs/results-performance.md",
     "docs/results.md",
+    "docs/alias.md",
     "docs/retrofit.md",
     "docs/chats.md",
     "docs/chemistry.md",
@@ -721,19 +761,23 @@ def sentences() -> Iterator[tuple[str, str]]:
     over_all = stored("evaluations/kinship-folnet")["data"]["metrics"]["all"]["accuracy"]
     yield "docs/models.md", f"right in {100 * over_all:.1f} % over stories of 2 to 10 facts"
     yield from sentences_of_edges()
-    yield from sentences_of_readme()
+    yield from sentences_of_pictures()
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/results.md", f"a training step takes {three(dual)} times that of `learned`"
 
 
-def sentences_of_readme() -> Iterator[tuple[str, str]]:
-    """What README says of its picture."""
+def sentences_of_pictures() -> Iterator[tuple[str, str]]:
+    """What documents say of pictures of real models."""
     plain, *remedies = real_rates().values()
     seen, _, nonsense, _ = plain
-    yield "README.md", f"right in {seen:.0f} % with names of training, and in {nonsense:.0f} %"
-    least = min(map(min, remedies))
-    yield "README.md", f"at least {int(least)} % right, whatever the names are"
+    page = "docs/retrofit.md"
+    yield page, f"right in {seen:.0f} % with names of training, and in {nonsense:.0f} %"
+    yield page, f"at least {int(min(map(min, remedies)))} % right, whatever the names are"
+    count, (own, _, swapped, canonical) = swap_rates()
+    yield "README.md", f"{count} questions"
+    yield "README.md", f"{own:.0f} % become {swapped:.0f} %"
+    yield "README.md", f"right in {canonical:.0f} %, whatever"
 
 
 def sentences_of_edges() -> Iterator[tuple[str, str]]:
@@ -766,6 +810,7 @@ def main() -> None:
         path = measure.ROOT / name
         path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
     draw_real_model(REAL_PICTURE)
+    draw_swapped_tools(SWAP_PICTURE)
     for name, sentence in sentences():
         if sentence not in (measure.ROOT / name).read_text(encoding="utf-8"):
             print(f"{name} should say: {sentence}")

@@ -116,12 +116,16 @@ def test_tables_of_benchmarks_are_those_of_the_results():
     assert sorted(blocks) == sorted(figures.TABLES)
 
 
-def test_the_picture_of_the_readme_is_drawn_from_the_result(tmp_path):
+def test_pictures_of_real_models_are_drawn_from_the_results(tmp_path):
     """After new results: python benchmarks/figures.py."""
     import figures
 
-    figures.draw_real_model(tmp_path / "again.png")
-    assert np.array_equal(imread(figures.REAL_PICTURE), imread(tmp_path / "again.png"))
+    for draw, picture in (
+        (figures.draw_real_model, figures.REAL_PICTURE),
+        (figures.draw_swapped_tools, figures.SWAP_PICTURE),
+    ):
+        draw(tmp_path / "again.png")
+        assert np.array_equal(imread(picture), imread(tmp_path / "again.png"))
 
 
 def test_the_tables_of_what_is_new_are_rows_of_the_pages_that_it_names():
