@@ -88,7 +88,7 @@ def test_a_stream_that_is_cut_off_ends_as_the_other_side_ended_it(server):
     """Nothing is made up behind it."""
     with httpx2.Client(transport=CanonicalTransport(RULES)) as http:
         client = OpenAI(api_key="k", base_url=server.url, http_client=http, max_retries=0)
-        for text in ("words and function_b", "function_b"):
+        for text in ("words and tool_b", "tool_b"):
             chunks = [*ask(client, text, stream=True, extra_body={"unfinished": 1})]
             assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == text
         chunks = list(ask(client, "words and more", stream=True, extra_body={"cut": 1}))
