@@ -895,11 +895,10 @@ def against(rows: Sequence[Mapping[str, Any]], one: str, other: str) -> tuple[in
     return pairs[True, False], pairs[False, True]
 
 
-def signs(rows: Sequence[Mapping[str, Any]], one: str, other: str) -> str:
-    """Write a sign test."""
-    more, fewer = against(rows, one, other)
-    p = p_value(more, fewer)
-    return f"{more} : {fewer}, {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+def signs(pairs: tuple[int, int]) -> str:
+    """Write a sign test of questions that one side has right alone, and the other side alone."""
+    p = p_value(*pairs)
+    return f"{pairs[0]} : {pairs[1]}, {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
 
 
 def answered(rows: Answers, conditions: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -929,7 +928,10 @@ def main_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, 
         pairs = ((SWAPPED, OWN), (word, OWN), (word, SWAPPED))
         alike = sum(row[SAME_TEXT] for row in rows)
         cells = [f"{share(rows, each):.1f}" for each in conditions]
-        cells += [f"{100 * turns(rows) / len(rows):.0f}", *(signs(rows, *pair) for pair in pairs)]
+        cells += [
+            f"{100 * turns(rows) / len(rows):.0f}",
+            *(signs(against(rows, *pair)) for pair in pairs),
+        ]
         lines.append([NAMES.get(host, host), f"{len(rows)}", *cells, f"{alike}"])
         data[host] = {
             "questions": len(rows),
@@ -944,22 +946,26 @@ def main_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, 
 
 
 def words_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, Any]]:
-    """Return the table of words for names, and its counts."""
-    lines, data = [], {}
+    """Return the table of words for names, by host and of all hosts together, and its counts."""
+    usual, lines, data = TASKS[task].canonical, [], {}
+    together: dict[str, list[Mapping[str, Any]]] = {}
     for host, all_rows in found.items():
         for word in WORDS:
             if rows := answered(all_rows, (OWN, word)):
                 cells = [f"{len(rows)}", f"{share(rows, OWN):.1f}", f"{share(rows, word):.1f}"]
-                cells.append(signs(rows, word, OWN))
-                usual, both = (
-                    TASKS[task].canonical,
-                    [row for row in rows if TASKS[task].canonical in row],
-                )
-                cells.append(signs(both, word, usual) if both and word != usual else "")
+                both = answered(all_rows, (word, usual))
+                together.setdefault(word, []).extend(both)
+                beside = signs(against(both, word, usual)) if word != usual else ""
+                cells += [signs(against(rows, word, OWN)), beside]
                 lines.append([NAMES.get(host, host), f"`{word}`", *cells])
                 data[f"{host} {word}"] = [len(rows), *against(rows, word, OWN)]
+    for word, rows in together.items() if len(found) > 1 else ():
+        if word != usual:
+            beside = signs(against(rows, word, usual))
+            lines.append(["all", f"`{word}`", f"{len(rows)}", "", "", "", beside])
+            data[f"all {word}"] = [len(rows), *against(rows, word, usual)]
     columns = [f"{task}: words", "word", "questions", OWN, "in words", "in words : own"]
-    columns.append(f"in words : `{TASKS[task].canonical}`")
+    columns.append(f"in words : `{usual}`")
     return (measure.table(columns, lines, ["word"]) if len(lines) > len(found) else ""), data
 
 
