@@ -304,9 +304,7 @@ def test_an_answer_that_spells_a_name_itself_does_not_mean_it(people):
     assert names.spell(own).back("b came in May") == own
     tools = CanonicalNames({"name": {"rule": "tools"}})
     call = MarkedText('{"city": ""}', [(2, 6, "name")])
-    assert (
-        tools.spell(call).back('a city: {"tool_b": "city"}') == 'a city: {"city": "tool_c"}'
-    )
+    assert tools.spell(call).back('a city: {"tool_b": "city"}') == 'a city: {"city": "tool_c"}'
 
 
 @pytest.mark.parametrize("words", [None, {"name": "tool_"}])
