@@ -30,14 +30,14 @@ _JAVASCRIPT = """
 [(statement_block) (for_statement) (for_in_statement) (catch_clause) (switch_body) (class)] @scope
 [(function_declaration) (generator_function_declaration) (function_expression)
  (generator_function) (arrow_function) (method_definition) (class_static_block)] @scope.function
-(function_declaration body: (_) @scope.none)
-(generator_function_declaration body: (_) @scope.none)
-(function_expression body: (_) @scope.none)
-(generator_function body: (_) @scope.none)
-(arrow_function body: (statement_block) @scope.none)
-(method_definition body: (_) @scope.none)
+(function_declaration body: (_) @scope.function.body)
+(generator_function_declaration body: (_) @scope.function.body)
+(function_expression body: (_) @scope.function.body)
+(generator_function body: (_) @scope.function.body)
+(arrow_function body: (statement_block) @scope.function.body)
+(method_definition body: (_) @scope.function.body)
 (class_static_block body: (_) @scope.none)
-(computed_property_name) @scope.outside
+(method_definition name: (computed_property_name) @scope.outside)
 (with_statement body: (_) @scope.barrier)
 
 (variable_declaration (variable_declarator name: (_) @bind.function))
@@ -186,6 +186,8 @@ _C = r"""
 
 ((preproc_include path: (string_literal) @_path) @dynamic.root (#not-match? @_path "[.]h.$"))
 (preproc_include path: (identifier)) @dynamic.root
+((identifier) @dynamic.root
+ (#any-of? @dynamic.root "__func__" "__FUNCTION__" "__PRETTY_FUNCTION__"))
 (compound_statement (preproc_include) @dynamic)
 ((preproc_function_def name: (_) @macro value: (_) @_body)
  (#not-match? @_body "#|[A-Z_][A-Z_0-9]+[ ]*[(]"))

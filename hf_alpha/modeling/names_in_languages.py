@@ -6,7 +6,8 @@ captures of a query:
 - `@scope`: a node with names of its own. `.function`: that of a function, to which `var` of
   JavaScript binds. `.barrier`: what it inherits cannot be seen in the text, so a name from around
   it that is used in it keeps its spelling. `.outside`: a part of a scope that belongs to the one
-  around it. `.none`: no scope, whatever other patterns say.
+  around it. `.body`: what it binds is what the scope around it binds, if both do. `.none`: no
+  scope, whatever other patterns say.
 - `@bind`: binds names in the scope in which it stands, or those of a pattern, such as a
   destructuring. `.outer`: in the scope around that; `.function`: in that of the function;
   `.after`: from its end on, not in all of its scope. `.unsure`: where it is seen is not sure: all
@@ -225,6 +226,10 @@ class _Program:
                     break
                 if (other := between.bound.get(binding.name)) is not None:
                     binding.join(other)
+        for binding in self.bindings:  # `function f(x) { var x }`
+            outer = binding.scope.outer
+            if "body" in binding.scope.flags and outer and binding.name in outer.bound:
+                binding.join(outer.bound[binding.name])
 
     def _in_pattern(self, node: Any) -> Iterator[Any]:
         """Yield the names that a pattern binds."""

@@ -33,9 +33,11 @@ MARKED = {
         "try { x } catch («e») { «e» } try { } catch ({message: «m»}) { «m» } e",
         "try { x } catch («e») { var «e» = 1; «e» } «e»",  # one of both, as it is
         "«f»(); function «f»(«a», «b» = () => «a», ...«c») { var «a»; return «f» }",
+        "let «x» = 1; function «f»(«a» = «x», «b») { var «x»2, «b»; { var «b» = «x»2 } }",
         "{ let «a» = 1; { let «a»2 = 2; «a»2 } «a» }",
         "var «g» = function «f»() { «f» }; class «A» {} x = class «B» extends «A» { m() { «B» } }",
         "switch (x) { case 1: let «y» = 2; «y» }",
+        "function «f»(«a») { return { [«a»]: 1, [«a»](«a»2) { return «a»2 } } }",
         "({ [x](«x») { return «x» } }); class «A» { static { var «t»; «t» } #t = t; t() {} }",
         "async function* «f»(«a») { for await (const «b» of «a») yield «b» }",
         "lbl: for (let «lbl»;;) { «lbl»; break lbl } `${(«y») => «y»}y`",
@@ -92,6 +94,7 @@ MARKED = {
         "static int x; int f(void) { extern int x; return x; } int g(int «y») { return «y»; }",
         "int f(«a», «b») int «a»; int «b»; { return «a» + «b»; }",
         "int f(int «n», int «a»[«n»]) { for (int «i» = 0; «i» < «n»; «i»++) «a»[«i»] = i2; }",
+        "static int f(int «a») { puts(__func__); return «a»; }",
         "int f(int a) {\n#if X > a\nint «b» = 1; return «b»;\n#endif\n}",
     ],
 }  # fmt: skip
@@ -134,6 +137,7 @@ PROGRAMS = {
     "javascript": """
         const out = [];
         var hoisted = typeof late;
+        var free = 1; out.push(((a = free) => { var free = a + 1; return free })());
         function late(n, m = () => n + 1) { var n = n * 2; return [n, m()] }
         class Stack { #items = []; push(item) { this.#items.push(item); return this }
           get size() { return this.#items.length } static of(...items) { const made = new Stack();
