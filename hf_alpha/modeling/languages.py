@@ -101,7 +101,7 @@ top unescape window
 _JAVA = """
 [(method_declaration) (constructor_declaration) (compact_constructor_declaration)
  (lambda_expression) (block) (constructor_body) (for_statement) (enhanced_for_statement)
- (catch_clause) (try_with_resources_statement) (switch_block)] @scope
+ (catch_clause) (try_with_resources_statement) (switch_block) (record_declaration)] @scope
 [(class_body) (interface_body) (enum_body) (enum_body_declarations) (annotation_type_body)
  (static_initializer)] @scope.barrier
 (static_initializer (block) @scope)

@@ -72,6 +72,7 @@ MARKED = {
         "class A { int f(int «a») { a: for (;;) break a; return «a».a + a(«a»); } }",
         "class A { void f() { int RED = 1, «x»; switch («x») { case RED: int «n»; } n(); } }",
         "class A { Object f(int a, int «b») { g(() -> «b»); return (B & C) (c -> a + c); } }",
+        "class A { void f(int a, int «b») { class B { int c = a; } record C(int b, int a) {} } }",
         "record P(int x, int y) { P { f(x); } static int f(int «x») { return «x»; } }",
         "enum E { A, B; int f(int «A») { return «A» + E.A; } }",
         "int f(int «a») { return «a»; }\nint «b» = f(1);",
