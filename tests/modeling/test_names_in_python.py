@@ -141,6 +141,7 @@ def test_renamed_programs_print_what_they_printed() -> None:
         ("def g(a, n=1): return g(a=n, **a)", "f x y", "def f(x, y=1): return f(x=y, **x)"),
         ("def g(a, **b): g(x=1)", "f x y", "def f(x1, **y): f(x=1)"),
         ("def g(a): return h(a)", "h b", "def h1(b): return h(b)"),
+        ("def g(c):\n a = h(c=k)\nk(g)", "f c", "def f(c):\n c1 = h(c=k)\nk(f)"),
         ("def g(a): print(a)  # a", "f print", "def f(print1): print(print1)  # a"),
     ],
 )
