@@ -176,7 +176,7 @@ def test_compiled_models_give_the_same(host, encoding):
     model = make_retrofit(host, **SETTINGS[encoding])
     batch = random_batch(1, model.config, SIZES)
     if model.config.needs_stream_ids:
-        batch["stream_ids"] = model.encode(batch["input_ids"], batch["attention_mask"]).stream_ids
+        batch["stream_ids"] = model.encode(batch["input_ids"], batch["attention_mask"]).streams.ids
     expected = logits(model, batch)
     counters.clear()
     compiled = torch.compile(model, backend="aot_eager")

@@ -174,7 +174,10 @@ def prove_encoding(
         ConversionError: with the largest difference; or the backbone cannot run with the encoding.
     """
     config = model.config
+    probe_with_names = _with_names(probe, config)
     with family.refusing():
+        if family.relates:  # what relations do not reach is said first
+            model(**probe_with_names)
         after = model(**probe).logits
     family.check_shape(after, model, probe)
     columns = [i for i in config.vocabulary.base_ids if i < before.shape[-1]]
@@ -183,7 +186,6 @@ def prove_encoding(
         raise ConversionError(
             f"proof failed without symbols: logits differ from the backbone's by up to {gap:.2e}"
         )
-    probe_with_names = _with_names(probe, config)
     with family.refusing():
         _prove_renaming(model, family, {key: value[:1] for key, value in probe_with_names.items()})
         _prove_cache(model, family, probe_with_names)

@@ -89,9 +89,9 @@ def test_streams_agree_with_their_origin(seed, positions, added, cross):
         inputs = with_symbols_replaced(batch, vanilla.config, [A, B])
         del inputs["decoder_input_ids"]
         one, two = vanilla.get_encoder()(**inputs), converted.get_encoder()(**inputs)
-        hidden = two.last_hidden_state.unflatten(-1, (two.stream_ids.shape[1], -1))
+        hidden = two.last_hidden_state.unflatten(-1, (two.streams.ids.shape[1], -1))
         for row in range(3):
-            at = (two.stream_ids[row] == A).nonzero()
+            at = (two.streams.ids[row] == A).nonzero()
             if len(at):
                 torch.testing.assert_close(
                     hidden[row, :, at[0, 0]], one.last_hidden_state[row], **CLOSE

@@ -39,7 +39,7 @@ def test_stream_ids_have_to_list_every_symbol_of_the_input(encoding):
     batch["attention_mask"][0, 3] = 0
     model(**batch, stream_ids=listed[:, :2])
     del batch["decoder_input_ids"]
-    assert not (model.get_encoder()(**batch).stream_ids == BASE + 2).any()
+    assert not (model.get_encoder()(**batch).streams.ids == BASE + 2).any()
 
 
 @pytest.mark.parametrize("encoding", LISTING)
