@@ -290,7 +290,11 @@ def check_chats(own, model, **fields):
         for name in ("sky.probe", "delete_everything")
     )
     assert one and two == one.replace("sky.probe", "delete_everything")
-    assert text(create(**asked("sky.probe"), stream=True)) == asyncio.run(again()) == one
+    # Half a character at the end is left out of streams by `transformers serve`.
+    streams = text(create(**asked("sky.probe"), stream=True)), asyncio.run(again())
+    assert {stream.rstrip("\N{REPLACEMENT CHARACTER}") for stream in streams} == {
+        one.rstrip("\N{REPLACEMENT CHARACTER}")
+    }
 
 
 @contextmanager
