@@ -142,7 +142,9 @@ def raw(answer, hangs):
     def run():
         connection, _ = listening.accept()
         with connection:
-            connection.recv(65536)
+            request = b""
+            while b"\r\n\r\n" not in request or not request.endswith(b"}"):
+                request += connection.recv(65536)  # what is not read resets the connection
             connection.sendall(answer)
             if hangs:
                 connection.settimeout(20)
