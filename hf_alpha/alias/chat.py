@@ -326,7 +326,7 @@ def _closed(back: BackStream) -> str:
 
 @cache
 def _note_not_given() -> None:
-    logger.warning("an answer has a word for names that was given to none (such as function_k, "
+    logger.warning("an answer has a word for names that was given to none (such as tool_k, "
                    "of three tools): it stays as it is. This is said once")  # fmt: skip
 
 

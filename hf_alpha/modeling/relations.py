@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from torch import nn
@@ -22,7 +22,6 @@ from transformers import initialization as init
 
 from .masks import are_few
 
-Data = TypeVar("Data", bound=Any)  # a dataclass
 Made = TypeVar("Made")
 Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
@@ -432,14 +431,19 @@ class LastSymbolRelations(Relations):
         return replace(self, last=self.last.to(device), held=held, dense=(), kept=MadeOnce())
 
 
-def moved(data: Data, device: torch.device) -> Data:
-    """Returns the same data, all of whose fields know `to`, on another device."""
-    values = {x.name: getattr(data, x.name) for x in fields(data)}
-    return replace(data, **{name: x.to(device) for name, x in values.items() if x is not None})
+class Movable:
+    """A dataclass, all of whose fields know `to`, if they are not None."""
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same on another device."""
+        data: Any = self
+        values = {x.name: getattr(data, x.name) for x in fields(data)}
+        moved = {name: x.to(device) for name, x in values.items() if x is not None}
+        return cast(Self, replace(data, **moved))
 
 
 @dataclass(frozen=True)
-class SourceRelations:
+class SourceRelations(Movable):
     """Of a text to the source that it follows.
 
     Attributes:
@@ -453,13 +457,9 @@ class SourceRelations:
     written: torch.Tensor
     positions: torch.Tensor
 
-    def to(self, device: torch.device) -> Self:
-        """Returns the same on another device."""
-        return moved(self, device)
-
 
 @dataclass(frozen=True)
-class TextRelations:
+class TextRelations(Movable):
     """Of a text by itself.
 
     Attributes:
@@ -473,13 +473,9 @@ class TextRelations:
     own: torch.Tensor
     positions: torch.Tensor
 
-    def to(self, device: torch.device) -> Self:
-        """Returns the same on another device."""
-        return moved(self, device)
-
 
 @dataclass(frozen=True)
-class SymbolRelations:
+class SymbolRelations(Movable):
     """What an encoding by relations knows of the positions of one sequence.
 
     Attributes:
@@ -498,10 +494,6 @@ class SymbolRelations:
         if source is not None:
             source = replace(source, across=source.across.for_layers())
         return replace(self, within=self.within.for_layers(), source=source)
-
-    def to(self, device: torch.device) -> Self:
-        """Returns the same on another device."""
-        return moved(self, device)
 
 
 def match_rows(x: Rows, rows: int) -> Rows:

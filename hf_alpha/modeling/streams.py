@@ -13,14 +13,14 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 from .new_symbols import WrittenSymbols
-from .relations import MadeOnce, Relations, SymbolRelations, by_source, match_rows, moved
+from .relations import MadeOnce, Movable, Relations, SymbolRelations, by_source, match_rows
 from .symbols import aggregate, stream_weights
 
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Streams:
+class Streams(Movable):
     """Which symbol each stream is centred on, and where they stand in one sequence.
 
     A backbone sees hidden states (B, S, ...) and this; S is 1 unless the encoding opens streams.
@@ -109,9 +109,7 @@ class Streams:
 
     def to(self, device: torch.device) -> "Streams":
         """Returns the same streams on another device."""
-        if self.ids.device == device:
-            return self
-        return moved(self, device)
+        return self if self.ids.device == device else super().to(device)
 
     def with_room(self, source_ids_NS: torch.Tensor) -> "Streams":
         """Returns the same with zeros in the memory for symbols that the source has not got.
