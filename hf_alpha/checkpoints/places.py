@@ -10,7 +10,7 @@ from hf_alpha.resources import released_models
 ADAPTER = "adapter_config.json"
 _FILES = {
     ".bin", ".conll", ".csv", ".gz", ".json", ".jsonl", ".md", ".parquet", ".pt", ".rst",
-    ".safetensors", ".tsv", ".txt", ".yaml", ".zip",
+    ".safetensors", ".tsv", ".txt", ".yaml", ".zip", ".zst",
 }  # fmt: skip
 """Endings of names of files; names on the Hub end in other ways."""
 

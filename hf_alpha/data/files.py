@@ -2,11 +2,10 @@
 
 import codecs
 import csv
-import gzip
 import os
 import re
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,7 +29,7 @@ from hf_alpha.io.plain_yaml import read_yaml
 from hf_alpha.io.records import DEEPEST, parse_json
 from hf_alpha.modeling.choices import refuse
 
-from .formats import open_text
+from .formats import COMPRESSED, open_bytes, open_text
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
@@ -106,9 +105,13 @@ def read_files(
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind not in BINARY:
             return _streamed(splits, columns, encoding)
+        # Of Zstandard, what `datasets` reads with ends in silence where a file is cut off.
+        by_python = any(file.suffix == ".zst" for file in files)
         # A list, so that every file is looked through.
         if kind == "json" and any([_look_through(file, encoding) for file in files]):
-            return _read_json(splits, columns, encoding)
+            by_python = True
+        if by_python:
+            return _read_by_python(splits, columns, encoding)
         if path.is_dir():
             return read_named(load_dataset, path, str(path), **options)
         builder = "csv" if kind == "tsv" else kind
@@ -120,7 +123,7 @@ def read_files(
         if kind != "json" or not isinstance(error.__cause__, DatasetGenerationError):
             raise
         # A column that is empty for long, which `datasets` then takes to be so in all rows.
-        return _read_json(splits, columns, encoding)
+        return _read_by_python(splits, columns, encoding)
 
 
 def _files_below(path: Path) -> list[Path]:
@@ -135,9 +138,10 @@ def _files_below(path: Path) -> list[Path]:
 
 def _kind_of(path: Path) -> str | None:
     """Return the kind of a file of rows; None for any other file."""
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    is_compressed = path.suffix in COMPRESSED
+    suffix = Path(path.stem).suffix if is_compressed else path.suffix
     kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
-    return None if kind in BINARY and path.suffix == ".gz" else kind
+    return None if kind in BINARY and is_compressed else kind
 
 
 def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> None:
@@ -149,10 +153,7 @@ def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> No
         fault = f"holds files of several kinds ({', '.join(kinds)})"
     else:
         fault = "is of no kind" if path.is_file() else "holds no file"
-    advice = {
-        ".txt": "; plain text has no columns: make it a .tsv",
-        ".zst": f"; zstd -d {path.name} makes one of them",
-    }.get(path.suffix, "")
+    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
     raise ValueError(
         f"{path} {fault} that rows are read from: give one of "
         f"{', '.join([*FILES, *others])}{advice}"
@@ -260,17 +261,18 @@ def _streamed(
     })  # fmt: skip
 
 
-def _read_json(
-    splits: dict[str, list[Path]], columns: Container[str], encoding: str | None
+def _read_by_python(
+    splits: dict[str, list[Path]], columns: Collection[str], encoding: str | None
 ) -> DatasetDict:
-    """Read JSON by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date.
+    """Read rows by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date.
 
     Args:
-        columns: those that are used; others are left out where Arrow has no type for their cells.
+        columns: those that are used; others of JSON are left out where Arrow has no type for their
+            cells.
     """
     datasets = DatasetDict()
     for split, files in splits.items():
-        rows = list(_rows(files, (), encoding))
+        rows = list(_rows(files, tuple(columns), encoding))
         names = dict.fromkeys(name for row in rows for name in row)
         table = {name: [row.get(name) for row in rows] for name in names}
         try:
@@ -323,7 +325,10 @@ def _rows_of_table(
     """Yield rows as `datasets` reads them."""
     options = _options(_kind_of(path), columns, encoding)
     dtype = {name: feature.dtype for name, feature in options.pop("features").items()}
-    with read_csv(path, dtype=dtype, chunksize=BLOCK_ROWS, **options) as blocks:
+    with (
+        open_bytes(path) as file,
+        read_csv(file, dtype=dtype, chunksize=BLOCK_ROWS, **options) as blocks,
+    ):
         for block in blocks:
             yield from block[list(columns)].to_dict("records")
 
@@ -415,7 +420,7 @@ def _fault(path: Path, encoding: str | None) -> str | None:
 def _faulty_line(path: Path, encoding: str | None) -> str | None:
     json_lines = _kind_of(path) == "json"
     filled, offset = 0, 0
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+    with open_bytes(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 text = line.decode(encoding or "utf-8-sig")

@@ -5,10 +5,13 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 """
 
 import gzip
+import io
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from pyarrow import input_stream
 
 from hf_alpha.checkpoints.imported_code import import_object
 from hf_alpha.io.records import parse_json
@@ -73,7 +76,7 @@ def read_format(name: str, path: str) -> list[Row]:
 
     Args:
         name: one of `FORMATS`, or `package.module:function` of the user's.
-        path: of the file; also compressed by gzip.
+        path: of the file; also compressed, see `COMPRESSED`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -100,10 +103,23 @@ def read_format(name: str, path: str) -> list[Row]:
         raise ValueError(f"{file} is not of the format {name!r}: {reason}") from error
 
 
-def open_text(path: Path, encoding: str = "utf-8-sig", newline: str = "\n") -> Any:
+def open_text(path: Path, encoding: str = "utf-8-sig", newline: str = "\n") -> io.TextIOWrapper:
     """Open a text file, which may be compressed."""
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding=encoding, newline=newline)
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file, which may be compressed; one that is cut off is an error where it ends."""
+    opener: Any = COMPRESSED.get(path.suffix, open)
+    return opener(path, "rb")
+
+
+def _open_zst(path: Path, mode: str) -> io.BufferedReader:
+    return io.BufferedReader(input_stream(str(path), compression="zstd"))
+
+
+COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".zst": _open_zst}
+"""Ending of a compressed file -> what opens it."""
 
 
 def blocks(path: Path) -> Iterator[list[tuple[int, str]]]:

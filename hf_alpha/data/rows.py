@@ -216,21 +216,18 @@ class RowReader:
                     check_text(text, column, f"{self.place}, row {row}")
         columns = {"problem": batch[self.source], "answer": batch[self.target]}
         if self._marks:
-            lists = [batch[column] for column in self._by_column.values()]
+            listing = {column: batch[column] for column in self._by_column.values()}
             columns["names"] = [
-                [span._asdict() for span in self._names(row, text, values)]
-                for row, text, *values in zip(rows, batch[self.source], *lists, strict=True)
+                [span._asdict() for span in self._names(row, text, cells)]
+                for number, (row, text) in enumerate(zip(rows, batch[self.source], strict=True))
+                for cells in [{column: listed[number] for column, listed in listing.items()}]
             ]
         return columns
 
-    def _names(self, row: int, text: str, values: Sequence[Any]) -> tuple[Span, ...]:
+    def _names(self, row: int, text: str, cells: Mapping[str, Any]) -> tuple[Span, ...]:
         assert self.finder is not None
         try:
-            names = {
-                name: listed_names(column, value, [text])
-                for (name, column), value in zip(self._by_column.items(), values, strict=True)
-            }
-            return self.finder.mark(text, names).spans
+            return self.finder.mark(text, names_of_row(cells, self._by_column, [text])).spans
         except Exception as error:  # of a function, whichever it raises
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             raise ValueError(f"{self.place}, row {row}: {kind}{error}") from error
@@ -238,6 +235,37 @@ class RowReader:
 
 def _is_empty(cell: Any) -> bool:
     return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def names_of_row(
+    row: Mapping[str, Any],
+    columns: Mapping[str, str],
+    texts: Sequence[str],
+    allow_absent: bool = False,
+) -> dict[str, list[str | Sequence[int]]]:
+    """Return class -> names that a row lists, or their places.
+
+    Args:
+        row: a cell may be a mapping from the classes of its column to what `listed_names` takes.
+        columns: class -> the column that its rule names.
+        texts, allow_absent: as for `listed_names`.
+
+    Raises:
+        ValueError: as `listed_names`, or a mapping has a class that its column is not for.
+    """
+    names = {}
+    for kind, column in columns.items():
+        cell = row[column]
+        if isinstance(cell, Mapping):
+            known = [name for name, other in columns.items() if other == column]
+            if others := [name for name, listed in cell.items() if listed and name not in known]:
+                raise ValueError(
+                    f"the column {column!r} lists names of the class {others[0]!r}: it is the "
+                    f"column of {', '.join(known)}"
+                )
+            cell = cell.get(kind) or []
+        names[kind] = listed_names(column, cell, texts, allow_absent)
+    return names
 
 
 def listed_names(
@@ -271,7 +299,8 @@ def listed_names(
         places = "a list of their [start, stop] in the source, " * has_places
         raise ValueError(
             f"the column {column!r} holds {'nothing' if value is None else repr(value)}: give a "
-            f"list of names, {places}one name, or several with commas between"
+            f"list of names, {places}one name, several with commas between, or a mapping from "
+            "classes to these"
         )
     for name in names:
         if isinstance(name, str) and not allow_absent and not is_word(name):
@@ -424,8 +453,8 @@ def read_splits(
 
     Args:
         place: a file (*.jsonl, *.json, *.csv, *.tsv, *.parquet, *.arrow; the first four with .gz
-            too), a folder of such files of one kind, a folder of `save_to_disk`, or the name of a
-            dataset on the Hub (`owner/name`).
+            or .zst too), a folder of such files of one kind, a folder of `save_to_disk`, or the
+            name of a dataset on the Hub (`owner/name`).
         columns: as for `read_dataset`.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
         lines: the column of the lines of plain texts; without it, they are an error.

@@ -38,6 +38,7 @@ class ReadyRule:
             names if its problem has one that is spelled so.
         languages: whose languages `find` takes as `language`; None if there is one language.
         attributes: whether `find` takes `attributes`: methods and fields are names too.
+        scoped: the rule with `scopes: true`, by which one spelling may be several names.
         examples: names as they are often written, such as digits. The symbols of a converted model
             start from what it knows of these; from letters, if none is given.
         variants: from a name to other spellings of it, which are names in the same text and in what
@@ -52,6 +53,7 @@ class ReadyRule:
     unbound: Callable[..., Found] | None = None
     languages: str | None = None
     attributes: bool = False
+    scoped: "ReadyRule | None" = None
     examples: tuple[str, ...] = ()
     variants: Callable[[str], Iterable[str]] | None = None
     stem: str = ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from hashlib import blake2b
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,8 @@ _NUMBER = regex.compile(
 _STRING = regex.compile(
     r'(?<![0-9A-Za-z])"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+)"(?![0-9A-Za-z])'
 )
-_COLON = regex.compile(r"\s*:")
+_STRING_OR_BRACKET = regex.compile(f"{_STRING.pattern}|[][{{}}]")
+_COLON = regex.compile(r"\s*:\s*")
 _ALL, _PARTS = regex.compile(r"(?s).+"), regex.compile(r"[^.]+")
 STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 Places = list[tuple[int, int]]
@@ -78,6 +80,50 @@ def json_names(text: str) -> Places:
     strings = [match for match in _STRING.finditer(text) if match[1].strip()]
     keys = {match[1] for match in strings if _COLON.match(text, match.end())}
     return [match.span(1) for match in strings if match[1] in keys]
+
+
+def json_paths(text: str) -> list[tuple[Any, ...]]:
+    """Return what `json_names` finds, each bound by its path: the keys around it, and no indices.
+
+    A string that is spelled like the keys of several paths may be any of them: these are one name.
+    So are all keys that are spelled alike where a bracket closes none.
+    """
+    found, paths = [], dict[str, set[str]]()  # spelling of keys -> their paths
+    around = [("", "")]  # what closes each object or array, and its path
+    value, path = -1, ""  # where that of the last key begins, and its path
+    for match in _STRING_OR_BRACKET.finditer(text):
+        sign, key = match[0], match[1]
+        if sign in ("{", "["):
+            inner = path if match.start() == value else around[-1][1]
+            around.append(("}" if sign == "{" else "]", inner))
+        elif key is None:
+            if around.pop()[0] != sign:
+                return [*json_names(text)]
+        elif (colon := _COLON.match(text, match.end())) is None:
+            found.append((match, ""))
+        elif key.strip():
+            value, path = colon.end(), _joined(around[-1][1], key)
+            paths.setdefault(key, set()).add(path)
+            found.append((match, path))
+    for match, path in found:
+        if not path and len(paths.get(match[1], "")) > 1:
+            paths[match[1]] = {""}
+    return [
+        (*match.span(1), f"{match[1]} {path if path in of_key else min(of_key)}")
+        for match, path in found
+        if (of_key := paths.get(match[1]))
+    ]
+
+
+def _joined(path: str, key: str) -> str:
+    """Return a path by a number, so that deep ones take no longer."""
+    return blake2b(f"{path}.{key}".encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def json_words(text: str) -> Places:
+    """Return what may be a key of another text: strings and identifiers."""
+    strings = [match.span(1) for match in _STRING.finditer(text)]
+    return strings + [match.span() for match in _IDENTIFIER.finditer(text)]
 
 
 def sql_names(text: str, language: str | None = None) -> Places:

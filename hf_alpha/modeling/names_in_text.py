@@ -157,6 +157,7 @@ class NameRule:
         keep: of the rule `tools`, "undescribed": tools and parameters without a description keep
             their names, which alone say what they are for.
         attributes: of the rule `python`: methods and fields of classes of the text are names too.
+        scopes: of the rule `json`: keys of several objects are several names, by their path.
     """
 
     pattern: str | None = None
@@ -170,6 +171,7 @@ class NameRule:
     words: bool = True
     keep: str | None = None
     attributes: bool = False
+    scopes: bool = False
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
@@ -213,7 +215,7 @@ class NameRule:
                 raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
             raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
-        for key in ("words", "attributes"):
+        for key in ("words", "attributes", "scopes"):
             if type(value := getattr(self, key)) is not bool:
                 raise ValueError(f"{place}: {key!r} is {value!r}: give true or false")
         if self.rule is not None and self.rule not in ready_rules():
@@ -232,6 +234,8 @@ class NameRule:
             )
         if self.attributes and not getattr(self.ready, "attributes", False):
             raise ValueError(f"{place}: 'attributes' is for the rule python: leave it out")
+        if self.scopes and self.ready is None:
+            raise ValueError(f"{place}: 'scopes' is for the rule json: leave it out")
         if self.pattern is not None:
             try:
                 regex.compile(self.pattern)  # alone: errors say where in it
@@ -256,12 +260,11 @@ class NameRule:
 
     @property
     def ready(self) -> ReadyRule | None:
-        """The ready-made rule; None without one."""
-        return (
-            None
-            if self.rule is None
-            else ready_rules()[self.rule].of(self.language, self.attributes)
-        )
+        """The ready-made rule; None without one, or if it has no such form."""
+        if self.rule is None:
+            return None
+        rule = ready_rules()[self.rule]
+        return rule.scoped if self.scopes else rule.of(self.language, self.attributes)
 
     @property
     def has_words_alone(self) -> bool:

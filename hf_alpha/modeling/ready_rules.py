@@ -11,7 +11,15 @@ import regex  # type: ignore[import-untyped]
 
 from .languages import LANGUAGES
 from .name_rules import ReadyRule
-from .names_in_code import identifiers, json_names, numbers, sql_names, sql_words
+from .names_in_code import (
+    identifiers,
+    json_names,
+    json_paths,
+    json_words,
+    numbers,
+    sql_names,
+    sql_words,
+)
 from .names_in_languages import declared_names, undeclared_words
 from .names_in_python import python_names, unbound_names
 
@@ -207,7 +215,7 @@ READY_RULES: dict[str, ReadyRule] = {
         for key in LANGUAGES
     },
     "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
-    "json": ReadyRule(json_names, answers=False),
+    "json": ReadyRule(json_names, answers=False, scoped=ReadyRule(json_paths, unbound=json_words)),
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
     "number": ReadyRule(numbers),
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hf_alpha.checkpoints.imported_code import import_functions
-from hf_alpha.data.rows import listed_names
+from hf_alpha.data.rows import names_of_row
 from hf_alpha.modeling.bound_names import key_of
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_symbols import in_row
@@ -64,10 +64,8 @@ def marked(
     if finder is None:
         return list(texts)
     with in_row(place):
-        names = {
-            kind: listed_names(column, row[column] or [], texts, allow_absent=True)
-            for kind, column in finder.columns.items()
-        }
+        cells = {column: row[column] or [] for column in finder.columns.values()}
+        names = names_of_row(cells, finder.columns, texts, allow_absent=True)
         return [finder.mark(text, names) for text in texts]
 
 

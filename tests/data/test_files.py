@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from pyarrow import compress
 from row_files import write
 
 from hf_alpha.data.files import _look_through, read_files
@@ -47,7 +48,12 @@ BAD_FILES = {
     "number.jsonl": (b'{"source": "x", "target": "y"}\n{"source": "x", "target": 5}',
                      "number.jsonl, row 1: the column 'target' holds 5, which is no text"),
     "damaged.parquet": (b"PAR1 no PAR1", "damaged.parquet cannot be read: "),
-    "packed.jsonl.zst": (b"", "give one of .*zstd -d packed.jsonl.zst makes one of them"),
+    "packed.jsonl.zst": (b"{}", "packed.jsonl.zst cannot be read: .*Unknown frame descriptor"),
+    "cut.jsonl.zst": (compress(b"{}", "zstd", asbytes=True)[:-1], "read: Truncated compressed"),
+    "cut.csv.zst": (compress(b"source,target\nx,y\n" * 9999, "zstd", asbytes=True)[:-9],
+                    "cut.csv.zst cannot be read: Truncated compressed stream"),
+    "latin.csv.zst": (compress(b"source,target\nx,\xe9\n", "zstd", asbytes=True),
+                      "line 2: byte 0xe9"),
     "packed.parquet.gz": (gzip.compress(b"PAR1"), "packed.parquet.gz is of no kind"),
     "text.txt": (b"x\ny\n", r"text.txt is of no kind .*\.csv, .*; plain text has no columns"),
     "twice.csv": (b"source,n,n,target,source\nx,1,2,y,z\n",

@@ -37,13 +37,14 @@ def pairs(place, source="source", target="target", finder=FINDER, **options):
     return load(place, source=source, target=target, finder=finder, **options)
 
 
-ENDS = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", "csv.gz", "tsv.gz", "jsonl.gz")
+PACKED = [f"{end}.{packed}" for end in ("csv", "tsv", "json", "jsonl") for packed in ("gz", "zst")]
+ENDS = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", *PACKED)
 
 
 def store(folder: Path, rows: list[dict], ends=ENDS) -> list[Path]:
     """The same rows in all ways that have columns."""
     places = [write(folder / f"a.{end}", rows) for end in ends]
-    for end in ("csv", "json", "parquet"):
+    for end in ("csv", "json", "parquet", "jsonl.zst"):
         (folder / end).mkdir()
         write(folder / end / f"train.{end}", rows)
         places.append(folder / end)
@@ -197,9 +198,29 @@ def test_names_by_a_column(tmp_path, streaming):
     assert problems({"problem": ["x"]}) == ["x"]
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_names_of_several_classes_in_one_column(tmp_path, streaming):
+    """A row lists classes that it has, and its names or their places."""
+    finder = NameFinder(
+        {"person": {"column": "who"}, "number": "[0-9]+", "city": {"column": "who"}}
+    )
+    source = "Ann met Bob 2 times in Rome"
+    listed = [{"person": ["Bob", "Ann"], "city": [[23, 27]]}, {"person": ["Ann"]}, {}, {"city": []}]
+    rows = [{"source": source, "target": "Bob", "who": who} for who in listed]
+    for end in ("jsonl", "json", "parquet"):
+        found = names_of(
+            pairs(write(tmp_path / f"a.{end}", rows), finder=finder, streaming=streaming)
+        )
+        ann, bob, two = ("Ann", "person"), ("Bob", "person"), ("2", "number")
+        assert found == [[ann, bob, two, ("Rome", "city")], [ann, two], [two], [two]]
+
+
 @pytest.mark.parametrize(
     ("who", "message"),
     [
+        ({"persons": ["Ann"]}, "lists names of the class 'persons': it is the column of person"),
+        ({"person": ["Nina"]}, "has the name 'Nina', which is no word"),
+        ({"person": 5}, "holds 5: give a list of names"),
         (5, "holds 5: give a list of names, a list of their"),
         (None, "holds nothing: give a list of names"),
         ([1, 2], r"holds \[1, 2\]: give a list"),
@@ -212,7 +233,8 @@ def test_names_by_a_column(tmp_path, streaming):
 )
 def test_columns_without_names_are_refused(who, message, tmp_path):
     finder = NameFinder({"person": {"column": "who"}})
-    rows = [{"source": "Ann met Bob", "target": "Bob", "who": w} for w in (["Ann"], who)]
+    first = {"person": ["Ann"]} if isinstance(who, dict) else ["Ann"]
+    rows = [{"source": "Ann met Bob", "target": "Bob", "who": w} for w in (first, who)]
     with pytest.raises(ValueError, match=f"a.jsonl, row 1: .*({message})"):
         pairs(write(tmp_path / "a.jsonl", rows), finder=finder)
 

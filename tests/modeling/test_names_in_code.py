@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +14,8 @@ from transformers import AutoTokenizer
 
 from hf_alpha import TextTokenizer
 from hf_alpha.io.plain_yaml import parse_yaml
-from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.names_in_code import json_paths
+from hf_alpha.modeling.names_in_text import NameFinder, keys_in, known_names
 from hf_alpha.modeling.ready_rules import READY_RULES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
@@ -51,12 +53,16 @@ PARTS = [
     "class ", "    ", "import ", "SELECT ", " FROM ", '"a"', "😀", "\r\n", "e\u0301", "1.5",
 ]  # fmt: skip
 CODE = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
-WITH_LANGUAGE = [{"rule": "identifier", "language": "c"}, {"rule": "sql", "language": "mysql"}]
+OTHER_FORMS = [
+    {"rule": "identifier", "language": "c"},
+    {"rule": "sql", "language": "mysql"},
+    {"rule": "json", "scopes": True},
+]
 
 
 @example('" "', {"rule": "sql"})
 @example('{" ": 1}', {"rule": "json"})
-@given(CODE, st.sampled_from([*({"rule": rule} for rule in READY_RULES), *WITH_LANGUAGE]))
+@given(CODE, st.sampled_from([*({"rule": rule} for rule in READY_RULES), *OTHER_FORMS]))
 def test_every_text_has_names_in_order_and_apart(text: str, rule: dict) -> None:
     finder, end = NameFinder({"name": rule}), 0
     spans = finder.find(text)
@@ -119,6 +125,61 @@ def test_names_of_a_problem_in_its_answer() -> None:
     path = "SELECT orders.id FROM `shop.orders`"
     bigquery = {"rule": "sql", "language": "bigquery"}
     assert found(bigquery, path, path) == ["orders", "id", "shop", "orders"]
+
+
+JSON = st.recursive(
+    st.sampled_from([None, 1, "a", "id", "a id", "]}"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "id", "a b", "{["]), inner, max_size=3)
+    ),
+)
+
+
+@given(JSON, st.booleans())
+def test_keys_by_path_are_those_of_a_parser(content: Any, indented: bool) -> None:
+    """But keys that a string is spelled like, which may mean any of them."""
+    found: list[tuple[str, str | None]] = []
+    strings = set[str]()
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, str):
+            strings.add(value)
+        for key, inner in value.items() if isinstance(value, dict) else ():
+            found.append((key, f"{path}/{key}"))
+            walk(inner, f"{path}/{key}")
+        for inner in value if isinstance(value, list) else ():
+            walk(inner, path)
+
+    walk(content, "")
+    text = json.dumps(content, indent=1 if indented else None)
+    names = json_paths(text)
+    keys = [(text[i:j], binding) for i, j, binding in names if text[j + 1] == ":"]
+    assert [key for key, _ in keys] == [key for key, _ in found]
+    paths = {key: path for (_, path), key in zip(found, keys, strict=True) if key[0] not in strings}
+    assert len({*paths.values()}) == len({key for key in found if key[0] not in strings})
+    assert all(paths.get(key, path) == path for (_, path), key in zip(found, keys, strict=True))
+    assert all(len({key for key in keys if key[0] == name}) < 2 for name in strings)
+
+
+def test_keys_by_path_in_texts_and_answers() -> None:
+    finder = NameFinder({"key": {"rule": "json", "scopes": True}})
+
+    def alike(problem: str, answer: str) -> list[int]:
+        """Which name of the problem each name of the answer is, by rank."""
+        known = known_names(problem, finder.find(problem))
+        spans = finder.find(answer, {name: kind for name, kind in known.values()})
+        return [[*known].index(key) for key in keys_in(answer, spans, known)]
+
+    two = 'Use {"a": {"id": 1}, "b": {"id": 2}}.'
+    assert alike(two, '{"b": {"id": 5}}') == [2, 3]
+    assert alike(two, '[{"a": [{"id": 5}]}, {"b": {"id":') == [0, 1, 2, 3]  # not written to its end
+    assert alike(two, '{"id": 5}') == alike(two, "its id") == [1]  # elsewhere: the first one
+    assert alike(two, 'of b: {"b": {"id": 5}}') == [2, 2, 3]
+    cut = '"a": {"id": 1}}, {"id": 2}]'
+    assert alike(cut, '{"a": {"id": 3}}') == [0, 1] and len(known_names(cut, finder.find(cut))) == 2
+    with pytest.raises(ValueError, match="'scopes' is for the rule json: leave it out"):
+        NameFinder({"name": {"rule": "number", "scopes": True}})
 
 
 def test_a_tokenizer_loads_without_the_library_of_its_rule(tmp_path, monkeypatch) -> None:

@@ -15,6 +15,7 @@ FINDER = NameFinder({"person": {"column": "who", "count": 10}})
         ("Ann, Cy", ["Ann likes Cy"], [["Ann", "Cy"]]),  # as CSV has it
         ("Ann", ["Ann likes Cy"], [["Ann"]]),
         ([[0, 3]], ["Ann likes Cy"], [["Ann"]]),
+        ({"person": "Ann, Cy"}, ["Ann likes Cy"], [["Ann", "Cy"]]),
         ("", ["nobody"], [[]]),
         (None, ["nobody"], [[]]),
         (["Zed"], ["nobody"], [[]]),
