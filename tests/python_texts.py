@@ -206,6 +206,28 @@ def run_functions(path: Path) -> Row:
     return Row("functions of CRUXEval, run", len(rows), names, reference, equal, tuple(failed))
 
 
+def run_beginnings(path: Path) -> Row:
+    """Run them too when their names were found as a model is asked: `assert f(1) ==`."""
+    names = reference = 0
+    failed = []
+    rows = [*map(json.loads, gzip.decompress(path.read_bytes()).splitlines())]
+    for row in rows:
+        text, end = f"{row['code']}\nassert f({row['input']}) ==", 0
+        written, found = "", python_names(text)
+        for start, stop in found:
+            written, end = f"{written}{text[end:stop]}\u01c3", stop
+        programs = [
+            re.sub(r"\nassert (.*) ==\Z", r"\nresult = \1\n", each)
+            for each in (text, written + text[end:])
+        ]
+        names += len({text[start:stop] for start, stop in found})
+        reference += bound(symtable.symtable(programs[0], "", "exec"))
+        first, other = (outcome(program, "result") for program in programs)
+        failed += [row["id"]] if first != other else []
+    equal = len(rows) - len(failed)
+    return Row("the same, asked about: `assert f(1) ==`", len(rows), names, reference, equal, tuple(failed))
+
+
 def tests_run(text: str, name: str) -> list[str]:
     """Run a file of tests; return how many ran and which failed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -240,7 +262,9 @@ def run_tests() -> Row:
 def main() -> None:
     warnings.simplefilter("ignore")
     rows = [checked(kind, paths) for kind, paths in sets()]
-    rows += [*map(run_functions, map(Path, sys.argv[1:])), run_tests()]
+    for path in map(Path, sys.argv[1:]):
+        rows += [run_functions(path), run_beginnings(path)]
+    rows.append(run_tests())
     print("| texts | tried | equal when renamed | names | of those of symbol tables |")
     print("|---|---|---|---|---|")
     for kind, texts, names, reference, equal, _ in rows:

@@ -840,6 +840,7 @@ _TARGETS = (
 )
 _KEYWORD = regex.compile(r"\s*=(?!=)")
 _BEFORE_KEYWORD = regex.compile(r"(?r)[(,]\s*\Z")
+_BRACKET = regex.compile(r"[][(){}]")
 _DOT = regex.compile(r"(?r)\.\s*\Z")
 _IMPORTS = regex.compile(r"(?m)^[ \t]*(?:from\s.*\simport|import)\s.*$")
 
@@ -868,10 +869,14 @@ def fragment_words(text: str) -> list[tuple[int, int]]:
 
 
 def _words_of(code: str) -> Iterator[tuple[int, int]]:
-    parameters = {*_parameters(code)}
+    parameters, opened, before = {*_parameters(code)}, 0, 0
     for match in _NAME.finditer(code):
         name, (start, stop) = match.group(), match.span()
-        is_keyword = _KEYWORD.match(code, stop) and _BEFORE_KEYWORD.search(code, 0, start)
+        for bracket in _BRACKET.findall(code, before, start):
+            opened = max(0, opened + (1 if bracket in "([{" else -1))
+        before = stop
+        # In brackets: `a, b = c` assigns.
+        is_keyword = opened and _KEYWORD.match(code, stop) and _BEFORE_KEYWORD.search(code, 0, start)
         if not (
             _DOT.search(code, 0, start)
             or (is_keyword and (start, stop) not in parameters)

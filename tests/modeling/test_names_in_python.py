@@ -312,6 +312,7 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("\ufeffx = 1", ""),
         ("x = '\u2028'; z = x\ry = z\r\nx\x0c", "x z x y z x"),
         ("def \\\n f(): pass", "f"),
+        ("def f(d):\n a, b = d\n return f([a], b=b)\nassert f(1) ==", "f d a b d f a b f"),
         ("if f(a=1): sum = 1\ndef f(a): sum = a", "f a f a sum a"),
         ("class A:\n def f(self): __x = self; return __x", "A self self"),
         ("def f(a): g(a=a)\ng = f or print", "f g g f"),  # g may be f
