@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, undescribed, write_request
 from hf_alpha.alias.people import parts_of
-from hf_alpha.io.records import parse_json
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
@@ -33,6 +31,7 @@ INVENTED: dict[str, Callable[[int], str]] = {
 PEOPLE = ("Maria", "Ahmed", "Kenji", "Olga", "Priya", "Diego", "Amara", "Lars", "Mei", "Fatima",
           "Garcia", "Novak", "Okafor", "Larsen", "Kim", "Haddad", "Tanaka", "Silva")  # fmt: skip
 """Parts of names that people have, for a rule that finds people."""
+TEXTS = ("messages", "prompt")
 FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
 _LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
 _LAST_WORD = regex.compile(r"\w*$")
@@ -329,37 +328,34 @@ def _data(arguments: str) -> Any:
         return arguments
 
 
-def read_requests(file: Path, finder: NameFinder) -> Iterator[dict[str, Any]]:
-    """Yield the requests of a file: lines of JSON, or of text.
+def request_of(
+    content: Any, place: str, finder: NameFinder, source: str | None = None
+) -> dict[str, Any]:
+    """Return the request that a text or a row is.
 
-    A line of JSON has `messages`, and perhaps `tools`, or a `prompt` or `source`; and the columns
-    in which rules have names.
+    A row has `messages`, and perhaps `tools`, or a `prompt` or `source`; and the columns in which
+    rules have names.
+
+    Args:
+        place: what errors call it.
+        source: the column of texts, in place of these.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: a line is no JSON, or has neither.
+        ValueError: it is no such row.
     """
-    is_json = file.suffix in (".jsonl", ".json", ".ndjson")
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield (
-                    _request(line, f"{file}, line {number}", finder)
-                    if is_json
-                    else {"prompt": line.rstrip("\n")}
-                )
-
-
-def _request(line: str, place: str, finder: NameFinder) -> dict[str, Any]:
-    row = parse_json(line, place)
-    if not isinstance(row, dict):
-        raise ValueError(f"{place} is no record: each line is an object of JSON")
-    body = {key: row[key] for key in FIELDS if row.get(key) is not None}
-    if "messages" not in body and "prompt" not in body:
-        if not isinstance(row.get("source"), str):
-            raise ValueError(f"{place} has no `messages`, `prompt` or `source`")
-        body["prompt"] = row["source"]
-    columns = {kind: row[column] for kind, column in finder.columns.items() if column in row}
+    if isinstance(content, str):
+        return {"prompt": content}
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{place} is no record: give an object, or a text")
+    fields = FIELDS if source is None else [key for key in FIELDS if key not in TEXTS]
+    body = {key: content[key] for key in fields if content.get(key) is not None}
+    if body.keys().isdisjoint(TEXTS):
+        text = content.get(source or "source")
+        if not isinstance(text, str):
+            asked = "`messages`, `prompt` or `source`" if source is None else f"text in `{source}`"
+            raise ValueError(f"{place} has no {asked}: it has {', '.join(content)}")
+        body["prompt"] = text
+    columns = {kind: content[of] for kind, of in finder.columns.items() if of in content}
     return {**body, "names": columns} if columns and "names" not in body else body
 
 

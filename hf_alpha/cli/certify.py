@@ -1,14 +1,20 @@
 """`hf-alpha certify`: does anything that reaches a model depend on names?"""
 
 import json
+from collections.abc import Iterator
+from itertools import chain, islice, starmap
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.answer.solving import Line
+from hf_alpha.cli.common import contents_of, quiet_bars, say
 from hf_alpha.cli.options import may_trust, refuse_options
 from hf_alpha.io.folders import write_text
+
+if TYPE_CHECKING:
+    from hf_alpha.modeling.names_in_text import NameFinder
 
 
 @may_trust("model")
@@ -17,8 +23,8 @@ def certify(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Lines of JSON with `messages` (and `tools`), `prompt` or `source`; or lines of "
-            "text."
+            help="Lines of JSON with `messages` (and `tools`), `prompt` or `source`; rows of other "
+            "files; or lines of text (*.txt)."
         ),
     ],
     names: Annotated[
@@ -28,6 +34,10 @@ def certify(
             "once for each class."
         ),
     ],
+    source: Annotated[
+        str | None,
+        typer.Option(help="Column of the texts; of tables, by default `source`."),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -57,7 +67,7 @@ def certify(
     spelling? The exit status is 1 if anything changes in canonical spelling.
     """
     from hf_alpha.alias.certificate import certify as certify_requests
-    from hf_alpha.alias.certificate import read_requests, shown
+    from hf_alpha.alias.certificate import shown
     from hf_alpha.checkpoints.imported_code import import_functions
     from hf_alpha.modeling.canonical_names import CanonicalNames
     from hf_alpha.modeling.names_in_text import NameFinder
@@ -71,12 +81,13 @@ def certify(
         raise FileExistsError(f"{out} exists: name another --out")
     import_functions(finder := NameFinder(read_rules(names)))
     canonical = CanonicalNames(finder)
+    requests = _requests(file, finder, source)  # a column that is missing is told first
     ask: Any = None
     if upstream is not None:
         ask = _address(upstream, upstream_model, max_tokens)
     elif model is not None:
         ask = _folder(model, max_tokens)
-    made = certify_requests(read_requests(file, canonical.finder), canonical, ask)
+    made = certify_requests(requests, canonical, ask)
     if out is not None:
         write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")
     say(f"{made}")
@@ -90,6 +101,26 @@ def certify(
         for number, kind in rows[:3]:
             say(f"{told}: text {number + 1}, names {kind}", err=True)
     raise typer.Exit(0 if made.holds else 1)
+
+
+def _requests(file: Path, finder: "NameFinder", source: str | None) -> Iterator[dict[str, Any]]:
+    """Give the requests of a file; the first one is read at once."""
+    from hf_alpha.alias.certificate import request_of
+    from hf_alpha.data.formats import BINARY, kind_of
+
+    columns = dict.fromkeys(finder.columns.values(), "")
+    if source is not None or kind_of(file) not in BINARY:  # which may hold chats
+        columns = {source or "source": "--source", **columns}
+    contents = contents_of(file, columns)
+
+    def read(line: Line, content: Any) -> dict[str, Any]:
+        if line.error is not None:
+            raise ValueError(line.error)
+        return request_of(content, line.place, finder, source)
+
+    filled = (pair for pair in contents if pair[0].error or pair[0].strip())
+    first = [read(*pair) for pair in islice(filled, 1)]
+    return chain(first, starmap(read, filled))
 
 
 def _address(upstream: str, model: str, max_tokens: int) -> Any:

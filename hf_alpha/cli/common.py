@@ -1,8 +1,10 @@
 """What several commands do: load quietly, check and read what they are given."""
 
+import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,16 +19,21 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
 
 
-TABLES = (".csv", ".tsv", ".parquet", ".arrow")
-
-
 class TextOf(Protocol):
-    """Gives the text of a row, from the row and its number; `columns` are those that it reads."""
+    """Gives the text of a row, from the row and its number.
+
+    Attributes:
+        columns: those that it reads -> the option that names each.
+        encoding: of files; None for UTF-8.
+    """
 
     @property
     def columns(self) -> dict[str, str]: ...
 
-    def __call__(self, row: dict[str, Any], number: int) -> str: ...
+    @property
+    def encoding(self) -> str | None: ...
+
+    def __call__(self, row: Mapping[str, Any], number: int) -> str: ...
 
 
 def say(text: str, err: bool = False) -> None:
@@ -67,29 +74,28 @@ def stream_inputs(
     name: str,
     text_of: TextOf | None = None,
 ) -> Iterator[str]:
-    """Give texts of arguments and of the lines of a file, or else of standard input, one by one.
+    """Give texts of arguments and of a file, or else of standard input, one by one.
 
     Args:
-        file: with a text in each line; in JSON, if it is called `*.jsonl`; or a table, `*.csv`,
-            `*.tsv`, `*.parquet` or `*.arrow`, with a text in each row, if there is a `text_of`.
+        file: as `contents_of` reads it; with rows, if there is a `text_of`.
         name: what errors call a text.
         text_of: gives the text of a row.
 
     Returns:
-        Texts that are not blank. Those of lines are a `Line`, some with an error.
+        Texts that are not blank. Those of files are a `Line`, some with an error.
 
     Raises:
-        ValueError: there are none, or an argument is no text.
+        ValueError: there are none, an argument is no text, or the file cannot be read.
     """
     for text in arguments or ():
         if error := _no_unicode(text):  # no terminal could print it
             raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}")
     given: Iterator[str] = iter(arguments or ())
     if file is not None:
-        if text_of is not None and file.suffix in TABLES:
-            given = chain(given, _rows_of(file, text_of))
-        else:
-            given = chain(given, _lines_of(file, text_of))
+        columns = None if text_of is None else text_of.columns
+        encoding = None if text_of is None else text_of.encoding
+        contents = enumerate(contents_of(file, columns, encoding))
+        given = chain(given, (_text(*pair, number, text_of) for number, pair in contents))
     elif not arguments:
         if sys.stdin.isatty():
             raise ValueError(
@@ -102,26 +108,80 @@ def stream_inputs(
     return chain([first], texts)
 
 
-def _rows_of(file: Path, text_of: TextOf) -> Iterator[str]:
+def contents_of(
+    file: Path, columns: Mapping[str, str] | None, encoding: str | None = None
+) -> Iterator[tuple[Line, Any]]:
+    """Give what a file holds, one by one: the rows of `hf_alpha.data`'s files, or lines of text.
+
+    Args:
+        file: *.csv, *.tsv, *.parquet or *.arrow, with rows; *.json, *.jsonl or *.ndjson, with rows
+            or texts; *.txt, *.md, *.rst, or without such an end, with lines of text. All texts
+            may be compressed (.gz, .zst).
+        columns: those that are read of tables -> the option that names each; None where a
+            command takes no rows.
+        encoding: of texts, by default UTF-8.
+
+    Returns:
+        What stands there, with its place and what is wrong with it, and what it is: a text, a
+        mapping, or another value of JSON.
+
+    Raises:
+        ValueError: the file is of no such kind, damaged, or lacks a column.
+    """
+    from hf_alpha.data.formats import TEXT_FILES, kind_of, unknown_kind
+
+    kind = kind_of(file)
+    if kind is None and file.suffix:
+        raise unknown_kind(file, "is of no kind", TEXT_FILES)
+    if kind == "json":
+        return _of_json(file, encoding)
+    if kind in ("text", None):
+        return ((line, str(line)) for line in _lines_of(file, encoding))
+    if columns is None:
+        raise ValueError(f"{file} is a table, and this command reads lines: give it a .txt")
+    return _rows_of(file, columns, encoding)
+
+
+def _rows_of(
+    file: Path, columns: Mapping[str, str], encoding: str | None
+) -> Iterator[tuple[Line, Any]]:
     from hf_alpha.data.rows import read_dataset
 
-    for number, row in enumerate(read_dataset(file, text_of.columns, streaming=True)):
+    rows = read_dataset(file, columns, streaming=True, encoding=encoding)
+    return ((Line(f"{dict(row)}", f"{file}, row {number}"), row) for number, row in enumerate(rows))
+
+
+def _of_json(file: Path, encoding: str | None) -> Iterator[tuple[Line, Any]]:
+    """Give the elements of an array, or what stands in each line."""
+    lines = (line for line in _lines_of(file, encoding) if line.error or line.strip())
+    for number, line in enumerate(lines):
+        if not number and line.lstrip().startswith("["):
+            content = parse_json("\n".join([line, *lines]), f"{file}", once=True)
+            for row, one in enumerate(content):
+                yield Line(json.dumps(one, ensure_ascii=False), f"{file}, row {row}"), one
+            return
         place = f"{file}, row {number}"
         try:
-            text = text_of(row, number)
+            content = None if line.error else parse_json(line, place, once=True)
         except ValueError as problem:
-            yield Line(f"{dict(row)}", place, str(problem))
+            yield Line(line, place, str(problem)), None
         else:
-            yield Line(text, place) if type(text) is str else text
+            yield Line(line, place, line.error), content
 
 
-def _lines_of(file: Path, text_of: TextOf | None) -> Iterator[str]:
-    with file.open("rb") as stream:
-        for number, line in enumerate(_lines(stream, str(file))):
-            if file.suffix != ".jsonl" or line.error is not None:
-                yield line
-            elif line.strip():
-                yield _of_json(line, f"{file}, row {number}", number, text_of)
+def _lines_of(file: Path, encoding: str | None) -> Iterator[Line]:
+    """Give the lines of a file, which may be compressed."""
+    from hf_alpha.data.formats import open_bytes, open_text
+
+    try:
+        if encoding is not None:
+            with open_text(file, encoding) as text:
+                yield from _lines(text, str(file))
+        else:
+            with open_bytes(file) as stream:
+                yield from _lines(stream, str(file))
+    except (ValueError, OSError, EOFError, LookupError, zlib.error) as problem:
+        raise ValueError(f"{file} cannot be read: {problem}") from problem
 
 
 def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:
@@ -138,23 +198,21 @@ def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:
         yield Line(text.rstrip("\r\n"), place_of_line, error)
 
 
-def _of_json(line: Line, place: str, number: int, text_of: TextOf | None) -> str:
-    """Return the text of a line in JSON, which is a string or a row."""
-    try:
-        content = parse_json(line, place, once=True)
-    except ValueError as problem:
-        return Line(line, place, str(problem))
-    if isinstance(content, dict) and text_of is not None:
+def _text(line: Line, content: Any, number: int, text_of: TextOf | None) -> str:
+    """Return the text of what a file holds, a text or a row."""
+    if line.error is not None:
+        return line
+    if isinstance(content, Mapping) and text_of is not None:
         try:
             content = text_of(content, number)
         except ValueError as problem:
-            return Line(line, place, str(problem))
+            return Line(line, line.place, str(problem))
     if not isinstance(content, str):
         row = " or a row" if text_of is not None else ""
-        return Line(line, place, f"{place}: write a string{row}")
+        return Line(line, line.place, f"{line.place}: write a string{row}")
     if error := _no_unicode(content):
-        return Line(line, place, f"{place} is no text in UTF-8: {error}")
-    return Line(content, place) if type(content) is str else content
+        return Line(line, line.place, f"{line.place} is no text in UTF-8: {error}")
+    return Line(content, line.place) if type(content) is str else content
 
 
 def _no_unicode(text: str) -> str | None:

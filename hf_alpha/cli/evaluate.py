@@ -241,9 +241,9 @@ def _evaluate_answers(
     if card.card and len(with_symbols) < len(models):
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)
-    answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
-    rows = problems.rows(recipe, folder, progress)
+    rows = problems.rows(recipe, folder, progress)  # before models, whose loading takes long
+    answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
     region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers)
     for look in list(looks.values())[:1]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -82,9 +82,9 @@ def solve(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="File with a formula in each line; or *.jsonl, for texts of several lines: in "
-            "each line a string, or a row like those of your data; or *.csv, *.tsv, *.parquet, "
-            "*.arrow. Of formulas, lines that begin with # are comments.",
+            help="File with a formula in each line (*.txt, or no such end); or with rows like "
+            "those of your data: *.csv, *.tsv, *.json, *.jsonl, *.parquet, *.arrow; in JSON also "
+            "strings, of several lines too. Of formulas, lines that begin with # are comments.",
         ),
     ] = None,
     source: Annotated[
@@ -249,7 +249,7 @@ class RowTexts:
     file: Path | None
     source: str | None
 
-    def __call__(self, row: dict[str, Any], number: int) -> str:
+    def __call__(self, row: Mapping[str, Any], number: int) -> str:
         from hf_alpha.data.rows import problem_of
 
         return problem_of(row, self._column, self._finder, str(self.file), number)
@@ -261,6 +261,11 @@ class RowTexts:
 
         reader = RowReader(str(self.file), self._column, self._column, self._finder)
         return {**reader.columns, self._column: "--source"}
+
+    @property
+    def encoding(self) -> str | None:
+        """That of the model's own data."""
+        return self.recipe.data.encoding if self.recipe is not None else None
 
     @property
     def _column(self) -> str:

@@ -29,7 +29,7 @@ from hf_alpha.io.plain_yaml import read_yaml
 from hf_alpha.io.records import DEEPEST, parse_json
 from hf_alpha.modeling.choices import refuse
 
-from .formats import COMPRESSED, open_bytes, open_text
+from .formats import BINARY, TEXT_FILES, kind_of, open_bytes, open_text, unknown_kind
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
@@ -50,15 +50,8 @@ NO_TYPE = (ValueError, TypeError, OverflowError)
 _BRACKET = re.compile(r"[][{}]")
 CARDS = ("README.md", ".huggingface.yaml")
 """What says which files a dataset has, if something does."""
-FILES = {
-    ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".parquet": "parquet",
-    ".arrow": "arrow",
-}  # fmt: skip
-BINARY = ("parquet", "arrow")
-"""Kinds of files that are no texts."""
 OPTIONS = {"data.source": "--source", "data.target": "--target"}
 """Key of a recipe -> the option of commands that says the same."""
-TEXT_FILES = (".txt", ".md", ".rst")
 
 
 def check_whole(folder: Path) -> None:
@@ -87,7 +80,7 @@ def read_files(
     """
     below = [path] if path.is_file() else _files_below(path)
     files = [file for file in below if _kind_of(file) is not None]
-    texts = [file for file in below if lines and file.suffix in TEXT_FILES]
+    texts = [file for file in below if lines and kind_of(file) == "text"]
     if texts and not files:
         places = [escape(str(file)) for file in texts]
         coded = {"encoding": encoding or "utf-8"}
@@ -106,7 +99,7 @@ def read_files(
         if streaming and kind not in BINARY:
             return _streamed(splits, columns, encoding)
         # Of Zstandard, what `datasets` reads with ends in silence where a file is cut off.
-        by_python = any(file.suffix == ".zst" for file in files)
+        by_python = any(file.suffix.lower() == ".zst" for file in files)
         # A list, so that every file is looked through.
         if kind == "json" and any([_look_through(file, encoding) for file in files]):
             by_python = True
@@ -138,10 +131,8 @@ def _files_below(path: Path) -> list[Path]:
 
 def _kind_of(path: Path) -> str | None:
     """Return the kind of a file of rows; None for any other file."""
-    is_compressed = path.suffix in COMPRESSED
-    suffix = Path(path.stem).suffix if is_compressed else path.suffix
-    kind = FILES.get(suffix) if path.is_file() and path.name not in _DESCRIPTIONS else None
-    return None if kind in BINARY and is_compressed else kind
+    kind = kind_of(path) if path.is_file() and path.name not in _DESCRIPTIONS else None
+    return None if kind == "text" else kind
 
 
 def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> None:
@@ -153,11 +144,7 @@ def _check_kinds(path: Path, files: Sequence[Path], others: Sequence[str]) -> No
         fault = f"holds files of several kinds ({', '.join(kinds)})"
     else:
         fault = "is of no kind" if path.is_file() else "holds no file"
-    advice = "; plain text has no columns: make it a .tsv" if path.suffix == ".txt" else ""
-    raise ValueError(
-        f"{path} {fault} that rows are read from: give one of "
-        f"{', '.join([*FILES, *others])}{advice}"
-    )
+    raise unknown_kind(path, fault, others)
 
 
 def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> dict[str, Any]:

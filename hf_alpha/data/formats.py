@@ -6,18 +6,56 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 
 import gzip
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
-
-from pyarrow import input_stream
 
 from hf_alpha.checkpoints.imported_code import import_object
 from hf_alpha.io.records import parse_json
 
 Row = Mapping[str, Any]
 Format = Callable[[Path], Iterator[Row]]
+
+FILES = {
+    ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
+    ".parquet": "parquet", ".arrow": "arrow",
+}  # fmt: skip
+BINARY = ("parquet", "arrow")
+"""Kinds of files that are no texts."""
+TEXT_FILES = (".txt", ".md", ".rst")
+ADVICE = {
+    ".txt": "; plain text has no columns: make it a .tsv",
+    ".xlsx": "; save the sheet as one of them",
+}
+"""End of a file's name -> what to do with it where rows are read."""
+
+
+def kind_of(path: Path) -> str | None:
+    """Return what a file's name says: a kind of `FILES`, "text", or None; capitals do not matter.
+
+    All but what is `BINARY` may be compressed, see `COMPRESSED`.
+    """
+    name = Path(path.name.lower())
+    is_packed = name.suffix in COMPRESSED
+    suffix = Path(name.stem).suffix if is_packed else name.suffix
+    kind = "text" if suffix in TEXT_FILES else FILES.get(suffix)
+    return None if kind in BINARY and is_packed else kind
+
+
+def unknown_kind(path: Path, fault: str, others: Sequence[str]) -> ValueError:
+    """Return the error for files of no kind that is read, with what to do.
+
+    Args:
+        fault: what is wrong with the path.
+        others: ends of names that are read there beside those of `FILES`.
+    """
+    suffix = path.suffix.lower()
+    advice = "" if suffix in others else ADVICE.get(suffix, "")
+    return ValueError(
+        f"{path} {fault} that rows are read from: give one of "
+        f"{', '.join([*FILES, *others])}{advice}"
+    )
 
 
 def squad(path: Path) -> Iterator[Row]:
@@ -110,11 +148,13 @@ def open_text(path: Path, encoding: str = "utf-8-sig", newline: str = "\n") -> i
 
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file, which may be compressed; one that is cut off is an error where it ends."""
-    opener: Any = COMPRESSED.get(path.suffix, open)
+    opener: Any = COMPRESSED.get(path.suffix.lower(), open)
     return opener(path, "rb")
 
 
 def _open_zst(path: Path, mode: str) -> io.BufferedReader:
+    from pyarrow import input_stream  # which takes long to import
+
     return io.BufferedReader(input_stream(str(path), compression="zstd"))
 
 

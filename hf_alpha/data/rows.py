@@ -452,9 +452,9 @@ def read_splits(
     """Read all splits: a mapping of them, or a dataset that has none.
 
     Args:
-        place: a file (*.jsonl, *.json, *.csv, *.tsv, *.parquet, *.arrow; the first four with .gz
-            or .zst too), a folder of such files of one kind, a folder of `save_to_disk`, or the
-            name of a dataset on the Hub (`owner/name`).
+        place: a file (*.jsonl, *.ndjson, *.json, *.csv, *.tsv, with .gz or .zst too, *.parquet,
+            *.arrow), a folder of such files of one kind, a folder of `save_to_disk`, or the name of
+            a dataset on the Hub (`owner/name`).
         columns: as for `read_dataset`.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
         lines: the column of the lines of plain texts; without it, they are an error.

@@ -85,7 +85,7 @@ def test_the_command(tmp_path):
     assert done.code == 0 and done.out.startswith("2 texts, 4 names,")
     (tmp_path / "bad.jsonl").write_text('{"source": "x"}\n{"target": "x"}\n')
     done = hf_alpha("certify", tmp_path / "bad.jsonl", "--names", "[a-z]")
-    assert done.code == 2 and "line 2 has no `messages`, `prompt` or `source`" in done.err
+    assert done.code == 2 and "row 1 has no `messages`, `prompt` or `source`" in done.err
     (tmp_path / "one.jsonl").write_text(json.dumps(ONE))
     with echoing() as server:
         done = hf_alpha("certify", tmp_path / "one.jsonl", *rules[:2], "--upstream", server.url)

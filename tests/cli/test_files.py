@@ -1,0 +1,109 @@
+"""Every command that takes a file takes the same files, and the same columns of them."""
+
+import gzip
+import shutil
+
+import pytest
+from commands import hf_alpha
+from row_files import write
+
+from hf_alpha.data.formats import FILES
+from hf_alpha.tasks.text.swapping import swapping_pairs
+
+KINDS = [
+    "a.csv", "a.csv.gz", "a.CSV", "a.tsv", "a.Tsv.GZ", "a.json", "a.json.gz", "a.jsonl",
+    "a.JSONL.gz", "a.csv.ZST", "a.ndjson", "a.parquet", "a.arrow", "a.Parquet",
+]  # fmt: skip
+ROWS = [
+    {"number": n, "asked": row["source"], "answered": row["target"]}
+    for n, row in enumerate(swapping_pairs(8))
+]
+COLUMNS = ["data.source=asked", "data.target=answered"]
+TINY = [
+    "model.d_model=16", "model.encoder_layers=1", "model.decoder_layers=1",
+    "model.encoder_attention_heads=2", "model.decoder_attention_heads=2",
+    "model.encoder_ffn_dim=16", "model.decoder_ffn_dim=16", "training.max_steps=1",
+]  # fmt: skip
+COMMANDS = ["solve", "certify", "evaluate", "train", "compare"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model of the rows, after a step."""
+    folder = tmp_path_factory.mktemp("files")
+    done = run("train", write(folder / "rows.jsonl", ROWS), folder / "model")
+    assert done.code == 0, done.err
+    return folder / "model"
+
+
+def run(command, file, out, model=None, source="asked"):
+    """Run a command with a file; training names its columns in the recipe, others by options."""
+    columns = [f"data.source={source}", COLUMNS[1]]
+    recipe = ["text/swap", *TINY, *columns, f"data.train={file}", "data.validation=null"]
+    return hf_alpha(*{
+        "solve": ["solve", "--model", model, "--file", file, "--source", source],
+        "certify": ["certify", file, "--source", source, "--names", "[a-z]"],
+        "evaluate": ["evaluate", model, "--data", file, "--source", source, "--target",
+                     "answered", "--covariance", 0, "--out", out],
+        "train": ["train", *recipe, f"training.output_dir={out}"],
+        "compare": ["compare", *recipe, f"data.test={file}", "data.validation=0.5", "--encodings",
+                    "learned", "--covariance", 0, "--quiet", "--out", out],
+    }[command])  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["solve", "certify"])
+def test_rows_of_every_kind_of_file_are_the_same(tmp_path, model, command):
+    first, *others = (
+        run(command, write(tmp_path / kind, ROWS), tmp_path / "out", model) for kind in KINDS
+    )
+    assert first.code == 0 and "asked" not in first.out, first
+    assert first.out.count("\n  answer ") == len(ROWS) or first.out.startswith("8 texts, ")
+    assert [other for other in others if other != first] == []
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("command", ["evaluate", "train", "compare"])
+def test_models_are_trained_and_tested_with_every_kind_of_file(tmp_path, model, command, kind):
+    done = run(command, write(tmp_path / kind, ROWS), tmp_path / "out", model)
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_wrong_with_a_file_is_told_before_a_model_is_loaded(tmp_path, model, command):
+    broken = shutil.copytree(model, tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    for kind in ("a.csv", "a.CSV.gz", "a.parquet", "a.json"):
+        file = write(tmp_path / kind, ROWS)
+        done = run(command, file, tmp_path / "out", broken, source="ask")
+        assert done.code in (1, 2) and f"{file}" in done.err, done
+        if command == "certify" and kind == "a.json":
+            assert "row 0 has no text in `ask`: it has number, asked, answered" in done.err
+        else:
+            assert "has no column 'ask': it has " in done.err and "`--source`" in done.err, done
+        assert "no weights" not in done.err and "safetensors" not in done.err, done
+    for name in ("a.xlsx", "a.smi", "a.csv.bz2"):
+        (tmp_path / name).write_bytes(b"x")
+        done = run(command, tmp_path / name, tmp_path / "out", broken)
+        assert f"{tmp_path / name} is of no kind that rows are read from" in done.err
+        assert all(end in done.err for end in FILES), done.err
+
+
+def test_lines_and_texts_of_json_are_read_too(tmp_path):
+    lines, array = b"a\n\n& a b\n", b'[\n"a",\n {"problem": "& a b"}]'
+    records = b'"a"\n\n{"problem": "& a b"}'
+    files = dict.fromkeys(["a.txt", "a.TXT", "a", "a.md"], lines)
+    files |= {"a.txt.gz": gzip.compress(lines), "a.json": array, "a.jsonl": array}
+    for name, content in {**files, "b.json": records, "b.jsonl": records}.items():
+        (tmp_path / name).write_bytes(content)
+        done = hf_alpha("solve", "--task", "propositional", "--file", tmp_path / name)
+        shown = [line for line in done.out.splitlines() if "found by" not in line]
+        assert shown == ["a", "  correct    a1", "& a b", "  correct    a1b1"], name
+    (tmp_path / "a.json").write_text('["a", 5, {"problem": "b"}]')
+    done = hf_alpha("solve", "--file", tmp_path / "a.json")
+    assert done.out.count("correct") == 2 and "row 1: write a string or a row" in done.err
+    (tmp_path / "a.json").write_text('["a", ')
+    assert "a.json is no JSON" in hf_alpha("solve", "--file", tmp_path / "a.json").err
+    (tmp_path / "cut.txt.gz").write_bytes(b"a\n")
+    done = hf_alpha("solve", "--file", tmp_path / "cut.txt.gz")
+    assert "cut.txt.gz cannot be read: Not a gzipped file" in done.err
