@@ -694,12 +694,12 @@ def test_bindings_have_words_of_their_own_and_their_old_names_back():
     assert spelled.answer(r"(\x y)") == r"(\b c)" and spelled.answer("(y x)") == "(c b)"
     assert spelled.key(r"(\b c)") == other.key(r"(\b c)") != other.key(r"(\b b)")
     with pytest.raises(ValueError, match="the names of class 'map' are no whole words"):
-        CanonicalNames({"map": {"rule": "atom_maps"}})
+        CanonicalNames({"map": {"pattern": "[0-9]", "words": False}})
 
 
 # -- rings of molecules ---------------------------------------------------------------------------
 
-RINGS = {"ring": {"rule": "smiles"}}
+RINGS, MAPS = {"ring": {"rule": "smiles"}}, {"map": {"rule": "atom_maps"}}
 BEHIND = ("C1CC[NH](->[Pt])C2CCCC12", "[C-]#[N+]c1cc2ccc1CC2.[Zn+2]", "C1CN(->[Fe])CC1C1CC1")
 
 
@@ -726,6 +726,38 @@ def test_rings_have_the_lowest_free_numbers(molecule, text):
     for side, its in zip(names.spell(other).text.split(">>"), molecule.split(">>"), strict=True):
         assert chem.CanonSmiles(side) == chem.CanonSmiles(its)
         assert names.spell(chem.CanonSmiles(side)).text == chem.CanonSmiles(side)
+
+
+@pytest.mark.parametrize("rules", [MAPS, {**MAPS, **RINGS}])
+@pytest.mark.parametrize("text", ["{}", 'the atoms of "{}", 2 g'])
+def test_atom_maps_have_the_lowest_numbers_and_their_old_ones_back(rules, text):
+    """Those of an answer are the text's; new ones take what is free."""
+    names, rng = CanonicalNames(rules), random.Random(0)
+    tokenizer = CanonicalTokenizer.from_tokenizer(byte_level(), rules)
+    source, target = (
+        "[CH3:1][CH:2]([OH:3])[CH2:4]C1CC1.[Cl:5][H]",
+        "[CH3:1][CH:2]([Cl:5])[CH2:4]C1CC1",
+    )
+    spelled = names.spell(text.format(source))
+    assert spelled.text == text.format(source) and spelled.answer(target) == target
+    for _ in range(9):
+        numbers = dict(zip("12345", map(str, rng.sample(range(1, 30), 5)), strict=True))
+        other, answer = (
+            re.sub(r":(\d)]", lambda found, n=numbers: f":{n[found[1]]}]", one)
+            for one in (source, target)
+        )
+        renamed = names.spell(text.format(other))
+        assert renamed.text == spelled.text and renamed.answer(answer) == target
+        assert renamed.back(target) == answer == "".join(renamed.stream(target))
+        assert renamed.key(target) == spelled.key(target) != renamed.key(target.replace(":5", ":4"))
+        batch = tokenizer(text.format(other), text_target=answer)
+        assert batch["labels"][:-1] == byte_level()(target)["input_ids"]
+        assert tokenizer.decode(batch["labels"], names=batch.names) == answer
+    new = "[CH3:1][CH3:7]"
+    assert renamed.answer(renamed.back(new)) == "[CH3:1][CH3:6]"
+    with pytest.raises(ValueError, match="has the map '77', which the input lacks"):
+        tokenizer(source, text_target="[CH3:77]C1CC1")
+    assert names.spell("[CH3:0][CH2:00]").text == "[CH3:0][CH2:00]"  # 0 is none
 
 
 def test_rings_are_spelled_without_other_names():

@@ -158,8 +158,9 @@ class CanonicalNames:
     Attributes:
         words: class -> its words; classes may have the same ones.
         by_rule: class -> how its rule spells names that may stand inside words, such as rings of
-            molecules by the lowest free number. They have no words: each text is spelled for
-            itself, and an answer of the model stays as it is, for its rings are its own.
+            molecules by the lowest free number. Bindings have no words: each text is spelled for
+            itself, and an answer of the model stays as it is, for its rings are its own. Names that
+            are one where they are spelled alike, such as atom maps, are those of the text.
 
     Raises:
         ValueError: a rule is wrong, or a word is none; there are no words for the tokenizer.
@@ -299,8 +300,6 @@ class CanonicalNames:
         """
         given = {str(n): self.class_of(word) for word, n in table.items() if word != n}
         own, found = self._found(target, own, given)
-        if self.by_rule:
-            return Spelling(self).add(target, self._spelled(found)), {}
         spans, spelling = self._spelled(found), Spelling(self, table)
         kinds = {target[span.start : span.stop]: span.symbol_class for span in spans}
         known = {key_of(name): (str(name), kinds.get(name, "")) for name in table.values()}
@@ -308,8 +307,9 @@ class CanonicalNames:
         if not allow_absent:
             from .tokenization_symbols import check_present
 
-            classes = {key: s.symbol_class for key, s in zip(keys, spans, strict=True)}
-            called = {k: target[s.start : s.stop] for k, s in zip(keys, spans, strict=True)}
+            pairs = [*zip(keys, spans, strict=True)]
+            classes = {k: s.symbol_class for k, s in pairs if not (self.by_rule and s.binding)}
+            called = {key: target[span.start : span.stop] for key, span in pairs}
             check_present(target, classes, spelling.words, called)
         return spelling.add(target, spans, own, keys), spelling.table
 
@@ -333,6 +333,16 @@ class CanonicalNames:
                 yield ready
         if rest := back.close():
             yield rest
+
+    def back_by_rule(self, answer: str, table: Mapping[str, str]) -> str:
+        """Write an answer with the names of a text, of classes that their rules spell."""
+        spans = [span for span in self.finder.find(answer) if not span.binding]
+        pieces: list[tuple[str, str | None]] = []
+        for between, span in parts(answer, spans):
+            pieces += [(between, None), ("", span and answer[span.start : span.stop])]
+        classes = {answer[span.start : span.stop]: span.symbol_class for span in spans}
+        own = {name: name for name in classes.keys() - table.keys() - {*table.values()}}
+        return "".join(self.finder.spell(pieces, classes, {**table, **own}))
 
     def words_in(self, answer: str, table: Mapping[str, str]) -> dict[str, str | None]:
         """Return word -> class, of an answer's words that are words for names, or in its table."""
@@ -490,11 +500,12 @@ class Spelling:
         for kind, spell in self._names.by_rule.items():
             names = [span for span in spans if span.symbol_class == kind]
             between = [before for before, _ in parts(text, names)]
-            spellings = spell(between, [span.key(text) for span in names], {})
-            places += [
-                (*span[:2], spelling, False, False)
-                for span, spelling in zip(names, spellings, strict=True)
-            ]
+            spellings = spell(between, [span.key(text) for span in names], self.words)
+            for (start, stop, _, binding), spelling in zip(names, spellings, strict=True):
+                places.append((start, stop, spelling, False, False))
+                if not binding:
+                    self.words[text[start:stop]] = spelling
+                    self.table[spelling] = text[start:stop]
         return sorted(places)
 
     def _name(self, text: str, span: Span, key: str) -> Place:
@@ -587,7 +598,8 @@ class BackStream:
         readers = map(names.finder.reader, names.finder.rules)
         # what a name is, or would capture, depends on all of the answer
         alike = len({*called}) < len(called)
-        self._at_once = alike or (not names.by_rule and any(map(reads_answers, readers)))
+        of_text = bool(table) or not names.by_rule
+        self._at_once = alike or (of_text and any(map(reads_answers, readers)))
         self._beginnings = Beginnings(called)
 
     def feed(self, chunk: str) -> str:
@@ -608,6 +620,8 @@ class BackStream:
         part, self._held = self._held[:stop], self._held[stop:]
         if not part:
             return ""
+        if self._names.by_rule:
+            return self._names.back_by_rule(part, self._table) if self._table else part
         for word in dict.fromkeys(_WORD.findall(part)):
             if word not in self._table and (name := self._forms.name(word)) is not None:
                 self._table[word] = name
@@ -740,7 +754,7 @@ class Spelled:
     def key(self, answer: str) -> str:
         """Return an answer of the model with numbers for names: equal for equal answers."""
         if self.names.by_rule:
-            return self.answer(answer)
+            return self.names.spell_answer(answer, {word: word for word in self.table})[0].written
         ranks = {word: f"\0{rank}" for rank, word in enumerate(self.words.values())}
         table = {word: word for word in self.table} | ranks
         spans = self.names.names_in(answer, more=self.names.words_in(answer, self.table))

@@ -59,7 +59,7 @@ _RUN = regex.compile(
 _SPACED = regex.compile(rf"\s*(?:(?:{_ANY}|->|<-?|>>)(?:\s+|$))++")
 _ATOM = regex.compile(r"[A-Za-z*\]]")
 _RING = regex.compile("[0-9]")
-_MAP = regex.compile(r"(?<=:)[0-9]+(?=\])")
+_MAP = regex.compile(r"(?<=:)(?!0+\])[0-9]+(?=\])")  # 0 is none
 Tokens = list[tuple[str, int, int, str]]  # kind, start, stop and text
 Ring = tuple[tuple[int, int], tuple[int, int]]  # start and stop of where it opens, and closes
 
@@ -205,6 +205,19 @@ def atom_maps(text: str) -> list[tuple[int, int]]:
     ]
 
 
+def as_mapped(
+    between: Sequence[str], symbols: Sequence[str], names: Mapping[str, str]
+) -> list[str]:
+    """Spell numbers of atom maps as they were, and new ones by the lowest that is free."""
+    plain = (number for part in between for number in _MAP.findall(part))
+    taken, spelled = {*names.values(), *plain}, dict(names)
+    free = (number for number in map(str, count(1)) if number not in taken)
+    for symbol in symbols:
+        if symbol not in spelled:
+            spelled[symbol] = next(free)
+    return [spelled[symbol] for symbol in symbols]
+
+
 _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
     "python": ReadyRule(python_names, unbound=unbound_names, attributes=True),
@@ -219,7 +232,7 @@ READY_RULES: dict[str, ReadyRule] = {
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
     "number": ReadyRule(numbers),
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
-    "atom_maps": ReadyRule(atom_maps, words=False, examples=_DIGITS),
+    "atom_maps": ReadyRule(atom_maps, words=False, spell=as_mapped, examples=_DIGITS),
     # a chat's schemas say them: `chats`
     "tools": ReadyRule(lambda text: (), answers=False, stem="tool_"),
 }
