@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias, TypeVar
 
 import torch
@@ -38,6 +39,10 @@ NEW_SYMBOLS = 64
 """Symbols of each class that are free for names that an answer makes up, where it may."""
 NEW_NAME = "t"
 """What such names begin with; a number follows."""
+
+
+SCORE_BYTES = 2**29
+"""Of logits that are kept where answers have scores."""
 
 
 class InputTooLong(ValueError):
@@ -128,12 +133,14 @@ def beam_search(
     tokenizer: AnyTokenizer,
     encodings: Sequence[AlphaEncoding | None],
     settings: Mapping[str, Any],
+    scores: bool = False,
 ) -> Callable[[list[int]], list[list[Answer]]]:
     """Return what answers the problems of a batch, given as indices into `encodings`.
 
     Args:
         encodings: by `encode_problems`.
         settings: by `search_settings`.
+        scores: answers have their `score`; memory holds logits of all tokens, see `scored_rows`.
     """
 
     def answer(batch: list[int]) -> list[list[Answer]]:
@@ -143,12 +150,17 @@ def beam_search(
         inputs = tokenizer.pad(rows, padding_side=side, return_tensors="pt")
         length = inputs["input_ids"].shape[1]
         room = answer_room(model.config, length, settings["max_new_tokens"], "the longest problem")
-        output = generate_ids(model, inputs, {**settings, "max_new_tokens": room})
+        chosen = {**settings, "max_new_tokens": room}
+        end, _ = end_and_pad(model, tokenizer, settings)
+        rates: Iterable[float | None] = repeat(None)
+        if scores:
+            output, rates = _rated(model, inputs, chosen, end)
+        else:
+            output = generate_ids(model, inputs, chosen)
         spelling = NEW_NAME if getattr(model.config, "new_symbols", False) else None
         texts = tokenizer.batch_decode(output, names=inputs.names, new_names=spelling)
-        end, _ = end_and_pad(model, tokenizer, settings)
         has_end = [not end.isdisjoint(row) for row in output.tolist()]
-        answers = list(map(Answer, texts, has_end))
+        answers = list(map(Answer, texts, has_end, rates))
         count = len(answers) // len(batch)
         return [answers[start : start + count] for start in range(0, len(answers), count)]
 
@@ -163,6 +175,10 @@ def generate_ids(
     Inputs that the model has no use for, such as tree paths, are left out. So is, of what is
     generated, the token that starts an answer or, of a decoder, its input.
     """
+    return _without_start(model, inputs, _generate(model, inputs, settings))
+
+
+def _generate(model: Any, inputs: Mapping[str, torch.Tensor], settings: Mapping[str, Any]) -> Any:
     input_names = used_inputs(model)
     with torch.inference_mode():
         on_device = {
@@ -170,8 +186,46 @@ def generate_ids(
             for name, x in inputs.items()
             if not input_names or name in input_names
         }
-        output = model.generate(**on_device, **settings)
-    return output[:, 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1] :]
+        return model.generate(**on_device, **settings)
+
+
+def _without_start(
+    model: Any, inputs: Mapping[str, torch.Tensor], ids: torch.Tensor
+) -> torch.Tensor:
+    return ids[:, 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1] :]
+
+
+def _rated(
+    model: Any, inputs: Mapping[str, torch.Tensor], settings: Mapping[str, Any], end: set[int]
+) -> tuple[torch.Tensor, list[float]]:
+    """Generate ids (answers, length), and return the log-probability of each answer too."""
+    by_beams = settings["num_beams"] > 1
+    wanted = {
+        "return_dict_in_generate": True,
+        "output_scores" if by_beams else "output_logits": True,
+    }
+    output = _generate(model, inputs, {**settings, **wanted})
+    ids = _without_start(model, inputs, output.sequences)
+    rows = ids.tolist()
+    lengths = [next((n for n, i in enumerate(row, 1) if i in end), len(row)) for row in rows]
+    if by_beams:  # which were ranked by log-probability / length ** length_penalty
+        powers = [length ** settings["length_penalty"] for length in lengths]
+        return ids, [x * n for x, n in zip(output.sequences_scores.tolist(), powers, strict=True)]
+    totals = [0.0] * len(rows)
+    for step, logits in enumerate(output.logits):
+        rates = logits.float().log_softmax(-1).gather(1, ids[:, step : step + 1].to(logits.device))
+        for row, rate in enumerate(rates[:, 0].tolist()):
+            totals[row] += rate if step < lengths[row] else 0.0
+    return ids, totals
+
+
+def scored_rows(model: Any, settings: Mapping[str, Any]) -> int:
+    """Return how many problems are answered together where answers have scores.
+
+    Their logits, of all tokens and beams, take at most `SCORE_BYTES`.
+    """
+    row = 4 * model.config.vocab_size * settings["num_beams"] * settings["max_new_tokens"]
+    return max(SCORE_BYTES // row, 1)
 
 
 class MaskedTokens(LogitsProcessor):

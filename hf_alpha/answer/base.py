@@ -26,6 +26,7 @@ class Search:
         top_n: answers to each problem, best first.
         batch_size: problems in a batch; without influence on the answers.
         grammar: a model can write nothing that is no answer of the task (`Task.answer_mask`).
+        scores: answers have their log-probability as `score`.
     """
 
     num_beams: int | None = None
@@ -34,6 +35,7 @@ class Search:
     top_n: int = 1
     batch_size: int = 64
     grammar: bool = False
+    scores: bool = False
 
     def __post_init__(self) -> None:
         if self.top_n < 1:

@@ -27,6 +27,7 @@ from hf_alpha.generation import (
     generate_rows,
     plan_batches,
     room_for,
+    scored_rows,
     warn_of_unknown,
 )
 from hf_alpha.loading import (
@@ -126,8 +127,9 @@ class Model(Answerer):
         if refused:
             yield refused
         indices, rows = list(encodings), list(encodings.values())
-        batches = plan_batches(rows, self.search.batch_size)
-        answer = beam_search(model, tokenizer, rows, search)
+        most = scored_rows(model, search) if self.search.scores else self.search.batch_size
+        batches = plan_batches(rows, min(self.search.batch_size, most))
+        answer = beam_search(model, tokenizer, rows, search, self.search.scores)
         with closing(answer_batches(model, batches, answer, "", progress=False)) as answered:
             for batch, answers in answered:
                 yield {

@@ -60,6 +60,7 @@ class Solution:
         seconds: that it took, checks included; of a batch, its share.
         notes: why the model's answers may be wrong: words that it does not know, more names than
             training had.
+        row: what stands beside the problem in a file of rows, the problem included.
         read: what the problem was read as; None if it cannot be read.
     """
 
@@ -72,6 +73,7 @@ class Solution:
     found_by: str | None = None
     seconds: float = field(default=0.0, compare=False)
     notes: list[str] = field(default_factory=list)
+    row: dict[str, Any] | None = None
     read: Problem | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -118,7 +120,12 @@ class Solution:
             "answer": None if answer is None else str(answer),
             "verdict": None if verdict is None else str(verdict),
             "answers": [
-                {"answer": str(text), "verdict": str(verdict), "ended": text.ended}
+                {
+                    "answer": str(text),
+                    "verdict": str(verdict),
+                    "ended": text.ended,
+                    "score": None if text.score is None else round(text.score, 6),
+                }
                 for text, verdict in self.answers
             ],
             "core": list(self.core),
@@ -128,6 +135,7 @@ class Solution:
             "tokens": None if self.read is None or self.read.too_long else len(self.read.tokens),
             "error": self.error,
             "notes": self.notes,
+            "row": self.row,
         }
 
 
@@ -203,7 +211,7 @@ class Settings(Search):
     def asks_model(self) -> bool:
         """Whether something is said that only a model can do."""
         chosen = {key for key, value in vars(DEFAULT_SEARCH).items() if getattr(self, key) != value}
-        return self.model is not None or bool(chosen - {"batch_size"})
+        return self.model is not None or bool(chosen - {"batch_size", "scores"})
 
     def task_of(self, problem: str) -> Task:
         """Return the task, where need be that of a problem."""

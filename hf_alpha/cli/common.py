@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import typer
 
@@ -36,6 +36,13 @@ class TextOf(Protocol):
     def __call__(self, row: Mapping[str, Any], number: int) -> str: ...
 
 
+class Given(NamedTuple):
+    """What a command is given: a text, and the row in which it stands, if it stands in one."""
+
+    text: str
+    row: Mapping[str, Any] | None = None
+
+
 def say(text: str, err: bool = False) -> None:
     """Print a text, whatever it quotes of files and models of others; `err` for standard error."""
     typer.echo(printable(text), err=err)
@@ -61,7 +68,7 @@ def read_inputs(arguments: list[str] | None, file: Path | None, name: str) -> li
     Raises:
         ValueError: there are no texts, or one cannot be read.
     """
-    texts = list(stream_inputs(arguments, file, name))
+    texts = [text for text, _ in stream_inputs(arguments, file, name)]
     for text in texts:
         if isinstance(text, Line) and text.error is not None:
             raise ValueError(text.error)
@@ -73,7 +80,7 @@ def stream_inputs(
     file: Path | None,
     name: str,
     text_of: TextOf | None = None,
-) -> Iterator[str]:
+) -> Iterator[Given]:
     """Give texts of arguments and of a file, or else of standard input, one by one.
 
     Args:
@@ -82,7 +89,7 @@ def stream_inputs(
         text_of: gives the text of a row.
 
     Returns:
-        Texts that are not blank. Those of files are a `Line`, some with an error.
+        Texts that are not blank, and rows. Those of files are a `Line`, some with an error.
 
     Raises:
         ValueError: there are none, an argument is no text, or the file cannot be read.
@@ -90,22 +97,22 @@ def stream_inputs(
     for text in arguments or ():
         if error := _no_unicode(text):  # no terminal could print it
             raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}")
-    given: Iterator[str] = iter(arguments or ())
+    given: Iterator[Given] = map(Given, arguments or ())
     if file is not None:
         columns = None if text_of is None else text_of.columns
         encoding = None if text_of is None else text_of.encoding
         contents = enumerate(contents_of(file, columns, encoding))
-        given = chain(given, (_text(*pair, number, text_of) for number, pair in contents))
+        given = chain(given, (_given(*pair, number, text_of) for number, pair in contents))
     elif not arguments:
         if sys.stdin.isatty():
             raise ValueError(
                 f"no {name}: give one as an argument, with --file or on standard input"
             )
-        given = _lines(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
-    texts = (text for text in given if text.strip())
-    if (first := next(texts, None)) is None:
+        given = map(Given, _lines(getattr(sys.stdin, "buffer", sys.stdin), "standard input"))
+    filled = (one for one in given if one.text.strip())
+    if (first := next(filled, None)) is None:
         raise ValueError(f"no {name}: the input is empty")
-    return chain([first], texts)
+    return chain([first], filled)
 
 
 def contents_of(
@@ -147,7 +154,7 @@ def _rows_of(
 ) -> Iterator[tuple[Line, Any]]:
     from hf_alpha.data.rows import read_dataset
 
-    rows = read_dataset(file, columns, streaming=True, encoding=encoding)
+    rows = read_dataset(file, columns, streaming=True, encoding=encoding, others=True)
     return ((Line(f"{dict(row)}", f"{file}, row {number}"), row) for number, row in enumerate(rows))
 
 
@@ -198,21 +205,22 @@ def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:
         yield Line(text.rstrip("\r\n"), place_of_line, error)
 
 
-def _text(line: Line, content: Any, number: int, text_of: TextOf | None) -> str:
+def _given(line: Line, content: Any, number: int, text_of: TextOf | None) -> Given:
     """Return the text of what a file holds, a text or a row."""
     if line.error is not None:
-        return line
-    if isinstance(content, Mapping) and text_of is not None:
+        return Given(line)
+    row = content if isinstance(content, Mapping) and text_of is not None else None
+    if row is not None and text_of is not None:
         try:
-            content = text_of(content, number)
+            content = text_of(row, number)
         except ValueError as problem:
-            return Line(line, line.place, str(problem))
+            return Given(Line(line, line.place, str(problem)), row)
     if not isinstance(content, str):
-        row = " or a row" if text_of is not None else ""
-        return Line(line, line.place, f"{line.place}: write a string{row}")
+        or_row = " or a row" if text_of is not None else ""
+        return Given(Line(line, line.place, f"{line.place}: write a string{or_row}"))
     if error := _no_unicode(content):
-        return Line(line, line.place, f"{line.place} is no text in UTF-8: {error}")
-    return Line(content, line.place) if type(content) is str else content
+        return Given(Line(line, line.place, f"{line.place} is no text in UTF-8: {error}"), row)
+    return Given(Line(content, line.place) if type(content) is str else content, row)
 
 
 def _no_unicode(text: str) -> str | None:

@@ -1,8 +1,9 @@
 """`hf-alpha solve`: a model or a solver answers; answers are checked."""
 
+import csv
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 from hf_alpha.answer.solving import TIMEOUT, Settings, Solution
 from hf_alpha.answer.solving import solve as solve_all
 from hf_alpha.checkpoints.places import checkpoint_place
-from hf_alpha.cli.common import quiet_bars, say, stream_inputs
+from hf_alpha.cli.common import Given, quiet_bars, say, stream_inputs
 from hf_alpha.cli.options import (
     TASKS,
     Device,
@@ -22,6 +23,7 @@ from hf_alpha.cli.options import (
     may_trust,
     refuse_options,
 )
+from hf_alpha.io.folders import replacing
 from hf_alpha.io.records import Records
 from hf_alpha.names.given_names import mark_names, read_names
 from hf_alpha.tasks import Task, get_task
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
 
 PROBLEM = "problem"
 """Column of data that is generated."""
+LINES = (".jsonl", ".ndjson", ".json")
+"""Ends of the names of files with a line of JSON for each answer."""
+TABLES = {".csv": "excel", ".tsv": "excel-tab"}
+"""End of the name of a table -> what the module csv calls its kind."""
+PART = ".part"
+"""End of the name of the file that collects answers for a table."""
+ANSWER_COLUMNS = ("answer", "status", "score", "error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +71,10 @@ class Output:
     ] = False
     out: Annotated[
         Path | None,
-        typer.Option(help="Write these objects into a file (*.jsonl) as they are found."),
+        typer.Option(
+            help="Write these objects into a file (*.jsonl) as they are found; or all rows of "
+            "--file with their answers, as *.csv or *.tsv, once all are there."
+        ),
     ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
@@ -146,6 +158,8 @@ def solve(
         refuse_options(command, ["source"], "is a column of --file, and none is given")
     if output.out is None:
         refuse_options(command, ["resume"], "goes on with the file of --out, and none is named")
+    elif output.out.suffix.lower() not in (ends := (*LINES, *TABLES)) and not output.out.is_dir():
+        raise ValueError(f"--out writes {', '.join(ends)}: give {output.out} one of these ends")
     if output.json_lines or output.out is not None:
         refuse_options(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
@@ -153,6 +167,7 @@ def solve(
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
         top_n=answers.top or 1, grammar=answers.grammar, max_new_tokens=answers.max_tokens,
+        scores=output.json_lines or output.out is not None,
     )  # fmt: skip
     recipe = None
     if model is not None:
@@ -163,19 +178,19 @@ def solve(
     stream = stream_inputs(formulas, file, "formula", RowTexts(recipe, file, source))
     named_task = recipe.configured_task if recipe else get_task(task) if task else None
     if named_task is None or named_task.grammar is not None:  # of formulas, not of texts
-        stream = (text for text in stream if not text.lstrip().startswith("#"))
+        stream = (one for one in stream if one.row or not one.text.lstrip().startswith("#"))
     if (first := next(stream, None)) is None:
         raise ValueError("no formula: the input has nothing but comments")
-    chosen_task = settings.task_of(first) if recipe is None else recipe.configured_task
+    chosen_task = settings.task_of(first.text) if recipe is None else recipe.configured_task
     settings = replace(settings, task=chosen_task)
-    texts: Iterator[str] = chain([first], stream)
+    given: Iterator[Given] = chain([first], stream)
     if names:
-        texts = iter(mark_names(list(texts), read_names(names, chosen_task), chosen_task))
+        given = _marked([*given], read_names(names, chosen_task), chosen_task)
     if output.out is not None:
-        statuses = _write(texts, settings, output.out, output.resume)
+        statuses = _write(given, settings, output.out, output.resume)
     else:
         statuses = Counter()
-        for solution in solve_all(texts, **vars(settings)):
+        for solution in _solved(given, settings):
             statuses[solution.status] += 1
             for note in solution.notes:
                 say(f"note: {note}", err=True)
@@ -188,29 +203,62 @@ def solve(
         raise typer.Exit(1)
 
 
-def _write(texts: Iterator[str], settings: Settings, out: Path, resume: bool) -> Counter[str]:
+def _marked(given: list[Given], names: dict[str, list[str]], task: Task) -> Iterator[Given]:
+    """Mark names in texts."""
+    marked = mark_names([text for text, _ in given], names, task)
+    return (one._replace(text=text) for one, text in zip(given, marked, strict=True))
+
+
+def _solved(given: Iterator[Given], settings: Settings) -> Iterator[Solution]:
+    """Solve problems; each solution has the row in which its problem stands."""
+    ahead = deque[Mapping[str, Any] | None]()  # those that are read, and not yet solved
+
+    def texts() -> Iterator[str]:
+        for text, row in given:
+            ahead.append(row)
+            yield text
+
+    for solution in solve_all(texts(), **vars(settings)):
+        row = ahead.popleft()
+        # What JSON does not know, such as a date, as text.
+        solution.row = None if row is None else json.loads(json.dumps(dict(row), default=str))
+        yield solution
+
+
+def _write(given: Iterator[Given], settings: Settings, out: Path, resume: bool) -> Counter[str]:
     """Write answers into a file, with a progress bar on a terminal.
+
+    A table is made of what the file `PART` beside it has collected, once all is answered.
 
     Raises:
         FileExistsError: the file is there and is not to be gone on with.
     """
     from tqdm import tqdm
 
-    if out.is_file() and not resume:
-        raise FileExistsError(f"{out} is there already: --resume goes on with it")
+    dialect = TABLES.get(out.suffix.lower())
+    file = out if dialect is None else out.with_name(out.name + PART)
+    if dialect is not None and out.is_file():
+        raise FileExistsError(f"{out} is there already, and whole: choose another name")
+    if file.is_file() and not resume:
+        raise FileExistsError(f"{file} is there already: --resume goes on with it")
     statuses = Counter[str]()
-    with Records(out) as records:
-        rest = _unanswered(texts, records, statuses)
-        solutions = solve_all(rest, **vars(settings))
+    with Records(file) as records:
+        rest = _unanswered(given, records, statuses)
+        solutions = _solved(rest, settings)
         for solution in tqdm(solutions, "solving", initial=statuses.total(), disable=None):
             records.add(solution.record())
             statuses[solution.status] += 1
+        if dialect is not None:
+            write_answers(records, out, dialect)
+            file.unlink()
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
     say(f"{statuses.total():,} formulas: {counts}; written to {out}")
     return statuses
 
 
-def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) -> Iterator[str]:
+def _unanswered(
+    given: Iterator[Given], records: Records, statuses: Counter[str]
+) -> Iterator[Given]:
     """Return the problems that have no answer yet, and count the others by status.
 
     Half a line at the end is taken off, if it begins as the answer to the next problem does.
@@ -221,24 +269,63 @@ def _unanswered(texts: Iterator[str], records: Records, statuses: Counter[str]) 
     """
     number = 0
     for number, record in enumerate(records, start=1):
-        answered, text = record.get("problem"), next(texts, None)
+        answered, one = record.get("problem"), next(given, None)
         if not isinstance(answered, str) or not isinstance(record.get("status"), str):
             raise ValueError(f"{records.path}, line {number}: no answer of this command")
-        if text is None or str(text) != answered:
-            given = "ends" if text is None else f"has {str(text)[:80]!r}"
+        if one is None or str(one.text) != answered:
+            there = "ends" if one is None else f"has {str(one.text)[:80]!r}"
             raise ValueError(
-                f"{records.path}, line {number} answers {answered[:80]!r}, but the input {given} "
+                f"{records.path}, line {number} answers {answered[:80]!r}, but the input {there} "
                 "there: resume with the input that it was begun with"
             )
         statuses[record["status"]] += 1
     if records.torn:
-        text = next(texts, None)
-        start = json.dumps({"problem": str(text)}).encode().removesuffix(b"}")
-        if text is None or not (records.torn.startswith(start) or start.startswith(records.torn)):
+        one = next(given, None)
+        start = json.dumps({"problem": str(one and one.text)}).encode().removesuffix(b"}")
+        if one is None or not (records.torn.startswith(start) or start.startswith(records.torn)):
             raise ValueError(f"{records.path}, line {number + 1}: no answer of this command")
-        texts = chain([text], texts)
+        given = chain([one], given)
     records.mend()
-    return texts
+    return given
+
+
+def write_answers(records: Records, out: Path, dialect: str) -> None:
+    """Write rows with the columns `ANSWER_COLUMNS` beside theirs; whole, or not at all.
+
+    Rows are read twice, so that memory stays constant. A column that the rows have already is
+    called `new_answer`, and so on.
+
+    Args:
+        records: of solutions. Problems that stand in no row have a column `problem`.
+        dialect: of the module csv.
+    """
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for record in records:
+            beside = record["row"] or {PROBLEM: record["problem"]}
+            scores = (
+                one["score"] for one in record["answers"] if one["answer"] == record["answer"]
+            )
+            yield record | {"score": next(scores, None), "row": beside}
+
+    columns = dict.fromkeys(column for record in rows() for column in record["row"])
+    names = {name: _unused(name, columns) for name in ANSWER_COLUMNS}
+    with replacing(out) as place, place.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, dialect, lineterminator="\n")
+        table.writerow([*columns, *names.values()])
+        for record in rows():
+            cells = [record["row"].get(column) for column in columns]
+            table.writerow(map(_cell, [*cells, *map(record.get, names)]))
+
+
+def _unused(name: str, columns: Container[str]) -> str:
+    return _unused(f"new_{name}", columns) if name in columns else name
+
+
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ def read_files(
     streaming: bool = False,
     encoding: str | None = None,
     lines: str | None = None,
+    others: bool = False,
 ) -> DatasetDict | IterableDatasetDict:
     """Read all splits of files of one kind of `FILES`, or else of plain text.
 
@@ -74,6 +75,7 @@ def read_files(
             of a recipe that names each, as for `check_columns`. Others of JSON whose cells are of
             several kinds are left out.
         lines: the column of the lines of plain texts; without it, they are an error.
+        others: streamed rows of *.csv and *.tsv have their other columns too.
 
     Raises:
         ValueError: a file cannot be read, or is empty; the message names the file and the line.
@@ -97,7 +99,7 @@ def read_files(
                     read_named(_check_quotes, file, file, encoding)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind not in BINARY:
-            return _streamed(splits, columns, encoding)
+            return _streamed(splits, () if others else columns, encoding)
         # Of Zstandard, what `datasets` reads with ends in silence where a file is cut off.
         by_python = any(file.suffix.lower() == ".zst" for file in files)
         # A list, so that every file is looked through.
@@ -237,7 +239,7 @@ def _header(card: Path) -> dict[str, Any]:
 
 
 def _streamed(
-    splits: dict[str, list[Path]], columns: Mapping[str, str], encoding: str | None
+    splits: dict[str, list[Path]], columns: Iterable[str], encoding: str | None
 ) -> IterableDatasetDict:
     """Read rows when they are asked for; `datasets` would not say which file is damaged."""
     return IterableDatasetDict({
@@ -294,7 +296,7 @@ def _odd_cell(files: list[Path], column: str, encoding: str | None) -> str | Non
 def _rows(
     files: list[Path], columns: tuple[str, ...], encoding: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of files: of tables these columns, of JSON all that there is."""
+    """Yield the rows of files: of tables these columns, or if there are none all, as of JSON."""
     for path in files:
         try:
             if _kind_of(path) == "json":
@@ -311,13 +313,14 @@ def _rows_of_table(
 ) -> Iterator[dict[str, str]]:
     """Yield rows as `datasets` reads them."""
     options = _options(_kind_of(path), columns, encoding)
-    dtype = {name: feature.dtype for name, feature in options.pop("features").items()}
+    features = options.pop("features")
+    dtype: Any = {name: feature.dtype for name, feature in features.items()} if columns else str
     with (
         open_bytes(path) as file,
         read_csv(file, dtype=dtype, chunksize=BLOCK_ROWS, **options) as blocks,
     ):
         for block in blocks:
-            yield from block[list(columns)].to_dict("records")
+            yield from (block[list(columns)] if columns else block).to_dict("records")
 
 
 def _rows_of_json(path: Path, encoding: str | None) -> Iterator[tuple[str, dict[str, Any]]]:

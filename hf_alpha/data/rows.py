@@ -447,6 +447,7 @@ def read_splits(
     streaming: bool = False,
     encoding: str | None = None,
     lines: str | None = None,
+    others: bool = False,
     read_file: Callable[[str], Iterable[Mapping[str, Any]]] | None = None,
 ) -> Any:
     """Read all splits: a mapping of them, or a dataset that has none.
@@ -458,6 +459,7 @@ def read_splits(
         columns: as for `read_dataset`.
         encoding: of text files, by default UTF-8; a byte order mark does not matter.
         lines: the column of the lines of plain texts; without it, they are an error.
+        others: rows of streamed tables keep their other columns.
         read_file: reads the rows of a file that has another format than these.
 
     Raises:
@@ -483,7 +485,7 @@ def read_splits(
         if not isinstance(data, dict):
             return data.to_iterable_dataset()
         return {name: rows.to_iterable_dataset() for name, rows in data.items()}
-    return read_files(path, columns, streaming, encoding, lines)
+    return read_files(path, columns, streaming, encoding, lines, others)
 
 
 def path_of(place: Where) -> str:

@@ -10,13 +10,16 @@ class Answer(str):
 
     Attributes:
         ended: whether the model has ended it; else the limit of its length has cut it off.
+        score: natural logarithm of the probability that the model gives it, its end included; None
+            where nobody asked for it.
     """
 
     ended: bool
+    score: float | None
 
-    def __new__(cls, text: str, ended: bool = True) -> "Answer":
+    def __new__(cls, text: str, ended: bool = True, score: float | None = None) -> "Answer":
         self = super().__new__(cls, text)
-        self.ended = ended
+        self.ended, self.score = ended, score
         return self
 
 

@@ -1,3 +1,4 @@
+import csv
 import json
 import re
 import shutil
@@ -698,6 +699,65 @@ def test_answers_in_a_file_are_resumed(tmp_path):
     assert f"no folder {nowhere.parent} to write" in hf_alpha("solve", "a", "--out", nowhere).error
     assert f"{tmp_path} is a folder" in hf_alpha("solve", "a", "--out", tmp_path).error
     assert "--resume goes on with the file of --out" in hf_alpha("solve", "a", "--resume").error
+
+
+@pytest.mark.parametrize("end", [".csv", ".TSV"])
+def test_a_table_of_answers_has_the_rows_and_is_written_whole(tmp_path, end):
+    """Also one that is gone on with; a row that cannot be read keeps its place."""
+    problems, out = tmp_path / "problems.csv", tmp_path / f"answers{end}"
+    problems.write_text('n,problem,answer\n1,a & b,"x, y"\n2,,#\n3,!a,\n4,# a,z\n')
+    command = ["solve", "--task", "propositional", "--file", problems, "--out", out]
+    done = hf_alpha(*command)
+    assert done.out == f"4 formulas: 2 error, 2 solved; written to {out}\n" and done.code == 1
+    rows = read_table(out)
+    given = [("1", "a & b", "x, y"), ("2", "", "#"), ("3", "!a", ""), ("4", "# a", "z")]
+    assert [(row["n"], row["problem"], row["answer"]) for row in rows] == given
+    assert [row["new_answer"] for row in rows] == ["a1b1", "", "a0", ""]
+    assert [row["status"] for row in rows] == ["solved", "error", "solved", "error"]
+    assert "row 1: the column 'problem' holds nothing" in rows[1]["error"]
+    assert "is there already, and whole" in hf_alpha(*command, "--resume").error
+    lines = tmp_path / "answers.jsonl"
+    assert hf_alpha(*command[:-1], lines).code == 1
+    assert [row["row"]["n"] for row in rows_in(lines)] == [row["n"] for row in rows]
+    content, collected = out.read_bytes(), lines.read_bytes()
+    part = out.with_name(f"{out.name}.part")
+    assert not part.exists()
+    for kept in (0, 300, len(collected)):
+        out.unlink()
+        part.write_bytes(collected[:kept])
+        assert "--resume goes on with it" in hf_alpha(*command).error and not out.exists()
+        assert hf_alpha(*command, "--resume").out == done.out
+        assert out.read_bytes() == content and not part.exists()
+    again = [*command[:4], out, "--out", tmp_path / "again.csv"]
+    assert hf_alpha(*again).code == 1
+    assert "new_new_answer" in read_table(tmp_path / "again.csv")[0]
+    error = hf_alpha("solve", "a", "--out", tmp_path / "a.xlsx").error
+    assert "--out writes .jsonl, .ndjson, .json, .csv, .tsv: give" in error
+
+
+def read_table(file: Path) -> list[dict]:
+    dialect = "excel-tab" if file.suffix.lower() == ".tsv" else "excel"
+    with file.open(newline="", encoding="utf-8") as lines:
+        return [*csv.DictReader(lines, dialect=dialect)]
+
+
+def test_scores_are_log_probabilities_of_answers(streams):
+    """Those of answers that are read in one pass, whatever the search; batches do not matter."""
+    model, tokenizer = load_checkpoint(streams)
+    model.eval()
+    problems = ["&ab", "|!a!b", "!a"]
+    for settings in ({"num_beams": 1}, {"num_beams": 4, "top_n": 4, "length_penalty": 0.3}):
+        settings |= {"task": TASK, "model": (model, tokenizer), "method": "model"}
+        for solution in solve(problems, scores=True, **settings):
+            for answer, _ in solution.answers:
+                pair = tokenizer.encode_pair(solution.problem, answer)
+                inputs = tokenizer.pad([pair], return_tensors="pt")
+                with torch.no_grad():
+                    logits = model(**inputs).logits.log_softmax(-1)
+                rates = logits.gather(2, inputs["labels"][..., None])
+                assert answer.score == pytest.approx(rates.sum().item(), abs=1e-4)
+        (one,) = solve(problems[:1], **settings)
+        assert {answer.score for answer, _ in one.answers} == {None}
 
 
 def rows_in(file: Path) -> list[dict]:
