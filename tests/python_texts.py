@@ -214,7 +214,7 @@ def run_beginnings(path: Path) -> Row:
     for row in rows:
         text, end = f"{row['code']}\nassert f({row['input']}) ==", 0
         written, found = "", python_names(text)
-        for start, stop in found:
+        for _, stop in found:
             written, end = f"{written}{text[end:stop]}\u01c3", stop
         programs = [
             re.sub(r"\nassert (.*) ==\Z", r"\nresult = \1\n", each)
@@ -225,7 +225,8 @@ def run_beginnings(path: Path) -> Row:
         first, other = (outcome(program, "result") for program in programs)
         failed += [row["id"]] if first != other else []
     equal = len(rows) - len(failed)
-    return Row("the same, asked about: `assert f(1) ==`", len(rows), names, reference, equal, tuple(failed))
+    kind = "the same, asked about: `assert f(1) ==`"
+    return Row(kind, len(rows), names, reference, equal, tuple(failed))
 
 
 def tests_run(text: str, name: str) -> list[str]:

@@ -876,7 +876,9 @@ def _words_of(code: str) -> Iterator[tuple[int, int]]:
             opened = max(0, opened + (1 if bracket in "([{" else -1))
         before = stop
         # In brackets: `a, b = c` assigns.
-        is_keyword = opened and _KEYWORD.match(code, stop) and _BEFORE_KEYWORD.search(code, 0, start)
+        is_keyword = (
+            opened and _KEYWORD.match(code, stop) and _BEFORE_KEYWORD.search(code, 0, start)
+        )
         if not (
             _DOT.search(code, 0, start)
             or (is_keyword and (start, stop) not in parameters)
