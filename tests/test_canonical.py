@@ -679,6 +679,17 @@ def test_rows_of_a_folders_tokenizer():
         CanonicalTokenizer.from_tokenizer(finish(Tokenizer(models.BPE()), False, unk_token="~"), {})
 
 
+def test_a_tokenizer_and_its_chats_know_spellings_of_one_name():
+    tokenizer = CanonicalTokenizer.from_tokenizer(byte_level(), {"name": {"column": "people"}})
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    text, names = "alice brown and brown", [["alice brown", "brown"]]
+    chat = tokenizer.apply_chat_template([{"role": "user", "content": text}], names=names)
+    for told in (tokenizer(text, names=names), chat):
+        ids = told["input_ids"]
+        assert tokenizer.decode(ids) == "b and b2"
+        assert tokenizer.decode(ids, names=told.names) == text
+
+
 def test_bindings_have_words_of_their_own_and_their_old_names_back():
     r"""Of `(\x x (\x x))` two names are spelled `x`; an answer writes them so, if it can."""
     finder = NameFinder({"name": {"function": "lambda_terms:rule"}})

@@ -159,6 +159,7 @@ class WritesChats:
         found = ChatNames(self.finder, tools, names, lambda text: added.find(text, split))
         marked = mark_chat(render, chat, tools, self.chat_roles, found)
         check_marked(found.given, [marked])
+        marked.variants = found.variants
         return marked
 
 

@@ -387,9 +387,8 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
         """
         if isinstance(names, MarkedText):
             return [names]
-        names = self.finder.by_class(names)
         marked = [self.finder.mark(text, names, self._added.find(text)) for text in texts]
-        check_marked(chain.from_iterable(names.values()), marked)
+        check_marked(chain.from_iterable(self.finder.by_class(names).values()), marked)
         return marked
 
     # Decoding

@@ -25,6 +25,8 @@ WITHOUT_EFFECT = {
 KNOWN_ROLES = ("system", "developer", "user", "assistant", "tool")
 """Of messages; developer is another name of system."""
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Listed = str | Annotated[list[str], Field(min_length=1)]
+"""A name, or the spellings of one."""
 
 
 class Refusal(HTTPException):
@@ -52,7 +54,7 @@ class Request(BaseModel, extra="allow", allow_inf_nan=False):
     stop: list[Stop] = Field([], max_length=4)  # each is looked for after each token
     stream: bool = False
     stream_options: dict[Literal["include_usage"], bool] = {}
-    names: list[str] | dict[str, list[str]] | None = None
+    names: list[Listed] | dict[str, list[Listed]] | None = None
 
     @property
     def rated(self) -> int | None:

@@ -213,6 +213,19 @@ def test_a_chat_that_ends_in_an_answer_is_gone_on_with(client):
     assert reply.usage.prompt_tokens == told.usage.prompt_tokens
 
 
+def test_spellings_of_one_name_are_given_together():
+    """As a gateway takes them; a model in canonical spelling reads which belong together."""
+    with served(*canonical()) as client:
+        read = {}
+        for names in (["alice brown", "brown"], [["alice brown", "brown"]]):
+            told = complete(client, "alice brown and brown", extra_body={"names": names})
+            read[len(names)] = told.usage.prompt_tokens
+        assert read[1] > read[2]  # of `b and b2` and of `b and c`
+        other = {"names": {"name": [["emil stone", "stone"]]}}
+        reply = complete(client, "emil stone and stone", extra_body=other)
+        assert reply.choices[0].text == told.choices[0].text
+
+
 def test_names_of_a_column_have_to_be_given():
     with served(*converted(rule={"column": "people"})) as client:
         for ask in (complete, chat):
