@@ -175,24 +175,26 @@ def namings(
 def bfcl(data: Path, longest: int) -> Iterator[tuple[dict[str, Any], Any, Any]]:
     """Yield questions with 3 to 5 tools, one for each right tool, and the call that is right."""
     folder, seen = data / "bfcl", set[tuple[Any, ...]]()
-    answers = {
-        row["id"]: row["ground_truth"] for row in lines_of(folder / f"{FILE}-answers.jsonl.gz")
-    }
-    rows = lines_of(folder / f"{FILE}.jsonl.gz")
-    random.Random(0).shuffle(rows)
-    for row in rows:
-        tools, (right,) = row["function"], answers[row["id"]]
-        names = tuple(tool["name"] for tool in tools)
-        described = all(tool.get("description") for tool in tools)
-        is_one = len(row["question"]) == 1 and len(row["question"][0]) == 1
-        if not (3 <= len({*names}) == len(names) <= 5 and described and is_one):
-            continue
-        if (names, *right) not in seen and len(json.dumps(tools)) <= longest:
-            seen.add((names, *right))
-            yield row, tools, right
+    for file in FILES:
+        answers = {
+            row["id"]: row["ground_truth"] for row in lines_of(folder / f"{file}-answers.jsonl.gz")
+        }
+        rows = lines_of(folder / f"{file}.jsonl.gz")
+        random.Random(0).shuffle(rows)
+        for row in rows:
+            tools, (right,) = row["function"], answers[row["id"]]
+            names = tuple(tool["name"] for tool in tools)
+            described = all(tool.get("description") for tool in tools)
+            is_one = len(row["question"]) == 1 and len(row["question"][0]) == 1
+            if not (3 <= len({*names}) == len(names) <= 5 and described and is_one):
+                continue
+            if (names, *right) not in seen and len(json.dumps(tools)) <= longest:
+                seen.add((names, *right))
+                yield row, tools, right
 
 
-FILE = "live_multiple"
+FILES = "live_multiple", "multiple"
+"""Of tools that users gave, and of others when these are at an end."""
 
 
 def choice(data: Path, host: "Host") -> Iterator[Question]:
@@ -226,7 +228,7 @@ def choice(data: Path, host: "Host") -> Iterator[Question]:
 def calls(data: Path, host: "Host") -> Iterator[Question]:
     """Yield questions for the call that answers a request."""
     rule = {"tool": {"rule": "tools"}}
-    for row, tools, right in bfcl(data, 2_200):
+    for row, tools, right in bfcl(data, 2_500):
         schemas = [{"type": "function", "function": as_json_schema(tool)} for tool in tools]
         body = {"messages": row["question"][0], "tools": schemas}
         functions = [tool["name"] for tool in tools]
