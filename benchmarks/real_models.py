@@ -7,12 +7,14 @@ SmolLM2-135M-Instruct (Apache-2.0) learns to inline a variable of a Python funct
 of `examples/tasks/inline.py`. Tests have 4 to 6 names as training has, or more, up to 100.
 All weights are trained, with products in bfloat16, on pairs as each remedy writes them:
 
-- plain: as they are. random: names drawn from the words of canonical spelling, row by row.
+- plain: as they are.
+- augmented: names drawn as random identifiers, most of them of several tokens.
+- random: names drawn from the words of canonical spelling, row by row.
 - canonical: names written as words of the host by first occurrence, and back.
 - averaged: the model of random, asked in three random spellings; the answer that most give.
 - relational, streams, dual_part, learned: converted by `hf_alpha.get_symbol_model`.
-- plain-wider, canonical-wider, relational-wider: likewise, and every fourth pair of training has 7
-  to 20 names.
+- plain-wider, augmented-wider, canonical-wider, relational-wider: likewise, and every fourth pair
+  of training has 7 to 20 names.
 
 An answer is right if each of its tokens is the likeliest behind those before it, so if
 greedy search writes it. Of `averaged`, wrong answers that part from the right one at the same token
@@ -23,6 +25,7 @@ there is a GPU, models are trained on it; `--jobs` of them at once.
 import argparse
 import ast
 import json
+import keyword
 import multiprocessing
 import random
 import re
@@ -36,6 +39,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 import torch
@@ -56,6 +60,7 @@ POOLS = {
     "nonsense": "qzx vlorp xx_9 brimt kk3 zuw tep_q ojj wyx7 hlaf",
     "misleading": "function end then var let const begin void right print",
 }
+CONSONANTS = "bcdfghjklmnprstvwz"
 COUNTS = 10, 20, 50, 100
 FEW = 20  # tests of each of these
 LONG = 300  # steps, from which on they are tested
@@ -118,11 +123,31 @@ def names_of(pair: Pair) -> list[str]:
 def renamed(pair: Pair, pool: str) -> Pair:
     """Give a pair names of a pool, drawn by its text."""
     names = names_of(pair)
-    table = dict(zip(names, random.Random(pair[0]).sample(pool.split(), len(names)), strict=True))
+    return with_names(pair, random.Random(pair[0]).sample(pool.split(), len(names)))
+
+
+def with_names(pair: Pair, new: Sequence[str]) -> Pair:
+    """Give the names of a pair, in alphabetical order, these in their place."""
+    table = dict(zip(names_of(pair), new, strict=True))
     source, target = (
         re.sub(IDENTIFIER, lambda word: table.get(word[0], word[0]), text) for text in pair
     )
     return source, target
+
+
+def augmented(pair: Pair, number: int) -> Pair:
+    """Give a pair random identifiers, none of which is in a test: `wq`, `tifano_x`, `bk71`."""
+    rng, new = random.Random(f"{number} {pair[0]}"), dict[str, None]()
+    known = {*NO_NAMES, *" ".join(POOLS.values()).split(), *keyword.kwlist}
+    while len(new) < len(names_of(pair)):
+        letters = "".join(rng.choice(ascii_lowercase) for _ in range(rng.randint(2, 6)))
+        syllables = "".join(
+            rng.choice(CONSONANTS) + rng.choice("aeiou") for _ in range(rng.randint(1, 3))
+        )
+        end = rng.choice(["", "", "", f"{rng.randrange(100)}", f"_{rng.choice(ascii_lowercase)}"])
+        if (word := rng.choice([letters, syllables]) + end) not in known:
+            new[word] = None
+    return with_names(pair, [*new])
 
 
 class Widened(ast.NodeTransformer):
@@ -246,6 +271,8 @@ def remedy_of(name: str, host: Path) -> Remedy:
     read = widened if wider else lambda pair, number: pair
     if name == "plain":
         return Remedy(model, tokenizer, read)
+    if name == "augmented":
+        return Remedy(model, tokenizer, lambda pair, number: augmented(read(pair, number), number))
     if name in ("canonical", "random"):
         names = spellings(tokenizer)
         draws = range(1, DRAWS + 1)
