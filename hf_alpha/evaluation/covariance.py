@@ -134,7 +134,9 @@ class AlphaCovariance:
     def __str__(self) -> str:
         """Return the mean with what has to be known beside it."""
         mean = "none" if self.mean is None else f"{self.mean:.4f}"
-        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        reasons = Counter(self.skipped.values()).most_common()
+        listed = ", ".join(f"{reason}: {count}" for reason, count in reasons)
+        skipped = f", {len(self.skipped)} skipped ({listed})" if self.skipped else ""
         caveat = f"; {NAMELESS}: {self.caveat}" if self.caveat else ""
         return f"alpha-covariance {mean} over {self.used} problems{skipped}{caveat}"
 
@@ -187,7 +189,7 @@ def alpha_covariance(
     tokenizer: PreTrainedTokenizerBase,
     problems: Iterable[str],
     symbols: Symbols | WordNames | None = None,
-    max_renamings: int | None = 120,
+    max_renamings: int | None = 8,
     seed: int = 0,
     generate_kwargs: Mapping[str, Any] | None = None,
     batch_size: int = 64,
@@ -216,8 +218,8 @@ def alpha_covariance(
         symbols: interchangeable names, or class -> such names: words for most tokenizers; or class
             -> rule that finds them, `{"ring": {"rule": "smiles"}}`, or `RuledNames`. Of an
             `AlphaTokenizer` tokens of its vocabulary, by default all its symbols.
-        max_renamings: at most so many for each sample, the identity included; None for all. The
-            papers run all: 120 covers up to five symbols of a vocabulary of five.
+        max_renamings: at most so many for each sample, the identity included; None for all. Eight
+            take seconds. The papers run all: 120 covers up to five symbols of a vocabulary of five.
         generate_kwargs: arguments of `model.generate`, over those of DEFAULT_GENERATION. Where the
             model has fewer positions than `max_new_tokens` needs, all renamings of a problem get
             what its longest leaves.
@@ -262,7 +264,7 @@ def alpha_covariance(
         rng = random.Random(f"{seed} {index}")
         plan = _Renamings.of(names.items(source), names.classes, max_renamings, rng)
         if plan.possible < 2:
-            skipped[index] = "has a single renaming"
+            skipped[index] = "has a single renaming" if plan.num_symbols else "has no such name"
             continue
         try:
             tables = (plan.renaming(number) for number in plan.numbers)

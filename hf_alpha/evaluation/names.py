@@ -303,13 +303,16 @@ def found_by(
     Names that the rules list, or know as examples (digits of rings), change places with them.
 
     Raises:
-        ValueError: a rule is wrong, or finds no two names.
+        ValueError: a rule is wrong, or finds no two names; or the tokenizer has symbols by other
+            rules.
     """
     if not isinstance(symbols, Mapping) or not any(
         isinstance(rule, Mapping) for rule in symbols.values()
     ):
         return symbols
     finder = NameFinder(cast(Any, symbols))
+    if (ranges := getattr(tokenizer, "symbol_ranges", None)) and hasattr(tokenizer, "finder"):
+        return _own(tokenizer, finder, ranges)
     names = {
         kind: dict.fromkeys(rule.tokens or (rule.ready.examples if rule.ready else ()))
         for kind, rule in finder.rules.items()
@@ -320,6 +323,26 @@ def found_by(
     if few := [kind for kind, some in names.items() if len(some) < 2]:
         raise ValueError(f"the rule of class {few[0]!r} finds no two names in the problems")
     return RuledNames(tokenizer, {kind: [*some] for kind, some in names.items()}, finder)
+
+
+def _own(tokenizer: Any, finder: NameFinder, ranges: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the symbols of a tokenizer that finds names by the same rules itself."""
+
+    def settings(rule: Any) -> dict[str, Any]:
+        return {key: value for key, value in rule.to_dict().items() if key != "count"}
+
+    own = {kind: settings(rule) for kind, rule in tokenizer.finder.rules.items()}
+    symbols = {}
+    for asked, rule in finder.rules.items():
+        kind = next((name for name, one in own.items() if one == settings(rule)), None)
+        if kind is None:
+            raise ValueError(
+                f"the tokenizer finds names itself, by {own}, and not by the rule of {asked!r}: "
+                "leave out `symbols`, or give its rules"
+            )
+        ids = [i for pair in ranges[kind] for i in range(*pair)]
+        symbols[asked] = tokenizer.convert_ids_to_tokens(ids)
+    return symbols
 
 
 def _item(symbol_class: str, name: str) -> str:

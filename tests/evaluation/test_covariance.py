@@ -102,7 +102,10 @@ def test_an_answer_ends_at_the_token_that_is_asked_for():
 
 def test_the_mean_is_over_samples_with_two_renamings():
     found = score(lambda ids: [4], ["x", "and", "x and", "y z x"])
-    assert found.skipped == {1: "has a single renaming"}
+    assert found.skipped == {1: "has no such name"}
+    assert f"{found}".partition(";")[0].endswith(
+        " over 3 problems, 1 skipped (has no such name: 1)"
+    )
     assert [s.index for s in found.samples] == [0, 2, 3]
     # "y z x": six renamings, three things that x can stand for.
     assert [s.score for s in found.samples] == [0, 0, 1 - 2 / 5]
@@ -156,7 +159,7 @@ def test_streams_score_1_and_a_random_vanilla_model_does_not(settings, classes):
     streams = alpha_covariance(
         make_model(symbol_classes=classes), tokenizer, problems, generate_kwargs=settings, **options
     )
-    assert streams.skipped == {2: "has a single renaming", 5: "outside the vocabulary"}
+    assert streams.skipped == {2: "has no such name", 5: "outside the vocabulary"}
     assert streams.mean == 1.0
     assert set(streams.by_num_symbols.values()) == {1.0}
     learned = alpha_covariance(
@@ -293,7 +296,7 @@ def test_models_of_which_the_score_is_known(make_tokenizer):
     def measure(answer=None, problems=texts, names=NAMES, **settings):
         model = Speaker(tokenizer, answer)
         return alpha_covariance(
-            model, tokenizer, problems, names, generate_kwargs=settings, progress=False
+            model, tokenizer, problems, names, None, generate_kwargs=settings, progress=False
         )
 
     copied = measure(num_beams=1)
