@@ -255,7 +255,7 @@ def test_texts_with_names_are_renamed_as_ids(encoding: str, seed: int):
     assert (ruled.mean, ruled.used, ruled.max_renamings) == (1.0, 3, 8)
     one = {"letter": {"pattern": "[a-z]|Bob"}}  # a class of the tokenizer, under another name
     assert alpha_covariance(model, tokenizer, TEXTS, symbols=one, **options).used == 3
-    with pytest.raises(ValueError, match="the tokenizer finds names itself, by .* rule of 'other'"):
+    with pytest.raises(ValueError, match=r"the tokenizer finds names itself, by .* of 'other'"):
         alpha_covariance(model, tokenizer, TEXTS, symbols={"other": {"pattern": "z"}}, **options)
     renamed = [" ".join({"x": "Bob", "f": "New"}.get(w, w) for w in t.split()) for t in TEXTS]
     one, two, beyond = (
