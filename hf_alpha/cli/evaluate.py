@@ -120,6 +120,14 @@ class Answers:
             min=0, help="Problems for each number of symbols, for alpha-covariance; 0 for none."
         ),
     ] = 10
+    renamed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Ask every row again so many times under other names, by its rules: how many "
+            "answers are right, and how many change?",
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +259,7 @@ def _evaluate_answers(
     table, (*of_models, chance) = compare(
         answerers, recipe.configured_task, rows, folder, region=region,
         warnings={name: look.warnings for name, look in looks.items()},
-        covariance=answers.covariance, progress=progress,
+        covariance=answers.covariance, renamed=answers.renamed, progress=progress,
     )  # fmt: skip
     for model, report in zip(models if card.card else (), of_models, strict=card.card):
         facts = {"region": region, "rows": rows, "data": problems.data, **card.facts}

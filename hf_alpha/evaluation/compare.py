@@ -20,9 +20,11 @@ from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.names import by_rules
+from hf_alpha.evaluation.renamed import Followed, namings_of
 from hf_alpha.evaluation.report import REPORT_FILE, Report, table, warning_lines
 from hf_alpha.io.folders import check_own, locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.objectives import make_objective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
@@ -140,6 +142,7 @@ def compare(
     warnings: Mapping[str, Sequence[str]] | None = None,
     covariance: int = 10,
     max_renamings: int | None = 24,
+    renamed: int = 0,
     seed: int = 0,
     progress: bool = True,
     **checking: Any,
@@ -157,7 +160,8 @@ def compare(
             it; lines above the table, and in the reports.
         covariance: problems for each number of symbols whose alpha-covariance is measured.
         max_renamings: of each of these problems; None for all.
-        seed: of random answers, and of the choice of problems and renamings for alpha-covariance.
+        renamed: so many times, models are asked each row again under other names.
+        seed: of random answers, and of the choice of problems and renamings.
         checking: `solver` and `timeout` of `run`.
 
     Returns:
@@ -170,9 +174,12 @@ def compare(
     rows = described(task, rows)
     probes, reports, notes = _probes(rows, covariance, seed), [], []
     chance = Random(task.random_name, seed, max((each.search.top_n for each in models), default=1))
+    namings = namings_of(task, rows, renamed, seed) if renamed else []
+    refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
+    other_rows = [naming.row for naming in namings]
     *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
     for model, folder in zip(models, folders, strict=True):
-        model.extend(task, [row["problem"] for row in rows])
+        model.extend(task, [row["problem"] for row in (*rows, *other_rows)])
         report = run(model, task, rows, folder, progress=progress, **checking)
         before = report.warnings, report.alpha_covariance
         report.warnings = list((warnings or {}).get(model.name, ()))
@@ -187,6 +194,10 @@ def compare(
             report.save(folder)
         if measures := _measures(task, report):
             notes.append(f"{model.name}: {measures}")
+        if namings:
+            again = run(model, task, other_rows, folder / "renamed", progress=progress, **checking)
+            followed = Followed.of(task, namings, report.records, again.records)
+            notes.append(f"{model.name}: {followed}")
         reports.append(report)
     draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
     reports.append(run(chance, task, rows, progress=False, **checking))

@@ -262,7 +262,7 @@ def alpha_covariance(
             skipped[index] = "outside the vocabulary"
             continue
         rng = random.Random(f"{seed} {index}")
-        plan = _Renamings.of(names.items(source), names.classes, max_renamings, rng)
+        plan = Renamings.of(names.items(source), names.classes, max_renamings, rng)
         if plan.possible < 2:
             skipped[index] = "has a single renaming" if plan.num_symbols else "has no such name"
             continue
@@ -289,7 +289,7 @@ def alpha_covariance(
 
 
 @dataclass(frozen=True)
-class _Renamings:
+class Renamings:
     """The renamings of one sample.
 
     Attributes:
@@ -310,7 +310,7 @@ class _Renamings:
         classes: Sequence[Sequence[Any]],
         limit: int | None,
         rng: random.Random,
-    ) -> "_Renamings":
+    ) -> "Renamings":
         """Find the sample's names and choose its renamings."""
         ordered, counts = [], []
         for names in classes:
@@ -361,7 +361,7 @@ class _Renamings:
         return table
 
 
-_Sample = tuple[Any, _Renamings, list[Group]]
+_Sample = tuple[Any, Renamings, list[Group]]
 """What `names` read of a problem; its renamings; the group of each: those of one make a batch."""
 
 

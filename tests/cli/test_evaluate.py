@@ -70,11 +70,13 @@ def test_evaluate_on_given_data(tmp_path, vanilla, data):
     write(tmp_path / "pairs.csv", [{"problem": x, "answer": y} for x, y in pairs.items()])
     shared = ["evaluate", vanilla, "--beams", 1]
     one = [*shared, "--covariance", 2, "--out", tmp_path / "one", "--data", tmp_path / "pairs.csv"]
-    done = hf_alpha(*one)
+    done = hf_alpha(*one, "--renamed", 2)
     assert done.code == 0, done.err
     assert re.search(r"symbols: +0 +2 +4 +all\n", done.out)
     line = "alpha-covariance: 2 problems a column, "
     assert f"{line}at most 24 renamings each (seed 0); vanilla skipped 1 of 3\n" in done.out
+    told = r"\nvanilla: .* right as they are, .* under other names; \d of 6 answers changed, "
+    assert re.search(told, done.out) and (tmp_path / "one/vanilla/renamed/records.jsonl").is_file()
     load_dataset(str(data))["test"].to_parquet(str(tmp_path / "some.parquet"))
     for name in ("some.parquet", "missing.parquet"):
         done = hf_alpha(*shared, "--out", tmp_path / name[:4], "--data", tmp_path / name,
@@ -95,6 +97,9 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
     done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", "--beams", 1,
                     "--data", tmp_path / "pairs.csv", "--split", "train")  # fmt: skip
     assert done.code == 0, done.err
+    done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "more", "--renamed", 1,
+                    "--data", tmp_path / "pairs.csv")  # fmt: skip
+    assert "no row has a name that could have another one: --renamed" in done.err
 
 
 @pytest.mark.parametrize(
