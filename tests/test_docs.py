@@ -147,7 +147,8 @@ def test_chemistry(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     lines = "".join(blocks_of(page, "bash")).splitlines()
     (asked,) = (shlex.split(line)[1:] for line in lines if line.startswith("hf-alpha solve"))
-    assert hf_alpha(*asked).out == "".join(blocks_of(page, "text"))
+    done = hf_alpha(*asked)
+    assert (done.code, done.out) == (0, "".join(blocks_of(page, "text")))
 
 
 @pytest.mark.slow  # trains a decoder

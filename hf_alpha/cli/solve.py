@@ -150,7 +150,7 @@ def solve(
 
     Where no answer is right and a solver proves that the formula has none, it says unsatisfiable in
     place of them; where the time is up, unknown. The exit code is 0 if each formula is solved or
-    proved to have no answer, else 1.
+    proved to have no answer, and each text answered, else 1.
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
@@ -198,7 +198,7 @@ def solve(
                 say(json.dumps(solution.record()))
             else:
                 _show(chosen_task, solution, explain, says_who=method != "model")
-    fine = {"solved", "unsatisfiable"} | (set() if chosen_task.has_check else {"answered"})
+    fine = {"solved", "unsatisfiable"} | ({"answered"} if chosen_task.grammar is None else set())
     if not statuses.keys() <= fine:
         raise typer.Exit(1)
 
@@ -378,7 +378,7 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
     elif not solution.answers and solution.status == "unknown" and says_who:
         say("  unknown")
     for answer, verdict in [] if solution.unsatisfiable else solution.answers:
-        say(task.answer_line(verdict.value if task.has_check else "answer", answer))
+        say(task.answer_line(task.label(verdict), answer))
         if not answer.ended:
             say(
                 "  note: that answer is cut off: --max-tokens sets more",

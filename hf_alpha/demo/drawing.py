@@ -64,7 +64,7 @@ def _parts(choice: Choice, solution: Solution) -> Iterator[str]:
         parts = "".join(f"<li><code>{_text(part)}</code></li>" for part in solution.core)
         yield f"<p>These parts contradict one another:</p><ul>{parts}</ul>"
     for number, (answer, verdict) in enumerate(solution.answers):
-        label = verdict.value if choice.task.has_check else "answer"
+        label = choice.task.label(verdict)
         text = _text(answer or choice.task.empty_answer)
         yield f'<p><strong class="{label}">{label}</strong> <code>{text}</code></p>'
         if not answer.ended:

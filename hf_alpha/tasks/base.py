@@ -143,6 +143,11 @@ class Task(ABC):
         """Settings that verdicts depend on beside the task's name; {} for a task without any."""
         return {}
 
+    def label(self, verdict: Verdict) -> str:
+        """Return what people read of a verdict: `answer`, of a text's that nothing could judge."""
+        is_text = self.grammar is None
+        return "answer" if is_text and verdict is Verdict.undecided else verdict.value
+
     def answer_line(self, label: str, answer: str) -> str:
         """Return an answer's lines for the screen: the first after its label, others indented."""
         return f"  {label:<10} " + (answer or self.empty_answer).replace("\n", f"\n{'':13}")

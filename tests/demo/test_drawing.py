@@ -48,7 +48,9 @@ def solved(text: str, verdict: Verdict = Verdict.correct, ended: bool = True) ->
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
 def test_texts_of_others_are_never_markup(problem, answer, name, other):
     explanation = Explanation((other,), ("1",), (TableRow(name, (True,)),), 0)
-    task = SimpleNamespace(has_check=True, empty_answer="", explain=lambda *_: explanation)
+    task = SimpleNamespace(
+        has_check=True, label=str, empty_answer="", explain=lambda *_: explanation
+    )
     solution = solved(answer)
     solution.problem, solution.read_as, solution.found_by = problem, other, other
     solution.core, solution.notes = (answer, name), [name]
