@@ -18,6 +18,7 @@ LIBRARIES = {
     "rdkit": ("rdkit", "chemistry"),
     "gradio": ("gradio", "demo"),
     **{name: (name, "serve") for name in ("starlette", "uvicorn", "llguidance")},
+    "lm_eval": ("lm-eval", "lm-eval"),
     "pytorch_optimizer": ("pytorch_optimizer", "optimizers"),
     "sqlglot": ("sqlglot", "sql"),
     **{

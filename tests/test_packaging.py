@@ -280,7 +280,7 @@ def test_each_extra_that_something_needs_is_named_where_it_is_missing():
     ours = {
         (canonical(line), name)
         for name, lines in extras.items()
-        if name not in ("docs", "lm-eval", "test")
+        if name not in ("docs", "test")
         for line in lines
         if not line.startswith("hf_alpha")
     }

@@ -4,6 +4,7 @@ A row of a task is one question with one choice of names. What a checker needs b
 drawn again from the settings that the row repeats, so that rows are plain data.
 """
 
+import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -221,8 +222,8 @@ def always(asked: Sequence[Asked]) -> float:
 def alpha_covariance(asked: Sequence[Asked]) -> float:
     """Return the mean of 1 - (different answers - 1) / (namings - 1) (2601.23169, equation 2)."""
     questions = _questions(asked)
-    scores = [1 - (len({one[3] for one in q}) - 1) / (len(q) - 1) for q in questions]
-    return sum(scores) / len(scores)
+    scores = [1 - (len({one[3] for one in q}) - 1) / (len(q) - 1) for q in questions if len(q) > 1]
+    return sum(scores) / len(scores) if scores else math.nan
 
 
 def no_answer(asked: Sequence[Asked]) -> float:
@@ -238,8 +239,9 @@ MEASURES = (
 
 
 def _right(asked: Sequence[Asked], kind: Kind) -> float:
+    """Return the share of right answers to a kind; not a number where `--limit` left none of it."""
     right = [one[4] for one in asked if one[1] == kind]
-    return sum(right) / len(right)
+    return sum(right) / len(right) if right else math.nan
 
 
 def _questions(asked: Sequence[Asked]) -> list[list[Asked]]:
@@ -259,4 +261,4 @@ def _pairs(asked: Sequence[Asked]) -> Iterator[tuple[Asked, Asked]]:
 
 def _share(asked: Sequence[Asked], is_so: Callable[[Asked, Asked], bool]) -> float:
     changes = [is_so(*pair) for pair in _pairs(asked)]
-    return sum(changes) / len(changes) if changes else 0.0
+    return sum(changes) / len(changes) if changes else math.nan

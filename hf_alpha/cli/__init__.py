@@ -58,7 +58,7 @@ class OnceCommand(TyperCommand):
 
 
 FIRST = """\
-hf-alpha quickstart                      see in three minutes what it is about
+hf-alpha quickstart                      see in a minute what it is about
 hf-alpha solve 'request & !grant'        ask a released model; a solver checks the answer
 hf-alpha train my-task.yaml              train on pairs of your own (docs/your-own-task.md)
 hf-alpha evaluate runs/my-task           measure what the model has learned

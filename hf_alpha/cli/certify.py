@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hf_alpha.answer.solving import Line
+from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import contents_of, quiet_bars, say
 from hf_alpha.cli.options import may_trust, refuse_options
 from hf_alpha.io.folders import write_text
@@ -77,6 +78,10 @@ def certify(
         raise ValueError("--model and --upstream are two models: name one of them")
     if upstream is None:
         refuse_options(command, ["upstream_model"], "is for --upstream")
+    if model is not None:
+        checkpoint_place(model)
+    if model is not None:
+        checkpoint_place(model)
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists: name another --out")
     import_functions(finder := NameFinder(read_rules(names)))

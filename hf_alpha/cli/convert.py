@@ -228,12 +228,12 @@ def _convert_original(settings: Path, out: Path, tokenizer: str | None) -> str:
 
 def _convert_encoder(encoder: str, out: Path, transducer: Path, segments: SegmentOptions) -> str:
     """Convert an encoder into one that sees segments; returns what was made and proved."""
-    from hf_alpha.convert.geometric import convert_encoder
     from hf_alpha.transduction import Transducer
 
-    model = convert_encoder(
-        encoder, out, Transducer.load(transducer), head=segments.head, gate=segments.gate
-    )
+    finder = Transducer.load(transducer)  # a mistyped folder is said before torch is loaded
+    from hf_alpha.convert.geometric import convert_encoder
+
+    model = convert_encoder(encoder, out, finder, head=segments.head, gate=segments.gate)
     gates = f"then they were set to {segments.gate:g}" if segments.gate else "they open in training"
     return (
         f"{out}: {type(model).__name__} with {model.num_parameters():,} parameters and "

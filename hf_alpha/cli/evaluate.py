@@ -11,6 +11,7 @@ import typer
 
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import say, test_data, user_test_rows
+from hf_alpha.cli.looking import look_at_data
 from hf_alpha.cli.options import (
     Beams,
     ModelsTask,
@@ -206,6 +207,8 @@ def evaluate(
     """
     for place in models:
         checkpoint_place(place)
+    if problems.data is not None:
+        look_at_data(models, problems.data, problems.source, problems.target)
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import writes_answers
 

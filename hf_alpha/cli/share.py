@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hf_alpha.checkpoints.places import checkpoint_place
+from hf_alpha.checkpoints.places import checkpoint_place, similar_names
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.cli.options import may_trust
 
@@ -21,6 +21,8 @@ def release(
     ] = None,
 ) -> None:
     """Make the folder to share from a training run: model, code, recipe and log, no more."""
+    if not run.is_dir():
+        raise FileNotFoundError(f"no folder {run} of a training run{similar_names(run)}")
     from hf_alpha.hub.release import refresh
     from hf_alpha.hub.release import release as make
 

@@ -16,6 +16,7 @@ from hf_alpha.answer.solving import TIMEOUT, Settings, Solution
 from hf_alpha.answer.solving import solve as solve_all
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import Given, quiet_bars, say, stream_inputs
+from hf_alpha.cli.looking import look_at_rows
 from hf_alpha.cli.options import (
     TASKS,
     Device,
@@ -164,6 +165,8 @@ def solve(
         refuse_options(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
         checkpoint_place(model)
+    if file is not None:
+        look_at_rows(file, source, model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
         top_n=answers.top or 1, grammar=answers.grammar, max_new_tokens=answers.max_tokens,

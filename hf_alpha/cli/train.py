@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hf_alpha.cli.common import say, user_test_rows
+from hf_alpha.cli.looking import look_at_recipe
 from hf_alpha.cli.options import Quiet, Seed, TrustRemoteCode
 from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.trust import trusting
@@ -65,9 +66,7 @@ def train(
 
     In several processes on CPUs: torchrun --nproc-per-node 2 -m hf_alpha train RECIPE
     """
-    from hf_alpha.resources import recipe_file
-
-    recipe_file(recipe)  # a mistyped name is said before torch is loaded
+    look_at_recipe(recipe, overrides, ("train", "validation"))
     from hf_alpha.recipe import read_recipe
     from hf_alpha.train import Interrupted
     from hf_alpha.train import train as run
@@ -117,6 +116,8 @@ def compare(
     All have the same optimiser steps. The table says whether each run has learned rows like those
     of training, too: what has not cannot generalise either.
     """
+    tested = [] if data is None else [f"data.test={data}"]
+    look_at_recipe(recipe, [*(overrides or []), *tested], ("train", "validation", "test"))
     from hf_alpha.recipe import read_recipe
     from hf_alpha.train.side_by_side import CURVES_FILE, compare_encodings
 
@@ -142,7 +143,7 @@ def quickstart(
     output: Annotated[Path, typer.Option(help="Folder for models, table and picture.")] = Path(
         "quickstart"
     ),
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of each encoding.")] = 800,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of each encoding.")] = 600,
     samples: Annotated[
         int, typer.Option(min=1, help="Problems for each number of names in the evaluation.")
     ] = 50,
@@ -152,6 +153,7 @@ def quickstart(
 
     Three encodings of names, trained on pairs of texts for the same steps.
     """
+    say(f"A tour of about a minute; what it makes lies in {output}. PyTorch is loaded first.")
     from hf_alpha.train.quickstart import quickstart as tour
 
-    tour(output, steps, samples, seed)
+    tour(output, steps, samples, seed, say)

@@ -94,7 +94,7 @@ def read_files(
     try:
         if kind in ("csv", "tsv"):
             for file in files:
-                _check_header(file, columns, encoding)
+                check_header(file, columns, encoding)
                 if kind == "tsv":  # of a CSV, commas and lines in a cell are as good as others
                     read_named(_check_quotes, file, file, encoding)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
@@ -374,7 +374,12 @@ def _look_through(path: Path, encoding: str | None) -> bool:
     return by_python
 
 
-def _check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:
+def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:
+    """Refuse a CSV or TSV file that lacks columns, or whose first row has more cells.
+
+    Raises:
+        ValueError: naming the file; see `check_columns`.
+    """
     with open_text(path, encoding or "utf-8-sig", newline="") as text:
         rows = csv.reader(text, delimiter="\t" if _kind_of(path) == "tsv" else ",")
         header, first = read_named(lambda: (next(rows, []), next(rows, [])), path)

@@ -1,6 +1,7 @@
 """Encodings side by side: a recipe trained with each for the same steps, one table, one picture."""
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -129,23 +130,26 @@ def compare_encodings(
         for name in encodings
         for one in _recipes(recipe, name, out, seeds, tuning_steps, learn)
     ]
-    for _, one in recipes:
-        learn(one)
     folders = [Path(one.training["output_dir"]) for _, one in recipes]
+    for (_, one), folder in zip(recipes, folders, strict=True):
+        say(f"{folder.name}: training")
+        learn(one)
     look = _look(recipe, examples, rows, folders[0])
     say(f"{look}\n")
     warnings = {folder.name: look.warnings for folder in folders}
+    say(f"answering {len(rows):,} rows")
+    bars = progress and sys.stderr.isatty()
     models = [load_answerer(folder.name, str(folder), choose_device()) for folder in folders]
     _, (*tests, baseline) = compare(
         models, recipe.configured_task, rows, out / "evaluation", warnings=warnings,
-        covariance=covariance, progress=progress, **settings,
+        covariance=covariance, progress=bars, **settings,
     )  # fmt: skip
     held_out = evaluation_rows(examples.validation, recipe.configured_task, HELD_OUT_ROWS)
     runs = []
     for (name, one), model, test in zip(recipes, models, tests, strict=True):
         model.extend(recipe.configured_task, [row["problem"] for row in held_out])
         folder = out / "evaluation" / "held-out" / model.name
-        answers = run(model, recipe.configured_task, held_out, folder, progress=progress)
+        answers = run(model, recipe.configured_task, held_out, folder, progress=bars)
         runs.append(Run(name, one, test, answers))
     reports = [
         *(pooled(name, [r.test for r in same]) for name, same in by_encoding(runs)),

@@ -198,16 +198,59 @@ for line in sys.stdin.read().splitlines():
 """
 
 
-def test_a_mistyped_folder_is_told_before_torch_is_loaded(tmp_path):
-    commands = ["train no", "push no a/b", "info no", "evaluate no", "convert no x",
-                "solve --model no a", "solve --model runs/no a"]  # fmt: skip
-    (tmp_path / "runs" / "one").mkdir(parents=True)
-    (tmp_path / "runs" / "one" / "config.json").touch()  # so runs/no is no name on the Hub
+MISSPELT = """
+train no
+train own.yaml data.train=no.jsonl
+train own.yaml data.source=sauce
+train own.yaml data.train=rows.csv data.target=sauce
+train own.yaml data.validation=no.csv
+train own.yaml symbols.name.column=sauce
+compare no
+compare own.yaml data.source=sauce
+compare own.yaml --data no.jsonl
+evaluate no
+evaluate model --data no.jsonl
+evaluate model --data other.jsonl
+evaluate model --data rows.csv --target sauce
+solve --model no a
+solve --model runs/no a
+solve --model model --file no.jsonl
+solve --model model --file other.jsonl
+solve --model model --file rows.csv --source sauce
+convert no x
+convert model x --transducer no
+release no out
+push no a/b
+info no
+serve no
+demo --model no
+certify no.jsonl --names a
+certify rows.jsonl --names a --model no
+transduce a --lexicon no.tsv
+transduce a --transducer no
+generate-data out --task no
+quickstart --steps no
+"""
+
+
+def test_a_misspelt_file_or_column_is_told_before_torch_is_loaded(tmp_path):
+    """Of every command: torch takes many seconds on a busy machine."""
+    assert {line.split()[0] for line in MISSPELT.split("\n") if line} == COMMANDS.keys()
+    (tmp_path / "own.yaml").write_text(RECIPE)
+    for folder in ("model", "runs/one"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "config.json").touch()  # so runs/no is no name on the Hub
+    (tmp_path / "model" / "recipe.yaml").write_text(RECIPE)
+    (tmp_path / "rows.csv").write_text("source,target\na,a\n")
+    (tmp_path / "rows.jsonl").write_text('{"source": "a", "target": "a"}\n')
+    (tmp_path / "other.jsonl").write_text('{"sauce": "a", "target": "a"}\n')
     done = subprocess.run(
-        [sys.executable, "-c", MISTYPED], input="\n".join(commands), capture_output=True,
+        [sys.executable, "-c", MISTYPED], input=MISSPELT.strip(), capture_output=True,
         text=True, timeout=120, cwd=tmp_path,
     )  # fmt: skip
+    commands = MISSPELT.strip().splitlines()
     assert done.stdout.splitlines() == ["2 False"] * len(commands), done.stderr
+    assert len(re.findall(r"\berror: |─ Error ─", done.stderr)) == len(commands)
 
 
 def test_the_installed_command_ends_with_these_codes(tmp_path):

@@ -94,5 +94,5 @@ def test_who_found_it_and_what_contradicts():
     page = draw_solution(LTL, given_up)
     assert "time is up" in page and "wrong" in page and "<details open>" in page
     unchecked = Choice("m", get_task("text").configured(symbols={"name": ["a"]}))
-    said = Reader(draw_solution(unchecked, solved("b"))).text
+    said = Reader(draw_solution(unchecked, solved("b", Verdict.undecided))).text
     assert "answer b" in said and "Why" not in said

@@ -48,7 +48,8 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     done = hf_alpha("compare", "text/swap", "training.max_steps=2", *changes, *arguments)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert lines[0].split() == ["pairs", "40"] and done.out.count("\npairs ") == 0
+    assert lines[0] == "relational: training" and "canonical: training" in lines
+    assert lines[1].split() == ["pairs", "40"] and done.out.count("\npairs ") == 1
     table = (out / "table.txt").read_text()
     assert table.strip() in done.out
     rates = (out / "evaluation" / "table.txt").read_text().strip()
