@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from hf_alpha.data.pairs import evaluation_rows, read_pairs, renamings
+from hf_alpha.data.keys import problem_keys, rows_seen
+from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.text.molecules import canonical
 
@@ -62,7 +63,7 @@ def test_inlined_functions_compute_the_same(run, tmp_path):
     data, finder = (found := read_recipe("text/inline")).data, found.configured_task.finder
     places = {name: str(tmp_path / f"{name}.jsonl") for name in ("train", "test")}
     train, test = (read_pairs(data, place, finder, name) for name, place in places.items())
-    assert renamings(train, test["problem"], finder) == 0
+    assert not rows_seen(test["problem"], finder, problem_keys(train["problem"], finder))
 
 
 def computed(text, values):

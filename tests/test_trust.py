@@ -666,8 +666,8 @@ WRITTEN = [
     *[((*EVALUATE[:-1], "mine"), name)
       for name in ("m/report.json", "m/records.jsonl", "table.txt", "heatmap.png")],
     *[(SCORES, name) for name in ("metrics.json", "predictions.jsonl", "report.txt")],
-    *[(TRAIN, name) for name in ("recipe.yaml", "first_look.json", "config.json",
-                                 "model.safetensors")],
+    *[(TRAIN, name) for name in ("recipe.yaml", "first_look.json", "trained_rows.npy",
+                                 "config.json", "model.safetensors")],
     *[(("quickstart", "--output", "mine", "--steps", 1), name)
       for name in ("train.jsonl", "test.jsonl", "swap.yaml", "table.txt")],
     ((*EVALUATE, "--card"), "../m/README.md"),

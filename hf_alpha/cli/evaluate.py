@@ -240,10 +240,11 @@ def _evaluate_answers(
     """Measure models that write answers, which are checked."""
     from hf_alpha.answer.base import Search
     from hf_alpha.answer.models import load_answerer
-    from hf_alpha.data.pairs import look_first
+    from hf_alpha.data.pairs import look_first, trained_rows
     from hf_alpha.evaluation.compare import compare, trained_region
     from hf_alpha.hub.card import write_card
     from hf_alpha.loading import load_config, spells_names
+    from hf_alpha.names.first_look import seen_in_training
 
     by_name = dict(zip(row_names(models), models, strict=True))
     with_symbols = [model for model in models if hasattr(load_config(model), "symbol_classes")]
@@ -256,12 +257,14 @@ def _evaluate_answers(
     rows = problems.rows(recipe, folder, progress)  # before models, whose loading takes long
     answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
-    region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers)
+    seen = trained_rows(recipe, rows, by_name)
+    region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers, seen)
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
+    warnings = {name: seen_in_training(some or (), len(rows)) for name, some in seen.items()}
     table, (*of_models, chance) = compare(
         answerers, recipe.configured_task, rows, folder, region=region,
-        warnings={name: look.warnings for name, look in looks.items()},
+        warnings=warnings | {name: look.warnings for name, look in looks.items()},
         covariance=answers.covariance, renamed=answers.renamed, progress=progress,
     )  # fmt: skip
     for model, report in zip(models if card.card else (), of_models, strict=card.card):

@@ -2,14 +2,19 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from hf_alpha.checkpoints.places import file_of
+from hf_alpha.io.folders import replacing
 from hf_alpha.modeling.names_in_text import NameFinder, parts
 from hf_alpha.tasks import Task
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 KEY_BYTES = 16
+TRAINED_ROWS_FILE = "trained_rows.npy"
+"""Beside a trained model: keys of the problems that it was trained on, 8 bytes each."""
 
 
 def split_of(key: bytes) -> str:
@@ -57,3 +62,47 @@ def canonical_text(text: str, finder: NameFinder) -> str:
 def pair_key(problem: str, finder: NameFinder) -> bytes:
     """Return a hash of 8 bytes: problems that are equal up to renaming have the same one."""
     return key_of(canonical_text(problem, finder))[:8]
+
+
+def problem_keys(problems: Iterable[str], finder: NameFinder) -> np.ndarray:
+    """Return the keys of problems, see `pair_key`, each once, in order: (keys,) of uint64."""
+    keys = b"".join(pair_key(problem, finder) for problem in problems)
+    return np.unique(np.frombuffer(keys, dtype=">u8").astype(np.uint64))
+
+
+def rows_seen(problems: Iterable[str], finder: NameFinder, keys: np.ndarray) -> list[int]:
+    """Return the numbers of the rows whose problem, or a renaming of it, has one of the keys.
+
+    Args:
+        keys: in order, of `problem_keys`.
+    """
+    texts = b"".join(pair_key(problem, finder) for problem in problems)
+    asked = np.frombuffer(texts, dtype=">u8").astype(np.uint64)
+    return np.flatnonzero(np.isin(asked, keys)).tolist()
+
+
+def save_keys(folder: Path, keys: np.ndarray) -> None:
+    """Write the keys of the problems that a model was trained on beside it."""
+    with replacing(folder / TRAINED_ROWS_FILE) as place, place.open("wb") as file:
+        np.save(file, keys, allow_pickle=False)
+
+
+def keys_beside(model: str) -> np.ndarray | None:
+    """Return the keys of the problems that a model was trained on; None where nothing says it.
+
+    Args:
+        model: folder or Hub name.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    file = file_of(model, TRAINED_ROWS_FILE, reachable=False)
+    if file is None:
+        return None
+    try:
+        keys = np.load(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from error
+    if keys.ndim != 1 or keys.dtype != np.uint64:
+        raise ValueError(f"{file} is damaged: it holds {keys.dtype} {keys.shape}, and no keys")
+    return keys

@@ -3,7 +3,7 @@
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from operator import eq
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from hf_alpha.names.first_look import (
 from hf_alpha.tasks import Task
 
 from .formats import reader_of
-from .keys import canonical_text, pair_key, positions_of
+from .keys import canonical_text, keys_beside, positions_of, problem_keys, rows_seen, save_keys
 from .rows import (
     BATCH,
     AnyDataset,
@@ -206,8 +206,28 @@ class UserPairs:
         self._compare_decoded(tokenizer)
         if is_stored and self.validation is not None:
             texts = problems_in(self.validation, "validation")
-            if common := renamings(self.train, texts, self.finder):
-                self._say(f"validation: {common:,} of its pairs are renamings of training pairs")
+            if common := rows_seen(texts, self.finder, self.keys):
+                self._say(
+                    f"validation: {len(common):,} of its pairs are renamings of training pairs"
+                )
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """What the training problems are up to renaming; of a stream, nothing."""
+        stored = problems_in(self.train, "keys") if isinstance(self.train, Dataset) else ()
+        return problem_keys(stored, self.finder)
+
+    def save(self, folder: Path, checkpoint: Any = None) -> None:
+        """Write beside a model what its training data was like, and which problems it had.
+
+        Args:
+            checkpoint: the model that training began with; what it was trained on counts too.
+        """
+        if self.first_look is not None:
+            self.first_look.save(folder)
+        before = None if checkpoint is None else keys_beside(str(checkpoint))
+        if isinstance(self.train, Dataset):
+            save_keys(folder, self.keys if before is None else np.union1d(before, self.keys))
 
     def _compare_decoded(self, tokenizer: Any) -> None:
         """Say which targets a tokenizer does not give back, so that no answer can be right."""
@@ -243,15 +263,18 @@ class PairTexts:
 
 
 def look_first(
-    recipe: Any, rows: Sequence[Mapping[str, Any]], tokenizers: Mapping[str, tuple[str, Any]]
+    recipe: Any,
+    rows: Sequence[Mapping[str, Any]],
+    tokenizers: Mapping[str, tuple[str, Any]],
+    seen: Mapping[str, Sequence[int] | None],
 ) -> dict[str, FirstLook]:
     """Look at test rows for each model that finds names in texts.
 
     Args:
-        recipe: says where the training data is; where that is not here, nobody knows which rows are
-            renamings of it.
+        recipe: says how names are found.
         rows: as evaluation takes them.
         tokenizers: what a model is called -> its folder or Hub name, and its tokenizer.
+        seen: what a model is called -> rows of its training, by `trained_rows`.
     """
     finding = {
         name: pair for name, pair in tokenizers.items() if isinstance(pair[1], TextTokenizer)
@@ -259,12 +282,38 @@ def look_first(
     finder = getattr(recipe.configured_task, "finder", None)
     if not finding or finder is None:
         return {}
-    train, renamed = training_pairs(recipe.data, finder), None
-    if train is not None and len(train) <= FEW:
-        renamed = renamings(train, (row["problem"] for row in rows), finder)
     return {
-        name: look_at_tests(rows, finder, tokenizer, TrainingFacts.beside(place), renamed)
+        name: look_at_tests(rows, finder, tokenizer, TrainingFacts.beside(place), seen[name])
         for name, (place, tokenizer) in finding.items()
+    }
+
+
+def trained_rows(
+    recipe: Any, rows: Sequence[Mapping[str, Any]], places: Mapping[str, str]
+) -> dict[str, list[int] | None]:
+    """Return, for each model, the numbers of the test rows that training had under any names.
+
+    What lies beside a model says which those are, or else the training data, where it is here and
+    has at most `FEW` rows; None where nobody knows.
+
+    Args:
+        recipe: says where the training data is.
+        rows: as evaluation takes them.
+        places: what a model is called -> its folder or Hub name.
+    """
+    finder = getattr(recipe.configured_task, "finder", None)
+    if finder is None:
+        return dict.fromkeys(places)
+    beside = {name: keys_beside(place) for name, place in places.items()}
+    if any(keys is None for keys in beside.values()):
+        train = training_pairs(recipe.data, finder)
+        known = train is not None and len(train) <= FEW
+        here = problem_keys(problems_in(train, "overlap"), finder) if known else None
+        beside = {name: here if keys is None else keys for name, keys in beside.items()}
+    texts = [row["problem"] for row in rows]
+    return {
+        name: None if keys is None else rows_seen(texts, finder, keys)
+        for name, keys in beside.items()
     }
 
 
@@ -363,9 +412,3 @@ def _on_side(
 ) -> list[bool]:
     texts = (canonical_text(text, finder) for text in problems(batch))
     return ((positions_of(texts, seed) < share) == held_out).tolist()
-
-
-def renamings(train: AnyDataset, texts: Iterable[str], finder: NameFinder) -> int:
-    """Return how many texts are problems of `train`, up to renaming."""
-    counts = Counter(pair_key(text, finder) for text in texts)
-    return sum(counts.pop(pair_key(text, finder), 0) for text in problems_in(train, "overlap"))

@@ -26,6 +26,7 @@ from transformers.utils import (
 from hf_alpha.checkpoints.code_links import CODE, code_files
 from hf_alpha.checkpoints.places import ADAPTER
 from hf_alpha.data.files import SETTINGS, check_card, check_whole
+from hf_alpha.data.keys import TRAINED_ROWS_FILE
 from hf_alpha.hub.card import NOTES_FILE
 from hf_alpha.hub.release import LOG_FILE
 from hf_alpha.io.inside import inside
@@ -171,7 +172,7 @@ def model_files(folder: Path, tokenizer: Any) -> set[str]:
     Raises:
         ValueError: code that the model names is not there.
     """
-    names = {*SAVED, *CARD, NOTES_FILE, RECIPE_FILE, LOG_FILE, FIRST_LOOK_FILE}
+    names = {*SAVED, *CARD, NOTES_FILE, RECIPE_FILE, LOG_FILE, FIRST_LOOK_FILE, TRAINED_ROWS_FILE}
     names |= _code(folder)
     names |= {*tokenizer.vocab_files_names.values(), *pictures(folder)}
     names |= {path.name for path in folder.iterdir() if WEIGHTS.fullmatch(path.name)}

@@ -8,6 +8,7 @@ from typing import Any
 
 from hf_alpha.checkpoints.code_links import link_code
 from hf_alpha.checkpoints.places import base_of, file_of
+from hf_alpha.data.keys import TRAINED_ROWS_FILE
 from hf_alpha.generation import configured_limit, raise_limit
 from hf_alpha.io.folders import new_folder, scratch_folder
 from hf_alpha.io.inside import inside
@@ -46,7 +47,7 @@ def release(run: Path, out: Path) -> None:
     with new_folder(out) as unfinished:
         log = read_json(run / TRAINER_STATE).get("log_history", [])
         _write(run, unfinished)
-        for name in (RECIPE_FILE, FIRST_LOOK_FILE):
+        for name in (RECIPE_FILE, FIRST_LOOK_FILE, TRAINED_ROWS_FILE):
             if (file := inside(recipe.parent, name)).is_file():
                 shutil.copy(file, unfinished / name)
         rows = ",\n ".join(json.dumps(row) for row in log)
@@ -71,7 +72,7 @@ def merge(adapter: str | Path, out: Path) -> str:
     """
     with new_folder(out) as unfinished:
         _write(adapter, unfinished)
-        for name in (RECIPE_FILE, FIRST_LOOK_FILE):
+        for name in (RECIPE_FILE, FIRST_LOOK_FILE, TRAINED_ROWS_FILE):
             if (file := file_of(adapter, name)) is not None:
                 shutil.copy(inside(file.parent, name), unfinished / name)
     if (out / RECIPE_FILE).is_file():

@@ -123,7 +123,8 @@ class FirstLook:
     Args:
         new_names: targets may have names that their sources lack.
         training: what the model's training had, for its test rows.
-        renamed: rows whose source is, names aside, one of training; None if that is not known.
+        renamed: numbers of the rows whose source is, names aside, one of training; None if that is
+            not known.
 
     Attributes:
         rows: how many were added; they count from 0.
@@ -143,7 +144,7 @@ class FirstLook:
         title: str = "pairs",
         new_names: bool = False,
         training: TrainingFacts | None = None,
-        renamed: int | None = None,
+        renamed: Sequence[int] | None = None,
     ):
         self.finder, self.title, self._new_names = finder, title, new_names
         self.training, self.renamed = training, renamed
@@ -217,7 +218,8 @@ class FirstLook:
             lines.append(("longest", text))
             lines.append(("unknown", f"{self.unknown_tokens:,} of {tokens:,} tokens"))
         if self.renamed is not None:
-            lines.append(("renamings", f"{self.renamed:,} sources are renamings of training's"))
+            count = len(self.renamed)
+            lines.append(("renamings", f"{count:,} sources are renamings of training's"))
         if self.example is not None:
             lines += zip(("example", "->"), self.example, strict=True)
         width = max(len(head) for head, _ in lines)
@@ -259,9 +261,7 @@ class FirstLook:
             words = listed([word for word, _ in self.unknown.most_common()])
             text = f"{self.unknown_tokens:,} of {tokens:,} tokens are unknown to the model"
             doubts.append(f"{text}: {words}" if words else text)
-        if self.renamed:
-            doubts.append(f"{self.renamed:,} of {self.rows:,} rows are renamings of training's")
-        return doubts
+        return doubts + seen_in_training(self.renamed or (), self.rows)
 
     def _rare(self) -> Iterator[str]:
         for name, counts in self.counts.items():
@@ -339,12 +339,20 @@ class FirstLook:
             )
 
 
+def seen_in_training(renamed: Sequence[int], count: int) -> list[str]:
+    """Say which of so many test rows are, names aside, rows of training; nothing if none is."""
+    if not renamed:
+        return []
+    first = ", ".join(map(str, renamed[:_LISTED])) + ", ..." * (len(renamed) > _LISTED)
+    return [f"{len(renamed):,} of {count:,} rows are renamings of training's: rows {first}"]
+
+
 def look_at_tests(
     rows: Iterable[Mapping[str, Any]],
     finder: NameFinder,
     tokenizer: Any,
     training: TrainingFacts | None = None,
-    renamed: int | None = None,
+    renamed: Sequence[int] | None = None,
 ) -> FirstLook:
     """Look at rows as evaluation takes them, before a model answers.
 
@@ -352,6 +360,7 @@ def look_at_tests(
         rows: with `problem`, and `answer` if there is one.
         tokenizer: that of the model; gets symbols for as many names as a row has.
         training: what the model's training data was like.
+        renamed: as for `FirstLook`.
     """
     look = FirstLook(finder, "test", new_names=True, training=training, renamed=renamed)
     pairs = look.add((row["problem"], row.get("answer") or "") for row in rows)

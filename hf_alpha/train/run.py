@@ -12,6 +12,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from transformers.utils import CONFIG_NAME
 
 from hf_alpha.checkpoints.named_files import WEIGHTS
+from hf_alpha.data.keys import TRAINED_ROWS_FILE
 from hf_alpha.data.pairs import UserPairs
 from hf_alpha.io.folders import check_own, lock_folder
 from hf_alpha.io.settings import section
@@ -84,7 +85,8 @@ def _check_own(arguments: Seq2SeqTrainingArguments) -> None:
     """Refuse to train over a model or a recipe that no run of this user left there."""
     out = Path(arguments.output_dir)
     if starting_point(arguments) is None and not was_trained_here(out):
-        check_own(out, (RECIPE_FILE, FIRST_LOOK_FILE, CONFIG_NAME, WEIGHTS), TRAINER_STATE)
+        ours = (RECIPE_FILE, FIRST_LOOK_FILE, TRAINED_ROWS_FILE, CONFIG_NAME, WEIGHTS)
+        check_own(out, ours, TRAINER_STATE)
 
 
 def _train(
@@ -124,8 +126,8 @@ def _train(
         write_recipe(recipe, out / RECIPE_FILE, notes)
     if trainer.is_world_process_zero():
         remember_recipe(out / RECIPE_FILE, code_names)
-        if isinstance(examples, UserPairs) and examples.first_look is not None:
-            examples.first_look.save(out)
+        if isinstance(examples, UserPairs):
+            examples.save(out, recipe.checkpoint)
     if start is not None and finished:
         trainer.state = state_of(start)
         tell(f"{out} holds a finished run of {trainer.state.global_step} steps: nothing is done")

@@ -12,7 +12,8 @@ from typing import Any
 from datasets import Dataset
 
 from hf_alpha.answer.models import load_answerer
-from hf_alpha.data.pairs import evaluation_rows, renamings
+from hf_alpha.data.keys import rows_seen
+from hf_alpha.data.pairs import evaluation_rows
 from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, compare
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
@@ -250,7 +251,7 @@ def _look(
     """Look at test data, beside the training data of a model."""
     renamed = None
     if isinstance(examples.train, Dataset):
-        renamed = renamings(examples.train, (row["problem"] for row in rows), examples.finder)
+        renamed = rows_seen([row["problem"] for row in rows], examples.finder, examples.keys)
     tokenizer = examples.new_tokenizer(recipe.tokenizer)
     facts = TrainingFacts.beside(str(model))
     return look_at_tests(rows, examples.finder, tokenizer, facts, renamed)

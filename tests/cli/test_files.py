@@ -1,6 +1,7 @@
 """Every command that takes a file takes the same files, and the same columns of them."""
 
 import gzip
+import re
 import shutil
 
 import pytest
@@ -67,6 +68,29 @@ def test_rows_of_every_kind_of_file_are_the_same(tmp_path, model, command):
 def test_models_are_trained_and_tested_with_every_kind_of_file(tmp_path, model, command, kind):
     done = run(command, write(tmp_path / kind, ROWS), tmp_path / "out", model)
     assert done.code == 0, done.err
+
+
+def test_rows_of_training_are_told_under_any_names(tmp_path, model):
+    """Wherever the model is, and by a model that goes on from it, too."""
+    released = tmp_path / "released"
+    assert hf_alpha("release", model, released).code == 0
+    (released / "recipe.yaml").write_text(
+        (released / "recipe.yaml").read_text().replace("rows.jsonl", "nowhere.jsonl")
+    )
+    asked = re.sub(r"\b[a-z]\b", lambda name: chr((ord(name[0]) - 96) % 26 + 97), ROWS[0]["asked"])
+    other = {"asked": "swap a a : F a", "answered": "F a"}
+    rows = [ROWS[0] | {"asked": asked}, other, ROWS[2]]
+    file = write(tmp_path / "test.csv", [{"asked": "", "answered": "", **row} for row in rows])
+    told = "? 2 of 3 rows are renamings of training's: rows 0, 2\n"
+    assert told in run("evaluate", file, tmp_path / "one", released).out
+    more = write(tmp_path / "more.csv", [other | {"number": 9}])
+    done = hf_alpha("train", "text/swap", *TINY[-1:], *COLUMNS, f"data.train={more}",
+                    "data.validation=null", "model=null", f"checkpoint={released}",
+                    f"training.output_dir={tmp_path / 'tuned'}")  # fmt: skip
+    assert done.code == 0, done.err
+    assert told.replace("2 of 3", "3 of 3").replace("0, 2", "0, 1, 2") in (
+        run("evaluate", file, tmp_path / "two", tmp_path / "tuned").out
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -3,13 +3,21 @@
 import random
 import string
 
+import numpy as np
 import pytest
 from datasets import Dataset, IterableDataset
 from row_files import write
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from hf_alpha.data.keys import pair_key
+from hf_alpha.data.keys import (
+    TRAINED_ROWS_FILE,
+    keys_beside,
+    pair_key,
+    problem_keys,
+    rows_seen,
+    save_keys,
+)
 from hf_alpha.data.pairs import (
     PairTexts,
     UserPairs,
@@ -17,7 +25,6 @@ from hf_alpha.data.pairs import (
     evaluation_rows,
     hold_out,
     read_pairs,
-    renamings,
 )
 from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -245,9 +252,8 @@ def some_pairs(count: int, seed: int = 0) -> Dataset:
 def test_what_is_held_out_is_no_renaming_of_what_is_trained_on(seed):
     dataset = some_pairs(1500)
     train, validation = hold_out(dataset, 0.2, FINDER, seed)
-    assert (
-        len(train) + len(validation) == 1500
-        and renamings(train, validation["problem"], FINDER) == 0
+    assert len(train) + len(validation) == 1500 and not rows_seen(
+        validation["problem"], FINDER, problem_keys(train["problem"], FINDER)
     )
     sides = [{pair_key(text, FINDER) for text in side["problem"]} for side in (train, validation)]
     assert not sides[0] & sides[1] and 0.05 < len(sides[1]) / sum(map(len, sides)) < 0.4
@@ -263,11 +269,22 @@ def test_what_is_held_out_is_no_renaming_of_what_is_trained_on(seed):
     assert hold_out(dataset, 0.2, FINDER, 7)[1]["problem"][:] != validation["problem"][:]
 
 
-def test_renamings_are_counted_row_by_row():
-    train = Dataset.from_dict({"problem": ["x + y", "x + y", "x - y"]})
+def test_a_model_says_which_problems_it_was_trained_on_under_any_names(tmp_path):
+    train = ["x + y", "x + y", "x - y"]
     texts = ["a + b", "b + c", "a + a", "q - r", "1"]
-    assert renamings(train, texts, FINDER) == 3
-    assert renamings(train.to_iterable_dataset(), texts, FINDER) == 3
+    keys = problem_keys(train, FINDER)
+    assert len(keys) == 2 and rows_seen(texts, FINDER, keys) == [0, 1, 3]
+    assert rows_seen([], FINDER, keys) == rows_seen(texts, FINDER, problem_keys([], FINDER)) == []
+    assert keys_beside(str(tmp_path)) is None
+    save_keys(tmp_path, keys)
+    assert (tmp_path / TRAINED_ROWS_FILE).stat().st_size == 128 + 2 * 8
+    assert rows_seen(texts, FINDER, keys_beside(str(tmp_path))) == [0, 1, 3]
+    (tmp_path / TRAINED_ROWS_FILE).write_bytes(b"no keys")
+    with pytest.raises(ValueError, match=r"trained_rows\.npy is damaged"):
+        keys_beside(str(tmp_path))
+    np.save(tmp_path / TRAINED_ROWS_FILE, np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"damaged: it holds float64 \(2, 2\)"):
+        keys_beside(str(tmp_path))
 
 
 def test_shares_that_leave_a_side_empty():

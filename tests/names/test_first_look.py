@@ -137,7 +137,7 @@ CASES = NameFinder(RULES)
 FACTS = look([(text, "") for text in TRAINING], CASES, TEXTS).facts
 
 
-def look_at(*texts: str, training: TrainingFacts | None = FACTS, renamed: int | None = None):
+def look_at(*texts: str, training: TrainingFacts | None = FACTS, renamed: list[int] | None = None):
     rows = [{"problem": text, "answer": None} for text in texts]
     return look_at_tests(rows, CASES, TEXTS, training, renamed)
 
@@ -155,14 +155,14 @@ def test_each_thing_that_training_lacked_has_a_line(tmp_path):
         f"{length + 1}",
     ], "four names are more than the tokenizer has symbols"
     assert look_at("swap a b c d B", training=None).warnings == []
-    nameless = look_at("swap a", "swap a B", "swap a b", renamed=1)
+    nameless = look_at("swap a", "swap a B", "swap a b", renamed=[2])
     assert nameless.warnings == [
         "no large in 2 of 3 rows: does its rule fit them? It is {'pattern': '[A-Z]', 'count': 3}",
-        "1 of 3 rows are renamings of training's",
+        "1 of 3 rows are renamings of training's: rows 2",
     ]
     (unknown,) = look_at("swap swop a B", "swap swop swop a B").warnings[:1]
     assert unknown.startswith("3 of ") and unknown.endswith("unknown to the model: 'swop'")
-    said = str(look_at("swap a", "swap a b B", renamed=0))
+    said = str(look_at("swap a", "swap a b B", renamed=[]))
     assert "small      1 / 1.5 / 2 names in a source (min / mean / max), 2 different: a, b" in said
     assert "nameless   0 of 2 sources" in said and "renamings  0 sources" in said
 
