@@ -84,7 +84,7 @@ OPERATIONS = 16
 """Most of a term in the training of anf-relational."""
 POINTS = {
     "propositional-relational": [
-        *(formulas("names", str(n), n, n, 2 * n - 1, 35) for n in (12, 15, 18)),
+        *(formulas("names", str(n), n, n, 45, 50) for n in (12, 15, 18)),
         *(formulas("tokens", str(n), 1, 10, n - 9, n) for n in (60, 75, 100, 150, 200)),
     ],
     "ltl-relational": [
