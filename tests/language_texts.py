@@ -8,15 +8,44 @@ it, or by compiling both.
 import random
 import re
 import shutil
+import subprocess
 import sys
+import tarfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from hf_alpha.modeling.names_in_languages import declared_names
 
 FRESH = [f"{a}{b}{n}" for n in range(400) for a in "qvwxyz" for b in "kjo"]
-SUFFIXES = {"javascript": [".js", ".cjs", ".mjs"], "java": [".java"], "c": [".c", ".h"]}
+SUFFIXES = {"go": [".go"], 
+    "typescript": [".ts", ".mts", ".cts"],
+    "javascript": [".js", ".cjs", ".mjs"],
+    "java": [".java"],
+    "c": [".c", ".h"],
+}
+
+
+_PACKAGES = TemporaryDirectory()
+
+
+@cache
+def npm_package(name: str) -> Path:
+    """Return the folder of a package of npm, such as `rxjs@7.8.2`, which this process removes."""
+    folder = Path(_PACKAGES.name, name)
+    folder.mkdir(parents=True)
+    command = ["npm", "pack", "--silent", name, "--pack-destination", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "package"
+
+
+def typescript() -> Path:
+    """Return TypeScript itself, which compiles, and says what means what."""
+    return npm_package("typescript@5.9.3")
 
 
 class Renamed(NamedTuple):

@@ -26,7 +26,7 @@ class Language(NamedTuple):
     is_linked: bool = False
 
 
-_JAVASCRIPT = """
+_SCRIPT = """
 [(statement_block) (for_statement) (for_in_statement) (catch_clause) (switch_body) (class)] @scope
 [(function_declaration) (generator_function_declaration) (function_expression)
  (generator_function) (arrow_function) (method_definition) (class_static_block)] @scope.function
@@ -62,9 +62,7 @@ _JAVASCRIPT = """
  value: (call_expression function: (identifier) @free (#eq? @free "require")))
 (variable_declarator name: (identifier) @keep
  value: (binary_expression left: (identifier) @_left) (#eq? @keep @_left))
-(export_statement declaration: (function_declaration name: (_) @keep))
-(export_statement declaration: (generator_function_declaration name: (_) @keep))
-(export_statement declaration: (class_declaration name: (_) @keep))
+(export_statement declaration: (_ name: (_) @keep))
 (export_statement declaration: (lexical_declaration (variable_declarator name: (_) @keep)))
 (export_statement declaration: (variable_declaration (variable_declarator name: (_) @keep)))
 (export_statement (export_clause (export_specifier name: (_) @other)) source: (_))
@@ -72,9 +70,6 @@ _JAVASCRIPT = """
 (export_specifier alias: (_) @other)
 (namespace_export (identifier) @other)
 [(shorthand_property_identifier) (shorthand_property_identifier_pattern)] @keep
-(jsx_opening_element name: (_) @keep)
-(jsx_closing_element name: (_) @keep)
-(jsx_self_closing_element name: (_) @keep)
 
 ((identifier) @dynamic (#eq? @dynamic "eval"))
 (new_expression constructor: (identifier) @dynamic.root @free (#eq? @free "Function"))
@@ -84,6 +79,50 @@ _JAVASCRIPT = """
 (member_expression object: (this) property: (_) @opaque.root)
 (subscript_expression object: (identifier) @dynamic.root @free
  (#any-of? @free "window" "globalThis" "global" "self"))
+"""
+_JAVASCRIPT = """
+(jsx_opening_element name: (_) @keep)
+(jsx_closing_element name: (_) @keep)
+(jsx_self_closing_element name: (_) @keep)
+"""
+_TYPESCRIPT = """
+[(function_signature) (function_type) (constructor_type) (call_signature) (construct_signature)
+ (method_signature) (abstract_method_signature) (index_signature) (class_declaration)
+ (abstract_class_declaration) (interface_declaration) (type_alias_declaration)] @scope
+(enum_body) @scope.barrier
+(internal_module body: (_) @scope.barrier.function)
+
+(function_signature name: (_) @bind.outer.inner)
+(index_signature name: (_) @bind)
+(class_declaration name: (_) @bind.outer.unsure)
+(abstract_class_declaration name: (_) @bind.outer.unsure)
+(interface_declaration name: (_) @bind.outer.unsure)
+(type_alias_declaration name: (_) @bind.outer.unsure)
+(enum_declaration name: (_) @bind.unsure)
+(type_parameter name: (_) @bind.unsure)
+(mapped_type_clause name: (_) @bind.unsure)
+
+(type_identifier) @type
+(nested_type_identifier module: (identifier) @type)
+(nested_type_identifier module: (nested_identifier) @opaque)
+(import_alias (identifier) (identifier) @type)
+(import_alias (nested_identifier) @opaque)
+
+; Scripts add to interfaces of the library; a name behind "infer" is seen in a part of its type.
+(program (interface_declaration name: (_) @keep))
+(infer_type . (_) @bind.unsure.keep)
+(required_parameter [(accessibility_modifier) (override_modifier) "readonly"] pattern: (_) @keep)
+(optional_parameter [(accessibility_modifier) (override_modifier) "readonly"] pattern: (_) @keep)
+(import_require_clause (identifier) @bind.keep)
+(import_alias . (identifier) @bind.keep)
+(internal_module name: (identifier) @bind.unsure.keep)
+(internal_module name: (nested_identifier) @opaque)
+(ambient_declaration) @opaque
+(export_statement "namespace" (identifier) @other)
+(nested_type_identifier name: (_) @other)
+(tuple_type [(required_parameter name: (identifier) @other)
+ (optional_parameter name: (identifier) @other)
+ (required_parameter name: (rest_pattern (identifier) @other))])
 """
 _JAVASCRIPT_GLOBALS = """
 Array ArrayBuffer BigInt Boolean Buffer DataView Date Error EvalError Event Float32Array
@@ -198,21 +237,80 @@ _C = r"""
  (#match? @_macro "^[A-Z_][A-Z_0-9]+$"))
 """
 
+_GO = """
+[(function_declaration) (method_declaration) (func_literal) (function_type) (method_elem) (block)
+ (if_statement) (for_statement) (expression_switch_statement) (type_switch_statement)
+ (select_statement) (expression_case) (type_case) (default_case) (communication_case)] @scope
+(function_declaration body: (_) @scope.body)
+(method_declaration body: (_) @scope.body)
+(func_literal body: (_) @scope.body)
+(parameter_declaration type: (_) @scope.outside)
+(variadic_parameter_declaration type: (_) @scope.outside)
+(_ result: (_simple_type) @scope.outside)
+
+(parameter_declaration name: (_) @bind)
+(variadic_parameter_declaration name: (_) @bind)
+(short_var_declaration) @bind.after
+(range_clause ":=") @bind.after
+(receive_statement ":=") @bind.after
+(type_switch_statement alias: (_) @bind.unsure)
+(var_spec) @bind.after
+(const_spec) @bind.after
+(type_parameter_declaration name: (_) @bind.keep)
+(type_spec name: (_) @bind.keep.after)
+(type_alias name: (_) @bind.keep.after)
+(function_declaration name: (_) @bind.outer)
+
+; of a map it is a value, of a struct a field
+(keyed_element key: (literal_element (identifier) @keep))
+"""
+
+_JAVASCRIPT_NAMES = (
+    "identifier",
+    "shorthand_property_identifier",
+    "shorthand_property_identifier_pattern",
+)
+_JAVASCRIPT_PATTERNS = {
+    "array_pattern": "",
+    "object_pattern": "",
+    "rest_pattern": "",
+    "pair_pattern": "value",
+    "assignment_pattern": "left",
+    "object_assignment_pattern": "left",
+}
+_JAVASCRIPT_WORDS = (
+    frozenset({"arguments", "eval", "undefined"}),
+    frozenset(_JAVASCRIPT_GLOBALS.split()),
+)
 LANGUAGES = {
     "javascript": Language(
         "tree_sitter_javascript:language",
-        ("identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"),
+        _JAVASCRIPT_NAMES,
+        _JAVASCRIPT_PATTERNS,
+        _SCRIPT + _JAVASCRIPT,
+        *_JAVASCRIPT_WORDS,
+    ),
+    "typescript": Language(
+        "tree_sitter_typescript:language_typescript",
+        (*_JAVASCRIPT_NAMES, "type_identifier"),
+        {**_JAVASCRIPT_PATTERNS, "required_parameter": "pattern", "optional_parameter": "pattern"},
+        _SCRIPT + _TYPESCRIPT,
+        *_JAVASCRIPT_WORDS,
+    ),
+    "go": Language(
+        "tree_sitter_go:language",
+        ("identifier", "type_identifier"),
         {
-            "array_pattern": "",
-            "object_pattern": "",
-            "rest_pattern": "",
-            "pair_pattern": "value",
-            "assignment_pattern": "left",
-            "object_assignment_pattern": "left",
+            "expression_list": "",
+            "short_var_declaration": "left",
+            "range_clause": "left",
+            "receive_statement": "left",
+            "var_spec": "name",
+            "const_spec": "name",
         },
-        _JAVASCRIPT,
-        frozenset({"arguments", "eval", "undefined"}),
-        frozenset(_JAVASCRIPT_GLOBALS.split()),
+        _GO,
+        frozenset({"_"}),
+        is_linked=True,
     ),
     "java": Language("tree_sitter_java:language", ("identifier",), {}, _JAVA),
     "c": Language(

@@ -14,6 +14,8 @@ captures of a query:
   bindings of its spelling are one name, and none if the text uses that spelling unbound. `.inner`:
   so, unless it stands in the scope of a function itself.
 - `@keep`: what this node means keeps its spelling.
+- `@type`: stands for a type, where the language keeps these apart from values: all that is spelled
+  so is one name, and none unless an `.unsure` binding is.
 - `@other`: not a name but a label, a key, a field.
 - `@opaque`: a text whose words may be anything: bindings that are spelled like one keep their
   spelling. `.root`: those outside of all functions.
@@ -303,11 +305,13 @@ class _Program:
                 is_kept |= self.language.is_linked and binding not in internal
             binding.root().is_kept |= is_kept
         free = {use.name for use in self.uses if use.binding is None}
+        types = {self.words.get(node.id) for node, _ in self.nodes["type"]}
         for name, bindings in alike.items():
-            if any(binding.is_unsure for binding in bindings):
+            is_unsure = any(binding.is_unsure for binding in bindings)
+            if is_unsure or name in types:
                 for binding in bindings:
                     bindings[0].join(binding)
-                bindings[0].root().is_kept |= name in free
+                bindings[0].root().is_kept |= name in free or not is_unsure
 
     def _call_macros(self) -> None:
         """Say of what is called whether it may use, or spell out, what it is not given."""

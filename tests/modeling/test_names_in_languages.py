@@ -1,5 +1,6 @@
 """Names of programming languages, checked by what they are for: programs are renamed and run."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from language_texts import FRESH, rename_folder
+from language_texts import FRESH, npm_package, rename_folder, typescript
 
 from hf_alpha.modeling.languages import LANGUAGES
 from hf_alpha.modeling.names_in_languages import declared_names, undeclared_words
@@ -60,6 +61,30 @@ MARKED = {
         # what cannot be parsed
         "function «f»(«a») { return «a» }\nfunction g(b) { return b b }\nlet b, «c»",
         "let a = (; } function f(b) { b",
+    ],
+    "typescript": [
+        "function «f»(«a»: string, «b»?: A, ...«c»: A[]): «a» is string { return «a» }",
+        "function «f»(«a»: 1): void; function «f»(«a»2: any) { return «a»2 }",
+        "type «A»<«T»> = { [«K» in keyof «T»]: «T»[«K»] }; let «x»: «A»<number>, «y2»: B",
+        "class «A»<«T»> extends B<«T»> { c(«x»: «T»): «A»<«T»> { return new «A»(«x») } }",
+        "abstract class «A» { [«k»: string]: any; abstract m(«x»: «A»): void; p: «A»; q = 1 }",
+        "class «A» { constructor(private a: B, readonly b = a, «c»: B) { «c» } }",
+        "let «f» = <«T»>(«x»: «T») => «x» as «T», «g»: («x»2: number) => void = «f»!",
+        "enum «E» { A = 1, B = A } let «x»: «E» = «E».A, «y»: «E».B, «A2» = A; const «z» = 1",
+        "const A = 1; enum «E» { B = A } const «c» = A; namespace N { let «d» = A; export let e }",
+        "function «f»() { interface «I» { m(«x»: «I»): this } let «y»: «I»; }",
+        # types and values apart: what is spelled like both is one name, if it is a type of the text
+        "class «A» {} function «f»(«A»: string, «b»: «A») { return «A» }",
+        "function «f»(Map: Map<string, 1>, «x»: Set<1>) { return Map.size + «x».size }",
+        "import * as checks from 'm'; { const checks: checks.Check[] = []; let «c» = checks }",
+        "function «f»<T>(«x»: T): T { return «x» } let «y»: T",
+        "type «A» = B extends (infer U)[] ? U : U; function «f»<U>(«x»: U) {}",
+        # seen elsewhere
+        "export type A = 1; export enum E {} export abstract class B {} type «C» = A; export { D }",
+        "interface Window { a: b } declare const a: b; let a, b; declare global { let c }",
+        "import a = require('b'); import c = d.e; export = «f»; export as namespace f2; let «f», d",
+        "let «t»: [a: number, ...b: A[]], «a2», «b»: N.M, «u»: typeof «b»",
+        "export default function f<«T»>(«x»: «T») { return x2 } function g(b) { return b b }",
     ],
     "java": [
         "class A { int x; A(int «x») { this.x = «x»; } int f() { return x; } }",
@@ -160,6 +185,42 @@ PROGRAMS = {
         out.push(((a, b) => { [a, b] = [b, a]; return {a, b: b} })(1, 2));
         console.log(JSON.stringify(out));
     """,
+    "typescript": """
+        enum Level { Low = 1, High = Low + 1 }
+        const enum Flag { On = "on" }
+        namespace Shapes { const side = 2; export const area = side * side;
+          export function scaled(by: number) { const side = by; return area * side } }
+        interface Named { readonly name: string; greet?(other: Named): string }
+        type Pair<A, B = A> = { [K in keyof A]: A[K] } & { second: B };
+        type Inner<T> = T extends Array<infer U> ? Inner<U> : T;
+        abstract class Base<T extends Named> implements Named { static made = 0;
+          [key: string]: unknown;
+          constructor(readonly name: string, protected items: T[] = [], extra?: number) {
+            Base.made += extra ?? 1 }
+          abstract describe(level: Level): string;
+          greet(this: Base<T>, other: Named) { return `${this.name} ${other.name}` } }
+        class Person extends Base<Person> {
+          describe(level: Level) { const name = Level[level]; return name + this.items.length } }
+        function pick(value: string): string; function pick(value: number[]): number;
+        function pick(value: string | number[]) {
+          return typeof value === "string" ? value + "!" : value.length }
+        function isText(value: unknown): value is string { return typeof value == "string" }
+        function assertText(value: unknown): asserts value is string {
+          if (!isText(value)) throw new Error("no text") }
+        const both = <A extends object, B>(first: A, second: B): Pair<A, B> =>
+          ({ ...first, second }) as Pair<A, B>;
+        function local(Person: number) { interface Point { x: number; move(by: number): Point }
+          const point: Point = { x: Person, move(by) { return { ...this, x: this.x + by } } };
+          const { x: start, move } = point.move(2)!; return [start, typeof move, Person] }
+        const out: unknown[] = [];
+        const ann = new Person("Ann", [new Person("Bob", [], 5)]);
+        const last: Inner<number[][]> = 3, flag: Flag = Flag.On;
+        let text: unknown = ann.greet({ name: "Cy" }); assertText(text);
+        out.push(Level.High, Shapes.scaled(3), ann.describe(Level.High), Base.made, pick("a"),
+          pick([1, 2]), both({ a: 1 }, "b"), local(1), last satisfies number, flag, text.length);
+        for (const [index, item] of out.entries() as Iterable<[number, unknown]>)
+          console.log(index, JSON.stringify(item));
+    """,
     "java": """
         import java.util.*;
         import java.util.function.*;
@@ -228,6 +289,14 @@ PROGRAMS = {
 }
 RUN: dict[str, tuple[str, str, Callable[[Path], list[list[str]]]]] = {
     "javascript": ("node", "main.js", lambda file: [["node", str(file)]]),
+    "typescript": (
+        "npm",
+        "main.ts",
+        lambda file: [
+            ["node", f"{typescript()}/bin/tsc", "--strict", "--target", "es2022", str(file)],
+            ["node", str(file.with_suffix(".js"))],
+        ],
+    ),
     "java": ("javac", "Main.java", lambda file: [["java", str(file)]]),
     "c": (
         "gcc",
@@ -288,6 +357,22 @@ def test_npm_does_the_same_under_other_names(tmp_path: Path) -> None:
         for place in (source, tmp_path / "other")
     )
     assert found.startswith("4") and before == behind
+
+
+@pytest.mark.slow
+def test_typescript_sees_the_same_symbols_under_other_names(tmp_path: Path) -> None:
+    """The files of rxjs: each identifier means what it meant, types too."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm here")
+    (plain, other), compiler = (tmp_path / "plain", tmp_path / "other"), typescript()
+    shutil.copytree(npm_package("rxjs@7.8.2") / "src", plain)
+    rename_folder("typescript", plain, other)
+    script = Path(__file__).parents[1] / "typescript_symbols.cjs"
+    command = ["node", *map(str, (script, compiler, plain, other))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["wrong"] == 0 and found["diagnostics"] == [0, 0], done.stderr
+    assert found["files"] > 200 and found["found"] > 0.9 * found["own"]
 
 
 @pytest.mark.slow
