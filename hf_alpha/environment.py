@@ -23,7 +23,7 @@ LIBRARIES = {
     "sqlglot": ("sqlglot", "sql"),
     **{
         f"tree_sitter{grammar}": (f"tree-sitter{grammar}".replace("_", "-"), "languages")
-        for grammar in ("", "_javascript", "_java", "_c")
+        for grammar in ("", "_javascript", "_typescript", "_go", "_java", "_c")
     },
     "ahocorasick": ("pyahocorasick", "transduction"),
     "pynini": ("pynini", "transduction"),

@@ -1,15 +1,15 @@
 // go run go_symbols.go FOLDER COPY
 // Whether each identifier of a folder's files means the same object in a copy under other names, to Go's
-// own type checker, which needs no imports for that. Prints counts in JSON: of files, identifiers, those
-// that were renamed, those that are wrong, local variables and constants, and those of them that were
+// own type checker. What that cannot resolve, as it lacks an import, counts as undecided. Prints counts in JSON: of files, identifiers, those
+// that were renamed, those that are wrong or undecided, local variables and constants, and those of them that were
 // renamed.
 package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -20,9 +20,7 @@ import (
 	"strings"
 )
 
-type nothing struct{}
-
-func (nothing) Import(string) (*types.Package, error) { return nil, errors.New("no imports") }
+var library = importer.ForCompiler(token.NewFileSet(), "source", nil)
 
 // objects returns the identifiers of each file of a folder, in order, and what they mean.
 func objects(root string) (map[string][]*ast.Ident, map[*ast.Ident]types.Object) {
@@ -49,7 +47,7 @@ func objects(root string) (map[string][]*ast.Ident, map[*ast.Ident]types.Object)
 	})
 	for _, files := range packages {
 		info := types.Info{Defs: means, Uses: map[*ast.Ident]types.Object{}}
-		config := types.Config{Importer: nothing{}, Error: func(error) {}, FakeImportC: true}
+		config := types.Config{Importer: library, Error: func(error) {}, FakeImportC: true}
 		config.Check("p", set, files, &info)
 		for ident, object := range info.Uses {
 			means[ident] = object
@@ -95,8 +93,8 @@ func main() {
 			isSame := isKnown == isItsKnown && (object == nil) == (its == nil)
 			if isChanged && object != nil {
 				isSame = isSame && isLocal(object)
-			} else if isChanged { // the variable of a switch over types, which each case declares
-				isSame = isSame && isKnown
+			} else if isChanged && !isKnown { // not the variable of a switch over types
+				count["undecided"]++
 			}
 			if object != nil && its != nil {
 				if before, is := there[object]; is {

@@ -20,7 +20,8 @@ from typing import NamedTuple
 from hf_alpha.modeling.names_in_languages import declared_names
 
 FRESH = [f"{a}{b}{n}" for n in range(400) for a in "qvwxyz" for b in "kjo"]
-SUFFIXES = {"go": [".go"], 
+SUFFIXES = {
+    "go": [".go"],
     "typescript": [".ts", ".mts", ".cts"],
     "javascript": [".js", ".cjs", ".mjs"],
     "java": [".java"],

@@ -91,6 +91,9 @@ _TYPESCRIPT = """
  (abstract_class_declaration) (interface_declaration) (type_alias_declaration)] @scope
 (enum_body) @scope.barrier
 (internal_module body: (_) @scope.barrier.function)
+(conditional_type) @scope.function
+(conditional_type left: (_) @scope.outside)
+(conditional_type alternative: (_) @scope.outside)
 
 (function_signature name: (_) @bind.outer.inner)
 (index_signature name: (_) @bind)
@@ -101,6 +104,7 @@ _TYPESCRIPT = """
 (enum_declaration name: (_) @bind.unsure)
 (type_parameter name: (_) @bind.unsure)
 (mapped_type_clause name: (_) @bind.unsure)
+(infer_type . (_) @bind.unsure.function)
 
 (type_identifier) @type
 (nested_type_identifier module: (identifier) @type)
@@ -108,9 +112,8 @@ _TYPESCRIPT = """
 (import_alias (identifier) (identifier) @type)
 (import_alias (nested_identifier) @opaque)
 
-; Scripts add to interfaces of the library; a name behind "infer" is seen in a part of its type.
+; Scripts add to interfaces of the library.
 (program (interface_declaration name: (_) @keep))
-(infer_type . (_) @bind.unsure.keep)
 (required_parameter [(accessibility_modifier) (override_modifier) "readonly"] pattern: (_) @keep)
 (optional_parameter [(accessibility_modifier) (override_modifier) "readonly"] pattern: (_) @keep)
 (import_require_clause (identifier) @bind.keep)
@@ -261,6 +264,9 @@ _GO = """
 (type_alias name: (_) @bind.keep.after)
 (function_declaration name: (_) @bind.outer)
 
+(package_clause (_) @other)
+(import_spec name: (_) @other)
+(qualified_type name: (_) @other)
 ; of a map it is a value, of a struct a field
 (keyed_element key: (literal_element (identifier) @keep))
 """
@@ -299,7 +305,7 @@ LANGUAGES = {
     ),
     "go": Language(
         "tree_sitter_go:language",
-        ("identifier", "type_identifier"),
+        ("identifier", "type_identifier", "package_identifier"),
         {
             "expression_list": "",
             "short_var_declaration": "left",
@@ -309,7 +315,8 @@ LANGUAGES = {
             "const_spec": "name",
         },
         _GO,
-        frozenset({"_"}),
+        # and what the grammar reads by its spelling
+        frozenset({"_", "make", "new", "true", "false", "nil", "iota"}),
         is_linked=True,
     ),
     "java": Language("tree_sitter_java:language", ("identifier",), {}, _JAVA),

@@ -79,12 +79,30 @@ MARKED = {
         "import * as checks from 'm'; { const checks: checks.Check[] = []; let «c» = checks }",
         "function «f»<T>(«x»: T): T { return «x» } let «y»: T",
         "type «A» = B extends (infer U)[] ? U : U; function «f»<U>(«x»: U) {}",
+        "type «A»<«T»> = «T» extends («x»: infer «U») => infer «U» ? [«U», «T»] : «T»;",
         # seen elsewhere
         "export type A = 1; export enum E {} export abstract class B {} type «C» = A; export { D }",
         "interface Window { a: b } declare const a: b; let a, b; declare global { let c }",
         "import a = require('b'); import c = d.e; export = «f»; export as namespace f2; let «f», d",
         "let «t»: [a: number, ...b: A[]], «a2», «b»: N.M, «u»: typeof «b»",
         "export default function f<«T»>(«x»: «T») { return x2 } function g(b) { return b b }",
+    ],
+    "go": [
+        "func f(«a», «b» int, «c» ...T) («r» int, «e» error) { «r» = «a»; return }",
+        "func («t» *T[K]) m(«n» *n, «p» p.Q) *n { return «n».n(«t».p, «p».m) }",
+        "var x = 1; func f(«x» int) { «y» := «x»; { «y»2 := «y» + x2; «y»2++ } }",
+        "func f(«x» int) int { «x», «y» := 1, «x»; if «x»2 := «x»; «x»2 > «y» { }; return «x» }",
+        "func f() { if «a» := g(); «a» { } else if «b» := «a»; «b» { } else { «a».b() } }",
+        "func f(«v» []int) { for _, «v»2 := range «v» { g(«v»2) }; for i = range «v» { } }",
+        "func f(«x» any) { switch «x» := «x».(type) { case int: «x»++ } }",
+        "func f() { switch «a» := 1; { case «a» > 1: «b» := «a»; b2 = «b» } }",
+        "func f() { select { case «v», «ok» := <-ch: g(«v», «ok»); case v2 = <-ch: } }",
+        "func f() { «g» := func(«g»2 int) («h» int) { return «g»2 }; var «k» = «g»; k2() }",
+        "func f(«m» M) { m: for { break m }; goto m; _, «a» := «m».m, 1; _ = «a» }",
+        "func f[T any](«x» T) { var «y» func(«z» T) T = g[T]; type U T; U(«x», «y») }",
+        "func f(a, «b», k int) T { return T{a: 1, c: «b», d: {k: «b»}} }",
+        "func f(true, «a» int, make M) { g(true, make(«a».b)); const «c», «d» = iota, 2 }",
+        "func f(«a» int) { return «a» }; func g(b int) { return b b }",
     ],
     "java": [
         "class A { int x; A(int «x») { this.x = «x»; } int f() { return x; } }",
@@ -221,6 +239,52 @@ PROGRAMS = {
         for (const [index, item] of out.entries() as Iterable<[number, unknown]>)
           console.log(index, JSON.stringify(item));
     """,
+    "go": """
+        package main
+        import ("fmt"; "sort"; str "strings")
+        type node struct { value int; next *node }
+        type shape interface { area(scale int) (size int, err error) }
+        type square struct{ side int }
+        func (square square) area(scale int) (size int, err error) {
+          size = square.side * square.side * scale
+          defer func() { if size > 50 { size, err = 50, fmt.Errorf("%d is too much", size) } }()
+          return }
+        func (node *node) last() *node { for node.next != nil { node = node.next }; return node }
+        func sum(values ...int) int { total := 0
+          for _, value := range values { total := total + value; _ = total }
+          for i := 0; i < len(values); i++ { total += values[i] }; return total }
+        func mapped[T, U any](values []T, f func(value T) U) []U { var out []U
+          for _, v := range values { out = append(out, f(v)) }; return out }
+        func kind(x any) string { switch x := x.(type) {
+          case int: x++; return fmt.Sprint("int ", x)
+          case fmt.Stringer, nil: return fmt.Sprint(x == nil)
+          case string: if x, ok := any(len(x)).(int); ok { return fmt.Sprint(x) } }
+          return "other" }
+        func scopes(x int) []int { out := []int{x}
+          if x := x + 1; x > 5 { out = append(out, x) } else if y := x * 2; y > x {
+            x, y := y, x; out = append(out, x, y) } else { out = append(out, -x) }
+          x, z := x+10, 3; { x := x; x++; out = append(out, x) }
+        outer:
+          for x := range 4 { switch y := x % 3; {
+            case y == 1: continue outer; case x > 2: break outer
+            default: z := z + y; out = append(out, z) } }
+          return append(out, x, z) }
+        func main() {
+          const low, high = iota, iota + 4
+          list := &node{value: low, next: &node{value: high}}
+          point := struct{ x, y int }{x: 1, y: 2}; x, y := 7, 8
+          table := map[int]string{x: "x", y: "y"}; keys := []int{}
+          for key := range table { keys = append(keys, key) }; sort.Ints(keys)
+          ch := make(chan int, 2); ch <- 5; close(ch); got := []int{}
+          for range 2 { select { case v, ok := <-ch: if ok { got = append(got, v) } } }
+          var shapes = []shape{square{2}, square{9}}
+          for i, shape := range shapes { size, err := shape.area(i + 1); fmt.Println(size, err) }
+          len := func(s string) int { return str.Count(s, "") - 1 }
+          type local struct{ len int }; made := local{len: len("four")}
+          fmt.Println(list.last().value, point.x, point.y, x, y, keys, got, sum(1, 2, 3),
+            mapped([]int{1, 2}, func(v int) string { return str.Repeat("a", v) }),
+            kind(1), kind(nil), kind("abc"), kind(1.5), scopes(1), scopes(7), made.len) }
+    """,
     "java": """
         import java.util.*;
         import java.util.function.*;
@@ -297,6 +361,7 @@ RUN: dict[str, tuple[str, str, Callable[[Path], list[list[str]]]]] = {
             ["node", str(file.with_suffix(".js"))],
         ],
     ),
+    "go": ("go", "main.go", lambda file: [["go", "run", str(file)]]),
     "java": ("javac", "Main.java", lambda file: [["java", str(file)]]),
     "c": (
         "gcc",
@@ -373,6 +438,25 @@ def test_typescript_sees_the_same_symbols_under_other_names(tmp_path: Path) -> N
     found = json.loads(done.stdout)
     assert found["wrong"] == 0 and found["diagnostics"] == [0, 0], done.stderr
     assert found["files"] > 200 and found["found"] > 0.9 * found["own"]
+
+
+@pytest.mark.slow
+def test_go_sees_the_same_objects_under_other_names(tmp_path: Path) -> None:
+    """Packages of its library: each identifier means what it meant."""
+    if shutil.which("go") is None:
+        pytest.skip("no Go here")
+    asked = ["go", "env", "GOROOT"]
+    root = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    for package in ("bufio", "fmt", "go/ast", "math/big", "sort", "strconv", "strings"):
+        shutil.copytree(Path(root, "src", package), plain / package)
+    rename_folder("go", plain, other)
+    script = Path(__file__).parents[1] / "go_symbols.go"
+    command = ["go", "run", *map(str, (script, plain, other))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert not found.keys() & {"wrong", "undecided"}, done.stderr
+    assert found["files"] > 100 and found["found"] > 0.95 * found["own"]
 
 
 @pytest.mark.slow
