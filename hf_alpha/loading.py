@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import transformers
@@ -132,12 +132,69 @@ def load_parts(path: str | Path, answers: bool = True) -> tuple[PreTrainedConfig
     if not hasattr(config, "symbol_classes"):
         raise ValueError(
             f"{place!r} holds a {config.model_type!r} model, not one with symbols (known: "
-            f"{', '.join(SYMBOL_MODEL_TYPES)}); hf-alpha convert {place} OUT gives it some"
+            f"{', '.join(SYMBOL_MODEL_TYPES)}); hf-alpha convert {place} OUT gives it some (--to "
+            "relational, streams, dual_part or learned), or leaves it as it is and has its "
+            "tokenizer write names as words (--to canonical)"
         )
     tokenizer = load_tokenizer(place)
     # Before there are weights: for a wrong vocabulary there may be no room.
     check_agreement(config, tokenizer, place)
     return config, tokenizer
+
+
+def load_answering(path: str | Path) -> tuple[Any, Any]:
+    """Load model and tokenizer of any model that answers with text: with symbols, or plain.
+
+    Errors are those of `load_checkpoint`; a plain model gets a `PlainTokenizer`.
+    """
+    if not is_plain(path):
+        return load_checkpoint(path)
+    host, tokenizer = load_host(path, auto_class(load_config(path)))
+    return host, PlainTokenizer.of(tokenizer)
+
+
+def answering_parts(path: str | Path) -> tuple[PreTrainedConfig, Any]:
+    """Load configuration and tokenizer, as `load_answering` does with the weights."""
+    if not is_plain(path):
+        return load_parts(path)
+    return load_config(path), PlainTokenizer.of(load_tokenizer(str(Path(path).expanduser())))
+
+
+def is_plain(path: str | Path) -> bool:
+    """Return whether a model that answers with text is one of Transformers as it is."""
+    config = load_config(path)
+    has_names = hasattr(config, "symbol_classes") or spells_names(str(Path(path).expanduser()))
+    return auto_class(config) in ANSWERING and not has_names
+
+
+class PlainTokenizer(CanonicalTokenizer):
+    """The tokenizer of a plain model, for tools that take texts with names: these stay as they are.
+
+    What is saved is the model's own.
+    """
+
+    host: Any
+
+    @classmethod
+    def of(cls, host: Any) -> "PlainTokenizer":
+        """Take the tokenizer of a model.
+
+        Raises:
+            ValueError: it is not a fast one.
+        """
+        self = cast(PlainTokenizer, cls.from_tokenizer(host, {}))
+        self.host = host
+        return self
+
+    def use_rules(self, symbols: Mapping[str, Any]) -> None:
+        """Leave names as they are, whatever their rules."""
+
+    def _row(self, texts: tuple[str, ...], *args: Any, **kwargs: Any) -> Any:
+        return super()._row(tuple(map(str, texts)), *args, **kwargs)
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+        """Save the model's own tokenizer."""
+        return self.host.save_pretrained(*args, **kwargs)
 
 
 def load_config(path: str | Path) -> PreTrainedConfig:

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from hf_alpha import CanonicalTokenizer, SymbolConfig, get_symbol_model
+from hf_alpha.loading import PlainTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.engine import Engine
 from hf_alpha.serve.http import Server
@@ -58,6 +59,11 @@ def canonical():
         "llama", vocab_size=len(tokenizer), eos_token_id=None, max_position_embeddings=4096
     )
     return host, CanonicalTokenizer.from_tokenizer(tokenizer, {"name": PATTERN})
+
+
+def plain():
+    """A host as it is, with its own tokenizer: names are words like any other."""
+    return canonical()[0], PlainTokenizer.of(byte_level())
 
 
 @contextmanager

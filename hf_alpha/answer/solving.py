@@ -251,7 +251,7 @@ class Settings(Search):
         """Load the model."""
         from hf_alpha.answer.models import Model
         from hf_alpha.io.progress import without_bars
-        from hf_alpha.loading import load_checkpoint
+        from hf_alpha.loading import load_answering
         from hf_alpha.names.first_look import TrainingFacts
         from hf_alpha.processes import choose_device
         from hf_alpha.resources import released_model
@@ -264,7 +264,7 @@ class Settings(Search):
             name = str(self.model or task.released_model).rstrip("/").split("/")[-1]
             device = choose_device(self.device)
             with without_bars():
-                model, tokenizer = load_checkpoint(place)
+                model, tokenizer = load_answering(place)
             model = model.to(device)
             if self.model is not None and hasattr(task, "finder"):
                 training = TrainingFacts.beside(str(self.model))

@@ -127,7 +127,7 @@ def serve(
     refuse_options(command, ["names", "words", "upstream_key"], "is for --upstream")
     checkpoint_place(model)
     quiet_bars()
-    from hf_alpha.loading import load_checkpoint
+    from hf_alpha.loading import load_answering
     from hf_alpha.processes import choose_device
     from hf_alpha.serve.engine import Engine
     from hf_alpha.serve.http import serve as serve_api
@@ -135,7 +135,7 @@ def serve(
     from hf_alpha.serve.server import Api
 
     prepare()
-    weights, tokenizer = load_checkpoint(model)
+    weights, tokenizer = load_answering(model)
     engine = Engine(weights.to(choose_device(device)), tokenizer, limits)
     called = name or (Path(model).resolve().name if Path(model).is_dir() else model)
     serve_api(Api(engine, called, api_key), host, port, say)

@@ -16,7 +16,7 @@ from hf_alpha.data.pairs import UserPairs, evaluation_rows
 from hf_alpha.data.rows import load
 from hf_alpha.generation import AnyTokenizer, PairRoom, fit_tokenizer, raise_limit, room_for
 from hf_alpha.io.settings import section
-from hf_alpha.loading import load_checkpoint, load_parts
+from hf_alpha.loading import is_plain, load_answering, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 
@@ -54,7 +54,12 @@ class AnswerObjective(Objective):
     def load(
         self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
     ) -> tuple[PreTrainedModel, Any]:
-        return load_checkpoint(str(recipe.checkpoint))
+        if is_plain(place := str(recipe.checkpoint)):
+            say(
+                f"names stay as they are: {place} is a plain model; hf-alpha convert makes others "
+                "of it, --to relational or canonical"
+            )
+        return load_answering(place)
 
     def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
         fit_tokenizer(tokenizer, model)
@@ -215,6 +220,8 @@ def _writes_new_names(recipe: Any) -> bool:
     """Return whether the recipe's model, a new one or a checkpoint's, has new symbols."""
     if recipe.checkpoint is None:
         return bool(recipe.model.get("new_symbols"))
+    if is_plain(recipe.checkpoint):
+        return True
     config, _ = load_parts(recipe.checkpoint, answers=True)
     return getattr(config, "new_symbols", False)
 

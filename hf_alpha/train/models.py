@@ -7,7 +7,13 @@ from typing import Any
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.io.settings import model_of, section
-from hf_alpha.loading import auto_class, load_checkpoint, load_parts
+from hf_alpha.loading import (
+    answering_parts,
+    auto_class,
+    load_answering,
+    load_checkpoint,
+    load_parts,
+)
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Examples
 from hf_alpha.recipe import DEFAULT_MODEL_TYPE, Recipe, RecipeError, rules_of
@@ -37,7 +43,7 @@ def prepare_model(
     objective = recipe.aim
     examples = objective.examples(recipe, say) if examples is None else examples
     if finished is not None:
-        model, tokenizer = load_checkpoint(finished, answers=objective.answers)
+        model, tokenizer = load_trained(finished, objective.answers)
     else:
         settings = objective.model_settings(recipe, examples)
         if recipe.checkpoint is not None:
@@ -48,6 +54,11 @@ def prepare_model(
         tokenizer.finder.take_functions(examples.finder)
     objective.fit(recipe, model, tokenizer, say)
     return model, tokenizer
+
+
+def load_trained(place: Path, answers: bool) -> tuple[PreTrainedModel, Any]:
+    """Load what a run has saved."""
+    return load_answering(place) if answers else load_checkpoint(place, answers=False)
 
 
 def _new_model(
@@ -75,7 +86,11 @@ def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
     if not recipe.has_user_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
         return recipe
     answers = recipe.aim.answers
-    _, tokenizer = load_parts(recipe.checkpoint, answers=answers)
+    _, tokenizer = (
+        answering_parts(recipe.checkpoint)
+        if answers
+        else load_parts(recipe.checkpoint, answers=False)
+    )
     if recipe.symbols:
         return _with_class_of(tokenizer, recipe, say)
     reads_texts = isinstance(tokenizer, TextTokenizer)

@@ -16,7 +16,6 @@ from hf_alpha.data.keys import TRAINED_ROWS_FILE
 from hf_alpha.data.pairs import UserPairs
 from hf_alpha.io.folders import check_own, lock_folder
 from hf_alpha.io.settings import section
-from hf_alpha.loading import load_checkpoint
 from hf_alpha.names.first_look import FIRST_LOOK_FILE
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.recipe import RECIPE_FILE, Recipe, RecipeError, named_code, write_recipe
@@ -34,7 +33,7 @@ from .checkpoints import (
     state_of,
     whole_checkpoint,
 )
-from .models import complete_rules, prepare_model
+from .models import complete_rules, load_trained, prepare_model
 from .trainers import AlphaTrainer, Interrupted, ObjectiveTrainer, RunTrainer, StopOnInterrupt
 
 
@@ -164,9 +163,8 @@ def _run(
     """Train from the beginning, or from a checkpoint whose weights fit."""
     out = trainer.args.output_dir
     if start is not None:
-        saved_model, saved_tokenizer = load_checkpoint(
-            start, answers=isinstance(trainer, AlphaTrainer)
-        )
+        answers = isinstance(trainer, AlphaTrainer)
+        saved_model, saved_tokenizer = load_trained(start, answers)
         check_shapes(trainer.model, saved_model, start)
         check_vocabulary(trainer.processing_class, saved_tokenizer, start)
         say(f"{out}: resuming from {start}, step {state_of(start).global_step}")

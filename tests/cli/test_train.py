@@ -3,8 +3,13 @@ import os
 import signal
 
 import pytest
+import torch
 from commands import hf_alpha
+from hosts import make_host
+from small_tokenizers import byte_level
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import AlphaTrainer
 
 
@@ -81,3 +86,50 @@ def test_every_key_of_a_recipe_is_explained_and_in_the_schema():
     schema = json.loads(hf_alpha("train", "--recipe-schema").out)
     for key in schema["properties"]["training"]["properties"]:
         assert f"\ntraining.{key}: " in explained.out
+
+
+def test_a_plain_model_is_trained_as_it_is_and_stays_plain(tmp_path):
+    """It goes on from where it stopped, is evaluated by its rules, and asked."""
+    host, tokenizer = make_host("t5", vocab_size=400, eos_token_id=0), byte_level(end=True)
+    host.save_pretrained(tmp_path / "host")
+    tokenizer.save_pretrained(tmp_path / "host")
+    rows = "".join(json.dumps(row) + "\n" for row in swapping_pairs(12))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    out = tmp_path / "plain"
+    command = ["train", "text/swap", f"data.train={tmp_path / 'rows.jsonl'}", "data.test=null",
+               "data.validation=null", "model=null", f"checkpoint={tmp_path / 'host'}",
+               f"training.output_dir={out}", "training.save_strategy=steps",
+               "training.save_steps=1"]  # fmt: skip
+    done = hf_alpha(*command, "training.max_steps=1")
+    assert done.code == 0, done.err
+    assert f"names stay as they are: {tmp_path / 'host'} is a plain model; " in done.out
+    done = hf_alpha(*command, "training.max_steps=2", "--allow-changes")
+    assert done.code == 0 and "resuming from" in done.out, done.err
+    trained, own = (AutoTokenizer.from_pretrained(place) for place in (out, tmp_path / "host"))
+    text = "swap x y : F x"
+    assert type(trained) is type(own) and trained(text) == own(text)
+    ids = own(text, return_tensors="pt")["input_ids"]
+    model = AutoModelForSeq2SeqLM.from_pretrained(out)
+    before = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "host")
+    assert not torch.equal(*(m(ids, labels=ids).logits for m in (model, before)))
+    report = tmp_path / "report"
+    done = hf_alpha("evaluate", out, "--data", tmp_path / "rows.jsonl", "--covariance", 0,
+                    "--renamed", 1, "--out", report)  # fmt: skip
+    assert "? 12 of 12 rows are renamings of training's: rows 0, 1, 2, ..." in done.out, done.err
+    assert "plain: 0.0 % (0.0 to " in done.out and "of 12 answers changed" in done.out
+    answer = json.loads((report / "plain" / "records.jsonl").read_text().splitlines()[0])
+    asked = hf_alpha("solve", "--model", out, "--json", answer["problem"])
+    told = json.loads(asked.out)["answer"].strip()
+    assert told.startswith(answer["answers"][0])  # which ends with the longest target
+
+
+def test_a_plain_model_without_names_is_trained_on_pairs_without_names(tmp_path):
+    make_host("t5", vocab_size=400, eos_token_id=0).save_pretrained(tmp_path / "host")
+    byte_level(end=True).save_pretrained(tmp_path / "host")
+    (tmp_path / "rows.jsonl").write_text('{"source": "alice", "target": "bob"}\n' * 4)
+    (tmp_path / "own.yaml").write_text(
+        f"task: text\ndata: {{train: {tmp_path / 'rows.jsonl'}}}\ncheckpoint: {tmp_path / 'host'}\n"
+        f"training: {{max_steps: 1, output_dir: {tmp_path / 'out'}}}\n"
+    )
+    done = hf_alpha("train", tmp_path / "own.yaml")
+    assert done.code == 0 and (tmp_path / "out" / "model.safetensors").is_file(), done.err

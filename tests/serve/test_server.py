@@ -28,6 +28,7 @@ from serving import (
     chat,
     complete,
     converted,
+    plain,
     renamed,
     scripted,
     served,
@@ -81,6 +82,15 @@ def test_answers_are_the_models_own_in_the_names_of_the_text(make):
         else:
             many = [text_of(client, f"xa1 {name} zc1 xd1 xa1") for name in ("yb2", "ye2")]
             assert many[1] == many[0].replace("yb2", "ye2")
+
+
+def test_a_plain_model_answers_as_without_a_server():
+    model, tokenizer = plain()
+    inputs = tokenizer.host(TEXTS[0], return_tensors="pt")
+    length = inputs["input_ids"].shape[1]
+    (ids,) = model.generate(**inputs, max_new_tokens=20, do_sample=False, pad_token_id=0)
+    with served(model, tokenizer) as client:
+        assert text_of(client, TEXTS[0]) == tokenizer.host.decode(ids[length:])
 
 
 def test_a_released_model_answers_with_names_that_it_makes_up():
