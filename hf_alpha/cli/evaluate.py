@@ -64,10 +64,12 @@ class Problems:
 
     def folder(self, models: list[str], recipe: "Recipe") -> Path:
         """Return the folder of a report without --out; its name has the choices of given data."""
-        is_drawn = self.data is None and not _has_user_pairs(recipe)
-        return report_folder(
-            models, self.data, *([] if is_drawn else [self.symbols, self.sizes, self.samples])
-        )
+        choices = [] if self.are_drawn(recipe) else [self.symbols, self.sizes, self.samples]
+        return report_folder(models, self.data, *choices)
+
+    def are_drawn(self, recipe: "Recipe") -> bool:
+        """Return whether the problems are made for the report."""
+        return self.data is None and not _has_user_pairs(recipe)
 
     def rows(self, recipe: "Recipe", out: Path, progress: bool) -> list[dict[str, Any]]:
         """Return the problems.
@@ -254,8 +256,10 @@ def _evaluate_answers(
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)
     folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
-    rows = problems.rows(recipe, folder, progress)  # before models, whose loading takes long
+    # Data are looked at before models, whose loading takes long; what is drawn is written.
+    rows = [] if problems.are_drawn(recipe) else problems.rows(recipe, folder, progress)
     answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
+    rows = rows or problems.rows(recipe, folder, progress)
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
     seen = trained_rows(recipe, rows, by_name)
     region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers, seen)
