@@ -161,9 +161,11 @@ def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[s
     """Return a request with other names.
 
     Args:
-        table: (class, name) -> the name in its place.
+        table: (class, name) -> the name in its place, in each of its spellings.
     """
     found = names_of(finder, body)
+    pairs = _first_spellings(finder, body)
+    table = {pair: table[first] for pair, first in pairs.items() if first in table} | table
 
     def write(answers: bool, text: str) -> str:
         spans, _ = found.find(text, answers)
@@ -188,11 +190,25 @@ def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[s
 
 def _names_in(finder: NameFinder, body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (class, name) of a request's names, in order of first occurrence."""
-    found, names = names_of(finder, body), dict[tuple[str, str], None]()
+    return [*dict.fromkeys(_first_spellings(finder, body).values())]
+
+
+def _first_spellings(
+    finder: NameFinder, body: Mapping[str, Any]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return (class, spelling) -> the same with the first spelling, where a name has several.
+
+    As `T1` and `t1` are one to SQL. Two names that share a spelling are renamed together.
+    """
+    found = names_of(finder, body)
+    firsts: dict[tuple[str, str], tuple[str, str]] = {}
+    of_binding: dict[tuple[str, str], tuple[str, str]] = {}
     for answers, text in texts_of(body):
-        spans, _ = found.find(text, answers)
-        names.update({(s.symbol_class, text[s.start : s.stop]): None for s in spans})
-    return [*names]
+        for span in found.find(text, answers)[0]:
+            pair = span.symbol_class, text[span.start : span.stop]
+            first = of_binding.setdefault((span.symbol_class, span.binding), pair)
+            firsts.setdefault(pair, firsts.get(first, pair) if span.binding else pair)
+    return firsts
 
 
 def _tables(

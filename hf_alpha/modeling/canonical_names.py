@@ -638,8 +638,9 @@ class BackStream:
             }
             called = {name: kind for name, kind in called.items() if name not in left}
         pieces, classes = self._cut(part, called | words)
-        for word, kind in classes.items():
-            self._call(word, kind)
+        found = {name: self._word_for(name, kind) for name, kind in classes.items()}
+        pieces = [(text, name and found[name]) for text, name in pieces]
+        classes = {found[name]: kind for name, kind in classes.items()}
         return "".join(self._names.finder.spell(pieces, classes, self._table))
 
     def _cut(
@@ -659,17 +660,35 @@ class BackStream:
             return False
         return found in self._table or not (self._names.of_tools and is_only_a_word(text, span))
 
-    def _call(self, name: str, kind: str) -> None:
-        """Give a name of the answer's own, if it is new, a spelling: its own if that is free."""
-        if name not in self._table:
-            called = name
-            if name in self._called:
-                series = self._next.setdefault(kind, iter(self._names.words[kind]))
-                called = next(word for word in series if self._names.is_free(word, self._taken))
-            self._table[name] = called
-            self._take(name, called)
-            if called == name and (words := self._names.words[kind]).stem and name in words:
-                self.not_given.add(name)
+    def _word_for(self, name: str, kind: str) -> str:
+        """Return the word of the table that a name of the answer is: by default itself.
+
+        One that is new gets a spelling: its own if that is free. `B` is `b` where a rule says so.
+        """
+        if name in self._table:
+            return name
+        is_like_one = name.casefold() in self._taken
+        given = [(w, n) for w, n in self._table.items() if w != n] if is_like_one else []
+        for word, _ in given:
+            if self._are_one(kind, name, word):
+                return word
+        called = name
+        if name in self._called or any(self._are_one(kind, name, known) for _, known in given):
+            series = self._next.setdefault(kind, iter(self._names.words[kind]))
+            called = next(word for word in series if self._names.is_free(word, self._taken))
+        self._table[name] = called
+        self._take(name, called)
+        if called == name and (words := self._names.words[kind]).stem and name in words:
+            self.not_given.add(name)
+        return name
+
+    def _are_one(self, kind: str, name: str, other: str) -> bool:
+        """Whether two spellings that differ are one name to the rule of a class."""
+        if name == other or name.casefold() != other.casefold():
+            return False
+        found = map(self._names.finder.find, (name, str(other)))
+        one, two = ([span.binding for span in spans if span[2] == kind] for spans in found)
+        return any(one) and one == two
 
 
 def forms(word: str) -> list[str]:

@@ -39,6 +39,7 @@ class ReadyRule:
         languages: whose languages `find` takes as `language`; None if there is one language.
         attributes: whether `find` takes `attributes`: methods and fields are names too.
         scoped: the rule with `scopes: true`, by which one spelling may be several names.
+        ignore_case: whether `find` takes `ignore_case`: spellings may be one name.
         examples: names as they are often written, such as digits. The symbols of a converted model
             start from what it knows of these; from letters, if none is given.
         variants: from a name to other spellings of it, which are names in the same text and in what
@@ -54,6 +55,7 @@ class ReadyRule:
     languages: str | None = None
     attributes: bool = False
     scoped: "ReadyRule | None" = None
+    ignore_case: bool = False
     examples: tuple[str, ...] = ()
     variants: Callable[[str], Iterable[str]] | None = None
     stem: str = ""
@@ -62,10 +64,8 @@ class ReadyRule:
         """Find the names of a text."""
         return self.find(text)
 
-    def of(self, language: str | None, attributes: bool = False) -> "ReadyRule":
-        """Return the rule for a language, or with attributes."""
-        asked: dict[str, Any] = {} if language is None else {"language": language}
-        asked |= {"attributes": True} if attributes else {}
+    def of(self, **asked: Any) -> "ReadyRule":
+        """Return the rule for a `language`, with `attributes`, or with `ignore_case` or not."""
         if not asked:
             return self
         unbound = self.unbound and partial(self.unbound, **asked)
@@ -113,13 +113,15 @@ def uncaptured(rule: Any) -> Spell:
         between: Sequence[str], symbols: Sequence[str], names: Mapping[str, str]
     ) -> Sequence[str]:
         table = {symbol: names.get(symbol, symbol) for symbol in symbols}
-        text, used = " ".join(between), {*names.values(), *table.values()}
+        text = " ".join(between)
+        words = text.casefold()  # to SQL, `T1` and `t1` are one name
+        used = {name.casefold() for name in (*names.values(), *table.values())}
         numbers: dict[str, Iterator[int]] = {}
 
         def numbered(name: str) -> str:
             spelled = (f"{name}{n}" for n in numbers.setdefault(name, count(1)))
-            new = next(other for other in spelled if other not in used and other not in text)
-            used.add(new)
+            new = next(o for o in spelled if o.casefold() not in used and o.casefold() not in words)
+            used.add(new.casefold())
             return new
 
         reading = _Reading(rule, between, symbols, table)

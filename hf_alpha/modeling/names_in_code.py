@@ -1,7 +1,6 @@
 """Names of code and data, as the library of each field reads them."""
 
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any
@@ -21,8 +20,6 @@ _STRING = regex.compile(
 )
 _STRING_OR_BRACKET = regex.compile(f"{_STRING.pattern}|[][{{}}]")
 _COLON = regex.compile(r"\s*:\s*")
-_ALL, _PARTS = regex.compile(r"(?s).+"), regex.compile(r"[^.]+")
-STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "CREATE")
 Places = list[tuple[int, int]]
 
 
@@ -58,7 +55,7 @@ def identifiers(text: str, language: str | None = None) -> Places:
 
 @cache
 def _lexer(language: str) -> tuple[Any, Any]:
-    lexers = _library("pygments.lexers", "pygments", "identifiers of a language")
+    lexers = library("pygments.lexers", "pygments", "identifiers of a language")
     kinds = import_module("pygments.token").Name
     try:
         lexer = lexers.get_lexer_by_name(language)
@@ -126,86 +123,8 @@ def json_words(text: str) -> Places:
     return strings + [match.span() for match in _IDENTIFIER.finditer(text)]
 
 
-def sql_names(text: str, language: str | None = None) -> Places:
-    """Return start and stop of tables, columns and aliases, and of databases and schemas.
-
-    Quotes are no part of a name. Functions, types, parameters and strings are no names.
-
-    Args:
-        text: statements. If they cannot be parsed, what begins with one has the identifiers that
-            its tokens are, and other texts have no names.
-        language: the dialect, such as "mysql", as sqlglot calls it.
-
-    Raises:
-        ImportError: sqlglot is not installed.
-        ValueError: it does not know the dialect.
-    """
-    trees = _statements(text, language)
-    if trees is None:
-        tokens = _tokens(text, language)
-        begins = tokens and tokens[0].token_type.name in STATEMENTS
-        return sql_words(text, language) if begins else []
-    kind = _sqlglot().exp.Identifier
-    nodes = [node.meta for tree in trees if tree for node in tree.find_all(kind) if node.meta]
-    places = {(node["start"], node["end"] + 1) for node in nodes}
-    return _without_quotes(text, places, language)
-
-
-def sql_words(text: str, language: str | None = None) -> Places:
-    """Return what may be names in a text that is no whole statement, as `sql_names` does."""
-    if _statements(text, language) is not None:
-        return []
-    tokens = _tokens(text, language)
-    kinds = _sqlglot().tokens.TokenType
-    places = []
-    for before, token, behind in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-        is_call = behind is not None and behind.token_type is kinds.L_PAREN
-        is_table = before is not None and before.token_type in (kinds.TABLE, kinds.INTO)
-        if token.token_type in (kinds.VAR, kinds.IDENTIFIER) and (is_table or not is_call):
-            places.append((token.start, token.end + 1))
-    return _without_quotes(text, places, language)
-
-
-def _without_quotes(text: str, places: Iterable[tuple[int, int]], language: str | None) -> Places:
-    """Return identifiers without their quotes, in order; parameters (`$1`) are none.
-
-    In BigQuery one pair of quotes may hold a path: `` `dataset.table` ``.
-    """
-    names = []
-    for start, stop in sorted(places):
-        if _IDENTIFIER.match(text, start):
-            names.append((start, stop))
-        elif text[start] in '"`[':
-            parts = _PARTS if (text[start], language) == ("`", "bigquery") else _ALL
-            inside = parts.finditer(text, start + 1, stop - 1)
-            names += [match.span() for match in inside if match[0].strip()]
-    return names
-
-
-def _sqlglot() -> Any:
-    return _library("sqlglot", "'hf_alpha[sql]'", "names of SQL")
-
-
-@lru_cache(maxsize=64)
-def _statements(text: str, dialect: str | None) -> list[Any] | None:
-    """Parse a text; None if that cannot be done."""
-    sqlglot = _sqlglot()
-    try:
-        trees = sqlglot.parse(text, read=dialect, error_level=sqlglot.ErrorLevel.RAISE)
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return None
-    return None if any(isinstance(tree, sqlglot.exp.Command) for tree in trees) else list(trees)
-
-
-def _tokens(text: str, dialect: str | None) -> list[Any]:
-    sqlglot = _sqlglot()
-    try:
-        return list(sqlglot.tokenize(text, read=dialect))
-    except sqlglot.errors.SqlglotError:
-        return []
-
-
-def _library(module: str, package: str, what: str) -> Any:
+def library(module: str, package: str, what: str) -> Any:
+    """Import a library that is perhaps not installed."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -158,6 +158,7 @@ class NameRule:
             their names, which alone say what they are for.
         attributes: of the rule `python`: methods and fields of classes of the text are names too.
         scopes: of the rule `json`: keys of several objects are several names, by their path.
+        ignore_case: of the rule `sql`: `Users` and `users` are one name if the language says so.
     """
 
     pattern: str | None = None
@@ -172,6 +173,7 @@ class NameRule:
     keep: str | None = None
     attributes: bool = False
     scopes: bool = False
+    ignore_case: bool = True
 
     @classmethod
     def of(cls, name: str, rule: Any) -> "NameRule":
@@ -215,7 +217,7 @@ class NameRule:
                 raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
         if self.count is not None and (type(self.count) is not int or self.count < 1):
             raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
-        for key in ("words", "attributes", "scopes"):
+        for key in ("words", "attributes", "scopes", "ignore_case"):
             if type(value := getattr(self, key)) is not bool:
                 raise ValueError(f"{place}: {key!r} is {value!r}: give true or false")
         if self.rule is not None and self.rule not in ready_rules():
@@ -232,8 +234,10 @@ class NameRule:
             raise ValueError(
                 f"{place}: 'language' is for the ready-made rules {taking}: leave it out"
             )
-        if self.attributes and not getattr(self.ready, "attributes", False):
-            raise ValueError(f"{place}: 'attributes' is for the rule python: leave it out")
+        for key, rule in (("attributes", "python"), ("ignore_case", "sql")):
+            is_set = getattr(self, key) != type(self).__dataclass_fields__[key].default
+            if is_set and not getattr(self.ready, key, False):
+                raise ValueError(f"{place}: {key!r} is for the rule {rule}: leave it out")
         if self.scopes and self.ready is None:
             raise ValueError(f"{place}: 'scopes' is for the rule json: leave it out")
         if self.pattern is not None:
@@ -264,7 +268,11 @@ class NameRule:
         if self.rule is None:
             return None
         rule = ready_rules()[self.rule]
-        return rule.scoped if self.scopes else rule.of(self.language, self.attributes)
+        if self.scopes:
+            return rule.scoped
+        fields = type(self).__dataclass_fields__
+        given = {key: getattr(self, key) for key in ("language", "attributes", "ignore_case")}
+        return rule.of(**{k: value for k, value in given.items() if value != fields[k].default})
 
     @property
     def has_words_alone(self) -> bool:
@@ -280,8 +288,9 @@ class NameRule:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `of` reads, as JSON has it."""
-        data = {key: value for key, value in asdict(self).items() if value and key != "words"}
-        data |= {} if self.words else {"words": False}
+        on = ("words", "ignore_case")
+        data = {key: value for key, value in asdict(self).items() if value and key not in on}
+        data |= {key: False for key in on if not getattr(self, key)}
         return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in data.items()} | (
             {"tokens": list(self.tokens)} if self.tokens else {}
         )

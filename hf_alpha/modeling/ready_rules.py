@@ -11,17 +11,10 @@ import regex  # type: ignore[import-untyped]
 
 from .languages import LANGUAGES
 from .name_rules import ReadyRule
-from .names_in_code import (
-    identifiers,
-    json_names,
-    json_paths,
-    json_words,
-    numbers,
-    sql_names,
-    sql_words,
-)
+from .names_in_code import identifiers, json_names, json_paths, json_words, numbers
 from .names_in_languages import declared_names, undeclared_words
 from .names_in_python import python_names, unbound_names
+from .names_in_sql import sql_names, sql_words
 
 
 def _nested(inner: str) -> str:
@@ -227,7 +220,9 @@ READY_RULES: dict[str, ReadyRule] = {
         )
         for key in LANGUAGES
     },
-    "sql": ReadyRule(sql_names, unbound=sql_words, languages="dialects of sqlglot"),
+    "sql": ReadyRule(
+        sql_names, unbound=sql_words, languages="dialects of sqlglot", ignore_case=True
+    ),
     "json": ReadyRule(json_names, answers=False, scoped=ReadyRule(json_paths, unbound=json_words)),
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
     "number": ReadyRule(numbers),

@@ -425,7 +425,7 @@ def test_ready_made_rules_travel_only_with_what_uses_one(tmp_path) -> None:
         assert json.loads(line) == [batch["input_ids"], decoded]
     assert "install hf_alpha" in error
     readers = {"ready_rules.py", "names_in_code.py", "names_in_python.py"}
-    readers |= {"names_in_languages.py", "languages.py"}
+    readers |= {"names_in_languages.py", "names_in_sql.py", "languages.py"}
     for number, folder in enumerate(folders):
         code = {path.name for path in Path(folder).glob("*.py")}
         assert code & readers == (readers if number < 3 else set())
