@@ -86,7 +86,11 @@ def compare(
     recipe: Annotated[str, typer.Argument(help="A recipe for your own pairs.")],
     overrides: Overrides = None,
     encodings: Annotated[
-        str, typer.Option(help="learned, renaming, canonical, dual_part, streams, relational")
+        str,
+        typer.Option(
+            help="learned, renaming, canonical, dual_part, streams, relational; plain, where the "
+            "recipe has the checkpoint of a plain model."
+        ),
     ] = "relational,streams,canonical,learned",
     out: Annotated[Path, typer.Option(help="Folder for models, table and pictures.")] = Path(
         "comparison"

@@ -150,6 +150,11 @@ class UserPairs:
                         needed_counts[kind] = max(needed_counts[kind], count_in_data)
         return {name: max(needed_counts[name] - count, 0) for name, count in counts.items()}
 
+    def has_new_names(self) -> bool:
+        """Whether a training target has a name that its source lacks."""
+        marked = (mark(*pair, self.finder) for pair in pairs_of(self.train, "new names"))
+        return any(classes_of(two, one).keys() - classes_of(one).keys() for one, two in marked)
+
     def check_symbols(self, tokenizer: Any) -> None:
         """Check that names are symbols, for a tokenizer whose symbols are words.
 

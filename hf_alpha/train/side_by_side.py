@@ -11,7 +11,9 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_alpha.answer.models import load_answerer
+from hf_alpha.answer.models import digest, load_answerer
+from hf_alpha.canonical import convert_to_canonical
+from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 from hf_alpha.data.keys import rows_seen
 from hf_alpha.data.pairs import evaluation_rows
 from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, compare
@@ -23,6 +25,7 @@ from hf_alpha.io.folders import check_own, locks_folder, write_text
 from hf_alpha.io.plain_text import aligned
 from hf_alpha.io.progress import TrainingProgress
 from hf_alpha.io.records import read_json
+from hf_alpha.loading import answering_parts, is_plain
 from hf_alpha.modeling.choices import check_known, check_unique
 from hf_alpha.names.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.processes import choose_device
@@ -38,6 +41,12 @@ ENCODINGS: Mapping[str, Mapping[str, Any]] = {
     "relational": {"symbol_encoding": "relational"},
 }
 """What a comparison calls an encoding -> settings of the model."""
+PLAIN, CANONICAL = "plain", "canonical"
+"""A model of Transformers as it is, and with its names spelled canonically."""
+CONVERTED = "converted"
+"""Folder of the models that training begins with, where the recipe names a plain one."""
+LEAST_SYMBOLS = 10
+"""Of each class that a plain model gets."""
 CURVES_FILE = "curves.png"
 HELD_OUT, HELD_OUT_ROWS = 0.05, 200
 """Share of the training data that is held out where the recipe holds out none; rows answered."""
@@ -101,8 +110,9 @@ def compare_encodings(
 
     Args:
         recipe: what to train; its `symbol_encoding`, `symbol_renaming` and `output_dir` are
-            replaced. Where it holds out no rows for validation, `HELD_OUT` of them are.
-        encodings: keys of `ENCODINGS`.
+            replaced. Where it holds out no rows for validation, `HELD_OUT` of them are. With the
+            `checkpoint` of a plain model, that is converted for each encoding.
+        encodings: keys of `ENCODINGS`, and of a plain model `plain`, which leaves it as it is.
         rows: what to test on, as evaluation takes them.
         seeds: how often each is trained, with the recipe's seed and those that follow it.
         tuning_steps: of each trial of a search for a learning rate, one for each encoding; 0 for
@@ -115,8 +125,8 @@ def compare_encodings(
         the baseline last.
 
     Raises:
-        ValueError: there is no such encoding, the recipe goes on from a checkpoint, or `out` has
-            models of other settings, or another process writes there.
+        ValueError: there is no such encoding, the recipe goes on from a checkpoint that is no plain
+            model, or `out` has models of other settings, or another process writes there.
     """
     _check(recipe, encodings)
     check_own(out, (TABLE_FILE, CURVES_FILE), f"**/{REPORT_FILE}")
@@ -129,7 +139,8 @@ def compare_encodings(
     recipes = [
         (name, one)
         for name in encodings
-        for one in _recipes(recipe, name, out, seeds, tuning_steps, learn)
+        for start in [_started(recipe, name, out, examples, say)]
+        for one in _recipes(start, name, out, seeds, tuning_steps, learn)
     ]
     folders = [Path(one.training["output_dir"]) for _, one in recipes]
     for (_, one), folder in zip(recipes, folders, strict=True):
@@ -175,25 +186,64 @@ def _quiet_trainer(**arguments: Any) -> AlphaTrainer:
 
 def _check(recipe: Recipe, encodings: Sequence[str]) -> None:
     """Refuse what cannot be compared."""
-    if recipe.checkpoint is not None:
+    if recipe.checkpoint is not None and not is_plain(recipe.checkpoint):
         raise ValueError(
-            "models are compared from scratch: leave out 'checkpoint'. Of trained models, hf-alpha "
-            "evaluate MODEL MODEL --out DIR makes the table"
+            f"models are compared from scratch or from a plain model, and {recipe.checkpoint} is "
+            "none: leave out 'checkpoint'. Of trained models, hf-alpha evaluate MODEL MODEL --out "
+            "DIR makes the table"
         )
     check_unique("encodings", list(encodings))
+    known = ENCODINGS if recipe.checkpoint is None else (PLAIN, *ENCODINGS)
     for name in encodings:
-        check_known("encoding", name, ENCODINGS)
+        if name == PLAIN and recipe.checkpoint is None:
+            raise ValueError("plain is a model of Transformers as it is: name one as 'checkpoint'")
+        check_known("encoding", name, known)
 
 
 def with_encoding(recipe: Recipe, name: str, folder: Path, **training: Any) -> Recipe:
     """Return a recipe with another encoding, output folder and other settings of training."""
     replaced = ("symbol_encoding", "symbol_renaming")
     model = {key: value for key, value in recipe.model.items() if key not in replaced}
-    changes = {
-        "model": {**model, **ENCODINGS[name]},
-        "training": {**recipe.training, **training, "output_dir": str(folder)},
-    }
+    changes = {} if recipe.checkpoint else {"model": {**model, **ENCODINGS[name]}}
+    changes["training"] = {**recipe.training, **training, "output_dir": str(folder)}
     return recipe.model_copy(update=changes, deep=True)
+
+
+def _started(
+    recipe: Recipe, name: str, out: Path, examples: Any, say: Callable[[str], object]
+) -> Recipe:
+    """Return a recipe that begins with its plain model as an encoding has it, if it has one.
+
+    What an earlier start has converted is taken as it is.
+    """
+    if recipe.checkpoint is None or name == PLAIN:
+        return recipe
+    # By another model or other rules it would be another one.
+    made_of = [str(Path(recipe.checkpoint).expanduser().resolve()), recipe.symbols]
+    place = out / CONVERTED / f"{name}-{digest(made_of)[:8]}"
+    if not place.exists():
+        place.parent.mkdir(exist_ok=True)
+        if name == CANONICAL:
+            convert_to_canonical(recipe.checkpoint, place, recipe.symbols, say)
+        else:
+            convert_host(recipe.checkpoint, place, _symbols_for(name, examples), say)
+    return recipe.model_copy(update={"checkpoint": str(place)})
+
+
+def _symbols_for(name: str, examples: Any) -> SymbolConfig:
+    """Return what a plain model gets: symbols for all names of a row, and new ones if need be."""
+    rules = examples.finder.to_dict()
+    counts = examples.lacking(dict.fromkeys(rules, 0), training=True)
+    settings = ENCODINGS[name]
+    return SymbolConfig(
+        encoding=settings["symbol_encoding"],
+        symbols={
+            kind: {**rule, "count": max(counts[kind], LEAST_SYMBOLS)}
+            for kind, rule in rules.items()
+        },
+        renaming=settings.get("symbol_renaming", "none"),
+        settings={"new_symbols": name != "streams" and examples.has_new_names()},
+    )
 
 
 def _recipes(
@@ -252,7 +302,10 @@ def _look(
     renamed = None
     if isinstance(examples.train, Dataset):
         renamed = rows_seen([row["problem"] for row in rows], examples.finder, examples.keys)
-    tokenizer = examples.new_tokenizer(recipe.tokenizer)
+    if recipe.checkpoint is None:
+        tokenizer = examples.new_tokenizer(recipe.tokenizer)
+    else:
+        _, tokenizer = answering_parts(model)
     facts = TrainingFacts.beside(str(model))
     return look_at_tests(rows, examples.finder, tokenizer, facts, renamed)
 

@@ -90,7 +90,8 @@ def test_every_key_of_a_recipe_is_explained_and_in_the_schema():
 
 def test_a_plain_model_is_trained_as_it_is_and_stays_plain(tmp_path):
     """It goes on from where it stopped, is evaluated by its rules, and asked."""
-    host, tokenizer = make_host("t5", vocab_size=400, eos_token_id=0), byte_level(end=True)
+    tokenizer = byte_level(end=True)
+    host = make_host("t5", vocab_size=len(tokenizer), eos_token_id=0)
     host.save_pretrained(tmp_path / "host")
     tokenizer.save_pretrained(tmp_path / "host")
     rows = "".join(json.dumps(row) + "\n" for row in swapping_pairs(12))
@@ -124,8 +125,10 @@ def test_a_plain_model_is_trained_as_it_is_and_stays_plain(tmp_path):
 
 
 def test_a_plain_model_without_names_is_trained_on_pairs_without_names(tmp_path):
-    make_host("t5", vocab_size=400, eos_token_id=0).save_pretrained(tmp_path / "host")
-    byte_level(end=True).save_pretrained(tmp_path / "host")
+    tokenizer = byte_level(end=True)
+    host = make_host("t5", vocab_size=len(tokenizer), eos_token_id=0)
+    host.save_pretrained(tmp_path / "host")
+    tokenizer.save_pretrained(tmp_path / "host")
     (tmp_path / "rows.jsonl").write_text('{"source": "alice", "target": "bob"}\n' * 4)
     (tmp_path / "own.yaml").write_text(
         f"task: text\ndata: {{train: {tmp_path / 'rows.jsonl'}}}\ncheckpoint: {tmp_path / 'host'}\n"

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from commands import hf_alpha
+from hosts import make_host
 from pictures import is_picture
+from small_tokenizers import byte_level
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from hf_alpha.data.pairs import evaluation_rows, read_pairs
 from hf_alpha.evaluation.covariance import AlphaCovariance, CovarianceSample
@@ -22,6 +25,7 @@ from hf_alpha.train.side_by_side import (
     with_encoding,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 TINY = [
     "model.d_model=16", "model.encoder_layers=1", "model.decoder_layers=1",
     "model.encoder_attention_heads=2", "model.decoder_attention_heads=2",
@@ -91,6 +95,42 @@ def test_each_encoding_is_trained_and_tested(tmp_path: Path, changes):
     assert "names of class" not in answered.err
 
 
+@pytest.mark.slow
+def test_a_plain_model_stands_beside_what_is_made_of_it(tmp_path: Path, changes):
+    """Each is converted once, trained, and tested; an earlier start's conversions are kept."""
+    tokenizer = byte_level(end=True)
+    host = make_host("t5", vocab_size=len(tokenizer), eos_token_id=0)
+    host.save_pretrained(tmp_path / "host")
+    tokenizer.save_pretrained(tmp_path / "host")
+    shared = [one for one in changes if not one.startswith("model.")]
+    command = ["compare", "text/swap", *shared, "model=null", f"checkpoint={tmp_path / 'host'}",
+               "training.max_steps=1", "--encodings", "plain,canonical,relational,renaming",
+               "--covariance", 1, "--quiet", "--out", tmp_path / "out"]  # fmt: skip
+    done = hf_alpha(*command)
+    assert done.code == 0, done.err
+    names = ["plain", "canonical", "relational", "renaming"]
+    rows = [line.split()[0] for line in (tmp_path / "out/table.txt").read_text().splitlines()[3:7]]
+    assert rows == names
+    configs = [json.loads((tmp_path / "out" / name / "config.json").read_text()) for name in names]
+    assert [one["model_type"] for one in configs] == [
+        "t5",
+        "t5",
+        "alpha-retrofit",
+        "alpha-retrofit",
+    ]
+    assert configs[3]["symbol_renaming"] == "random" and configs[2]["symbol_classes"]
+    reports = [tmp_path / "out/evaluation" / name / "report.json" for name in names]
+    means = [json.loads(one.read_text())["alpha_covariance"]["mean"] for one in reports]
+    assert means[1] == means[2] == 1 > means[0]
+    assert isinstance(
+        AutoTokenizer.from_pretrained(tmp_path / "out/plain"), PreTrainedTokenizerFast
+    )
+    made = sorted(path.stat().st_mtime_ns for path in (tmp_path / "out/converted").iterdir())
+    assert hf_alpha(*command).code == 0
+    again = sorted(path.stat().st_mtime_ns for path in (tmp_path / "out/converted").iterdir())
+    assert made == again and len(made) == 3
+
+
 def own(recipe) -> list[dict]:
     """The test rows of a recipe."""
     pairs = read_pairs(recipe.data, recipe.data.test, recipe.configured_task.finder, "test")
@@ -145,9 +185,13 @@ def test_recipes_differ_in_the_encoding_alone(changes):
 
 
 def test_what_cannot_be_compared(tmp_path: Path, changes):
-    recipe = read_recipe("text/swap", changes).model_copy(update={"checkpoint": "x"})
-    with pytest.raises(ValueError, match="leave out 'checkpoint'"):
+    folder = Path(ROOT / "tests" / "released" / "inline-t5")
+    recipe = read_recipe("text/swap", changes).model_copy(update={"checkpoint": str(folder)})
+    with pytest.raises(ValueError, match="is none: leave out 'checkpoint'"):
         compare_encodings(recipe, ["learned"], [], tmp_path)
+    recipe = read_recipe("text/swap", changes)
+    with pytest.raises(ValueError, match="plain is a model of Transformers as it is: name one as"):
+        compare_encodings(recipe, ["plain"], [], tmp_path)
     done = hf_alpha("compare", "copying/debug")
     assert done.code == 2 and "no recipe for pairs of your own" in done.err
 
