@@ -237,6 +237,12 @@ def tables_of(result: str) -> str:
     return "\n".join(tables).rstrip()
 
 
+def real_calls() -> str:
+    """The tables of calls of tools on a real model."""
+    tables = re.split(r"\n\n+", tables_of("real-tasks"))
+    return "\n\n".join(one for one in tables if one.startswith("| calls"))
+
+
 def encoding_costs() -> str:
     """Times of `relational` and `streams` by those of `learned`: medians of the rounds' ratios."""
     rows = stored("relational")["data"]["rows"]
@@ -649,6 +655,7 @@ TABLES = {
     "geometric": geometric,
     **{name: partial(tables_of, name) for name in COPIED},
     "transduction": transduction,
+    "real-calls": real_calls,
     "goals": goals,
     "encodings-propositional": partial(study, "encodings", "propositional", "by number of names"),
     "encodings-ltl-names": partial(study, "encodings", "ltl", "by number of names"),

@@ -1,6 +1,6 @@
 """People as GLiNER finds them, in many languages; see people_spacy.py.
 
-pip install gliner
+pip install --no-deps gliner && pip install sentencepiece  # it runs with newer Transformers, too
 hf-alpha serve --upstream http://localhost:8001/v1 --names 'person={function: people_gliner:people}'
 """
 

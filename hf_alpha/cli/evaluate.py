@@ -174,7 +174,7 @@ class Card:
         }
 
 
-OF_OBJECTIVES = {"data", "split"}
+OF_OBJECTIVES = {"data", "split", "source", "target"}
 """Options of problems that are for models that do not answer with text too."""
 
 
@@ -325,6 +325,9 @@ def _evaluate_objective(
     from hf_alpha.objectives import make_objective
 
     recipe = rows_recipe(models)
+    given = {"source": problems.source, "target": problems.target}
+    columns = {key: name for key, name in given.items() if name}
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=columns)})
     folder, data = out or report_folder(models, problems.data), test_data(recipe, problems.data)
     by_name = dict(zip(row_names(models), models, strict=True))
     table, scores = evaluate_objective(

@@ -25,10 +25,10 @@ from hf_alpha.evaluation.report import REPORT_FILE, Report, table, warning_lines
 from hf_alpha.io.folders import check_own, locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
 from hf_alpha.modeling.choices import refuse
-from hf_alpha.objectives import make_objective
+from hf_alpha.objectives import OBJECTIVES, make_objective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
-from hf_alpha.recipe import Recipe, recipe_of
+from hf_alpha.recipe import Data, Recipe, recipe_of
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
@@ -278,15 +278,15 @@ def _folders(out: Path, names: Sequence[str]) -> list[Path]:
 
 
 def rows_recipe(models: Sequence[str]) -> Recipe:
-    """Return the recipe that models are measured by: the first one's.
+    """Return the recipe that models are measured by: the first one's, or what its head says.
 
     Args:
         models: folders or Hub names.
 
     Raises:
-        ValueError: it has none for rows, or another model is of another kind.
+        ValueError: neither says what is measured, or another model is of another kind.
     """
-    recipe = recipe_of(models[0])
+    recipe = recipe_of(models[0]) or _recipe_by_head(models[0])
     if recipe is None or recipe.kind != "rows":
         raise ValueError(f"{models[0]} has no recipe.yaml that says what it is trained for")
     first, *other_kinds = (auto_class(load_config(model)).__name__ for model in models)
@@ -296,6 +296,21 @@ def rows_recipe(models: Sequence[str]) -> Recipe:
                 f"{model} is a model for {kind}, {models[0]} one for {first}: evaluate them apart"
             )
     return recipe
+
+
+def _recipe_by_head(model: str) -> Recipe | None:
+    """Return a recipe for a model without one; None for a head that no objective trains."""
+    config = load_config(model)
+    settings: dict[str, dict[str, Any]] = {
+        "masked": {"sentences": "none"},
+        "class": {"regression": True} if config.num_labels == 1 else {},
+    }
+    for name in OBJECTIVES:
+        objective = {"name": name, **settings.get(name, {})}
+        if make_objective(objective).auto_name == auto_class(config).__name__:
+            data = Data.model_construct()
+            return Recipe.model_construct(task="text", objective=objective, data=data)
+    return None
 
 
 @locks_folder("out")

@@ -221,10 +221,12 @@ class Masked(RowsObjective):
         """Yield many documents at a time, as sentences of tokens; rows count from `start`."""
         documents: list[Document] = []
         current: Document = []
-        numbering = Numbering(tokenizer)
-        texts = Texts(self, rows, data, finder_of(tokenizer)).by_row()
+        numbering, finder = Numbering(tokenizer), finder_of(tokenizer)
+        is_spelled = finder is not None and not tokenizer.symbol_ids
+        texts = Texts(self, rows, data, finder).by_row()
         for row, (text,) in enumerate(texts, start):
-            sentences = sentences_of(text)
+            # Where names become words, a text is spelled as a whole.
+            sentences = [text] if text and is_spelled else sentences_of(text)
             current += tokens_of(sentences, numbering, row)
             if current and (self.documents == "rows" or not sentences):
                 documents.append(current)

@@ -110,6 +110,10 @@ class Numbering:
         Args:
             names: symbol token -> name, of the text.
         """
+        if not getattr(
+            self.tokenizer, "symbol_ids", ()
+        ):  # names are words of the model, if there are any
+            return list(ids)
         names_by_id = {
             self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()
         }

@@ -4,10 +4,14 @@ import shutil
 from itertools import pairwise
 
 import pytest
+import torch
+import transformers
 from commands import hf_alpha
 from datasets import load_dataset
 from pictures import shows_reports
 from row_files import write
+from small_tokenizers import word_piece
+from transformers import BertConfig
 
 
 @pytest.mark.slow
@@ -117,3 +121,43 @@ def test_evaluate_without_symbols(tmp_path, vanilla):
 def test_evaluations_that_cannot_be_run(tmp_path, vanilla, arguments, message):
     done = hf_alpha("evaluate", vanilla, "--out", tmp_path / "out", *arguments)
     assert message in done.error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head", ["SequenceClassification", "MaskedLM"])
+def test_an_encoder_with_canonical_spelling_is_evaluated_as_it_is(tmp_path, monkeypatch, head):
+    """Without a recipe: its head says what is measured. Renaming changes no prediction of it."""
+    monkeypatch.chdir(tmp_path)
+    tokenizer = word_piece()
+    tokenizer.add_special_tokens({"mask_token": "[MASK]", "cls_token": "[CLS]"})
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(**sizes, intermediate_size=32, vocab_size=len(tokenizer))
+    host = getattr(transformers, f"BertFor{head}")(config)
+    for saved in (host, tokenizer):
+        saved.save_pretrained("host")
+    rule = "person=[A-Z][a-z]+"
+    done = hf_alpha("convert", "host", "out", "--to", "canonical", "--names", rule)
+    assert done.code == 0 and "'bert' model as it was" in done.out
+    names = ["Alice", "Bob", "Carol", "Dora"]
+    pairs = [(one, two) for one in names for two in names if one != two]
+    texts = [f"{one} sees {two} and {two} sees" for one, two in pairs]
+    others = [text.translate(str.maketrans("ABCD", "NRTZ")) for text in texts]
+    assert others[0].startswith("Nlice sees Rob")
+    found = {}
+    for kind, told in (("own", texts), ("other", others)):
+        rows = [{"text": text, "label": f"LABEL_{i % 2}"} for i, text in enumerate(told)]
+        write(tmp_path / f"{kind}.jsonl", rows)
+        columns = ["--source", "text", *(["--target", "label"] if head[0] == "S" else [])]
+        done = hf_alpha(
+            "evaluate", "out", "host", "--data", f"{kind}.jsonl", *columns, "--out", kind
+        )
+        assert done.code == 0, done.err
+        lines = [line.split() for line in done.out.splitlines()]
+        found[kind] = {
+            words[-2]: words[-1] for words in lines if words[-2:-1] in (["out"], ["host"])
+        }
+        predictions = (tmp_path / kind / "out" / "predictions.jsonl").read_text().splitlines()
+        found[kind]["predicted"] = predictions
+    assert found["own"]["out"] == found["other"]["out"] and found["own"].keys() >= {"host", "out"}
+    assert found["own"]["predicted"] == found["other"]["predicted"]
