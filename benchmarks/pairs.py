@@ -23,13 +23,13 @@ from typing import Any
 from datasets import disable_progress_bars
 
 import measure
-from hf_alpha.data.collate import AlphaCollator, BucketSampler, tokenize
+from hf_alpha.data.collate import AlphaCollator, tokenize
 from hf_alpha.data.pairs import PairTexts, drop_bad, hold_out, renamings
 from hf_alpha.data.rows import batches, load, problems, problems_in
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import FirstLook
-from hf_alpha.train.trainers import bucket_keys
+from hf_alpha.train.trainers import BucketSampler, bucket_keys
 
 RULES = {"variable": {"pattern": "[a-z][0-9]+", "count": 100}}
 COLUMNS = ["step", "seconds", "rows/s", "peak memory, MB", "of it anonymous, MB"]

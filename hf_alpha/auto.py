@@ -7,20 +7,19 @@ our own modules. Before that, no code can ask for them.
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from hf_alpha.wings import is_here
 
 AUTO = "transformers.models.auto"
 OURS = "hf_alpha.modeling"
-ROOTS = ("transformers", OURS)
+ROOTS = ("transformers.", f"{OURS}.")
 KINDS = ("configuration", "modeling", "tokenization")
 """What modules there and here are named after: `modeling_auto`, `modeling_alpha`."""
 
@@ -74,30 +73,27 @@ _TOKENIZERS = {
 TOKENIZERS = {name: m for name, m in _TOKENIZERS.items() if is_here(f"{OURS}.{m}")}
 """Tokenizers that any model may have: class -> module in `hf_alpha.modeling`."""
 MODEL_TYPES = tuple(MODELS)
+DEFAULT_MODEL_TYPE = "alpha"
+"""What a new model is unless told otherwise."""
 SYMBOL_MODEL_TYPES = tuple(t for t in ("alpha", "alpha-retrofit", "folnet") if t in MODELS)
 """Those whose models can have symbols."""
 
 
 def register_when_imported() -> None:
     """Have every class registered once its module, or that of its Auto class, is imported."""
-    modules = {module for classes in MODELS.values() for module, _ in classes.values()}
-    modules.update(TOKENIZERS.values())
+    tables = [*MODELS.values(), {name: (module, name) for name, module in TOKENIZERS.items()}]
+    modules = sorted({module for classes in tables for module, _ in classes.values()})
     actions: dict[str, Callable[[], None]] = {}
-    for module in sorted(modules):
+    for module in modules:
         actions[f"{OURS}.{module}"] = partial(_register, module)
     for kind in KINDS:
-        module_names = sorted(
-            f"{OURS}.{module}" for module in modules if module.startswith(f"{kind}_")
-        )
-        actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, module_names)
+        ours = [f"{OURS}.{module}" for module in modules if module.startswith(f"{kind}_")]
+        actions[f"{AUTO}.{kind}_auto"] = partial(_import_missing, ours)
     # When this package is imported again, the finder before is of another class of the same name.
-    ours = (__name__, _AfterImport.__qualname__)
-    kinds = [(finder, type(finder)) for finder in sys.meta_path]
-    sys.meta_path[:] = [f for f, kind in kinds if (kind.__module__, kind.__qualname__) != ours]
-    sys.meta_path.insert(0, _AfterImport(actions))
-    for name, action in actions.items():
-        if name in sys.modules:
-            action()
+    sys.meta_path[:] = [each for each in sys.meta_path if f"{type(each)}" != f"{_AfterImport}"]
+    finder = _AfterImport(actions)
+    sys.meta_path.insert(0, finder)
+    finder.act(list(filter(sys.modules.__contains__, actions)))
 
 
 def _import_missing(modules: Iterable[str]) -> None:
@@ -132,76 +128,79 @@ def _class(module: str, name: str) -> Any:
     return getattr(import_module(f"{OURS}.{module}"), name)
 
 
-class _Imports(threading.local):
+class _Thread(threading.local):
     """The imports of Transformers' and our modules that are under way in this thread.
 
     Attributes:
-        resolving: names that are being looked for, so that two finders that ask each other end.
+        sought: the module that is looked for, so that two finders that ask each other end.
         depth: modules that are half imported. Importing ours then could need one of them.
-        waiting: what is done when there is none any more.
+        waiting: those with an action, for when there is none any more.
     """
 
-    def __init__(self) -> None:
-        self.resolving: set[str] = set()
-        self.depth = 0
-        self.waiting: list[Callable[[], None]] = []
-
-    @contextmanager
-    def one_more(self) -> Iterator[None]:
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
-            while not self.depth and self.waiting:
-                self.waiting.pop(0)()
+    sought = ""
+    depth = 0
+    waiting: tuple[str, ...] = ()
 
 
 class _AfterImport(MetaPathFinder):
-    """Does something once a module, and every other that needs it, has been imported."""
+    """Does something once a module, and every other that needs it, has been imported.
 
-    def __init__(self, actions: Mapping[str, Callable[[], None]]):
-        self.actions = actions
-        self.imports = _Imports()
+    Python has no such event, and Transformers takes no class that is not imported. So the loader
+    that others find for a module is put into an [`_ActingLoader`]. When all is done, this goes.
+    """
+
+    def __init__(self, actions: dict[str, Callable[[], None]]):
+        self.actions, self.thread = actions, _Thread()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        watched = any(name == root or name.startswith(f"{root}.") for root in ROOTS)
-        if not watched or name in self.imports.resolving:
+        if not f"{name}.".startswith(ROOTS) or name == self.thread.sought:
             return None
-        self.imports.resolving.add(name)
+        before, self.thread.sought = self.thread.sought, name
         others = (finder for finder in sys.meta_path if finder is not self)
         specs = (finder.find_spec(name, path, target) for finder in others)
         try:
             spec = next(filter(None, specs), None)
         finally:
-            self.imports.resolving.remove(name)
+            self.thread.sought = before
         if spec is not None and spec.loader is not None:
-            spec.loader = _ActingLoader(spec.loader, self.imports, self.actions.get(name))
+            spec.loader = cast(Loader, _ActingLoader(spec.loader, self))
         return spec
 
+    def act(self, names: Iterable[str]) -> None:
+        """Do what is to be done for modules that are imported."""
+        for name in names:
+            if action := self.actions.pop(name, None):
+                action()
+        if not self.actions and self in sys.meta_path:
+            sys.meta_path.remove(self)
 
-class _ActingLoader(Loader):
-    """Loads a module as its own loader does, gives that back to it, and notes what to do then.
+
+class _ActingLoader:
+    """Loads a module as its own loader does, gives that back to it, and has the finder act then.
 
     Whatever else is asked of it, its source say, its own loader answers.
     """
 
-    def __init__(self, loader: Loader, imports: _Imports, action: Callable[[], None] | None):
-        self.loader, self.imports, self.action = loader, imports, action
+    def __init__(self, loader: Loader, finder: _AfterImport):
+        self.loader, self.finder = loader, finder
 
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self).get("loader"), name)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.loader.create_module(spec)
-
     def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
         module.__loader__ = self.loader
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
-        with self.imports.one_more():
+        thread = self.finder.thread
+        thread.depth += 1
+        try:
             self.loader.exec_module(module)
-            if self.action is not None:
-                self.imports.waiting.append(self.action)
+            thread.waiting += (module.__name__,)
+        finally:
+            thread.depth -= 1
+        if not thread.depth:
+            names, thread.waiting = thread.waiting, ()
+            self.finder.act(names)

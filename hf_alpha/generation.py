@@ -23,7 +23,7 @@ from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import listed, unknown_id, unknown_words
-from hf_alpha.processes import gather, process_state, split
+from hf_alpha.processes import gather, process_state
 from hf_alpha.tasks.base import NUM_BEAMS, warn_once
 from hf_alpha.tasks.checking import Answer
 
@@ -91,10 +91,10 @@ def generate_answers(
     settings = search_settings(num_beams, length_penalty, limit, num_return_sequences)
     state = process_state()
     encodings = encode_problems(tokenizer, problems)
-    batches = split(plan_batches(encodings, batch_size), state)
+    batches = plan_batches(encodings, batch_size)
     indexed_answers: list[tuple[int, list[Answer]]] = []
     answer = beam_search(model, tokenizer, encodings, settings)
-    for batch, answers in answer_batches(model, batches, answer, "generating", progress):
+    for batch, answers in answer_batches(model, batches, answer, "generating", progress, state):
         indexed_answers += zip(batch, answers, strict=True)
     by_index = dict(gather(indexed_answers, state))
     if cut := sum(not answers[0].ended for answers in by_index.values()):
@@ -111,16 +111,20 @@ def answer_batches(
     answer: Callable[[list[Job]], Sequence[Result]],
     title: str,
     progress: bool = True,
+    state: Any = None,
 ) -> Generator[tuple[list[Job], Sequence[Result]], None, None]:
     """Answer one batch after the other, with a progress bar and without dropout.
 
     Args:
         model: is put into evaluation mode meanwhile.
+        state: of several processes, which share the batches: every n-th is this one's.
 
     Yields:
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
         where an error may end the work between two batches: the model's mode then comes back.
     """
+    if state is not None:
+        batches = batches[state.process_index :: state.num_processes]
     total = sum(map(len, batches))
     with evaluation_mode(model), tqdm(total=total, desc=title, disable=not progress) as bar:
         for batch in batches:

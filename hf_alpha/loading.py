@@ -11,6 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
@@ -22,13 +23,13 @@ from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIB
 from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
 from transformers.utils import logging
 
-from hf_alpha.auto import SYMBOL_MODEL_TYPES
+from hf_alpha.auto import DEFAULT_MODEL_TYPE, SYMBOL_MODEL_TYPES
 from hf_alpha.checkpoints.imported_code import import_functions
-from hf_alpha.checkpoints.named_files import WEIGHTS, check_code, check_files, entries_in, texts_in
+from hf_alpha.checkpoints.named_files import WEIGHTS, check_code, check_files
 from hf_alpha.checkpoints.places import ADAPTER, base_of, checkpoint_place, file_of
 from hf_alpha.checkpoints.timed_patterns import PLAIN, SlowPatternError, check_patterns
 from hf_alpha.io.inside import OutsideError
-from hf_alpha.io.records import read_json
+from hf_alpha.io.records import entries_in, read_json, texts_in
 from hf_alpha.modeling.chat_templates import limit_templates
 from hf_alpha.modeling.choices import has_tokens
 from hf_alpha.modeling.host_attention import PREFIX
@@ -42,6 +43,7 @@ IMPLEMENTATIONS = {
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
 """What a configuration may choose: code that is installed with PyTorch and Transformers."""
+SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 MERGED = (
     *("LORA", "ADALORA", "IA3", "LOHA", "LOKR", "OFT", "BOFT", "HRA", "VERA", "LN_TUNING"),
@@ -587,6 +589,25 @@ def auto_class(config: PreTrainedConfig) -> Any:
         if auto is not None:
             return auto
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
+def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
+    """Return the configuration of a new model for a tokenizer.
+
+    Args:
+        tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`. Models of
+            Transformers itself get its size and special tokens.
+        settings: fields of the configuration, and its `model_type`.
+
+    Raises:
+        ValueError: a setting has a wrong kind or value.
+    """
+    values = dict(settings)
+    config_class = CONFIG_MAPPING[values.pop("model_type", DEFAULT_MODEL_TYPE)]
+    if hasattr(config_class, "for_tokenizer"):
+        return config_class.for_tokenizer(tokenizer, **values)
+    special = {name: getattr(tokenizer, name) for name in SPECIAL_IDS}
+    return config_class(vocab_size=len(tokenizer), **{**special, **values})
 
 
 @contextmanager

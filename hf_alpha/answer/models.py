@@ -19,7 +19,6 @@ from hf_alpha.generation import (
     answer_batches,
     answer_room,
     beam_search,
-    configured_limit,
     encode_problem,
     encode_problems,
     equal_batches,
@@ -113,17 +112,25 @@ class Model(Answerer):
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer in batches of problems of like length; first say which ones it cannot take."""
         model, tokenizer = self.model, self.tokenizer
-        search = self.search.arguments(task, configured_limit(model))
+        search = self.search.arguments(task, model)
         if self.search.grammar:
             search["logits_processor"] = [self._by_grammar(task)]
         refused: dict[int, Reply] = {}
         encodings: dict[int, AlphaEncoding] = {}
         for index, problem in problems.items():
-            taken = self._taken(problem, search)
-            if isinstance(taken, Reply):
-                refused[index] = taken
-            else:
-                encodings[index] = taken
+            try:
+                encoding = encode_problem(tokenizer, problem)
+                if encoding is None:
+                    reason = too_many_names(model, tokenizer)
+                    refused[index] = Reply(outside=True, reason=reason)
+                    continue
+                length = len(encoding["input_ids"])
+                answer_room(model.config, length, search["max_new_tokens"], "the problem")
+                encodings[index] = encoding
+            except FormulaError as error:
+                refused[index] = Reply(reason=str(error))
+            except InputTooLong as error:
+                refused[index] = Reply(reason=TOO_LONG, detail=str(error))
         if refused:
             yield refused
         indices, rows = list(encodings), list(encodings.values())
@@ -136,20 +143,6 @@ class Model(Answerer):
                     indices[place]: Reply(tuple(candidates), by=self.name)
                     for place, candidates in zip(batch, answers, strict=True)
                 }
-
-    def _taken(self, problem: str, search: Mapping[str, Any]) -> AlphaEncoding | Reply:
-        """Encode a problem; a reply says why the model cannot take it."""
-        try:
-            encoding = encode_problem(self.tokenizer, problem)
-            if encoding is None:
-                return Reply(outside=True, reason=too_many_names(self.model, self.tokenizer))
-            length = len(encoding["input_ids"])
-            answer_room(self.model.config, length, search["max_new_tokens"], "the problem")
-        except FormulaError as error:
-            return Reply(reason=str(error))
-        except InputTooLong as error:
-            return Reply(reason=TOO_LONG, detail=str(error))
-        return encoding
 
     def _by_grammar(self, task: Task) -> MaskedTokens:
         """Return what keeps a model to the grammar of answers."""
@@ -205,7 +198,7 @@ class Host(Answerer):
 
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer texts of one length together, which need no padding, the longest first."""
-        search = self.search.arguments(task, configured_limit(self.model))
+        search = self.search.arguments(task, self.model)
         rows = {index: self._encode(str(problem)) for index, problem in problems.items()}
         batches = equal_batches(rows, lambda index: len(rows[index]), self.search.batch_size)
 

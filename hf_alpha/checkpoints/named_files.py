@@ -21,7 +21,7 @@ from transformers.utils import (
 from hf_alpha.checkpoints.code_links import CODE, CONFIGURATIONS, LINK
 from hf_alpha.checkpoints.places import file_of
 from hf_alpha.io.inside import OutsideError, check_links, inside
-from hf_alpha.io.records import read_json
+from hf_alpha.io.records import entries_in, read_json, texts_in
 
 WEIGHTS = SAFE_WEIGHTS_NAME
 PARTS = {
@@ -121,21 +121,3 @@ def _records(place: str, *names: str) -> Iterator[tuple[Path, Path, dict[str, An
         if name == TOKENIZER_CONFIG_FILE:
             record = {key: value for key, value in record.items() if key not in _FOUND}
         yield file, folder, record
-
-
-def entries_in(content: Any) -> Iterator[tuple[str, Any]]:
-    """Yield keys and values of mappings at any depth."""
-    if isinstance(content, dict):
-        yield from content.items()
-        content = [*content.values()]
-    for part in content if isinstance(content, list) else ():
-        yield from entries_in(part)
-
-
-def texts_in(content: Any) -> Iterator[str]:
-    """Yield all texts in lists and mappings, keys aside."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list | dict):
-        for part in content.values() if isinstance(content, dict) else content:
-            yield from texts_in(part)

@@ -209,11 +209,11 @@ def _symbol_model(
         _begin_relations(retrofit.relations, retrofit.config.random_scale[1])
     retrofit.generation_config = _generation(model, retrofit.config)
     raise_limit(retrofit)
+    fit_tokenizer(symbol_tokenizer, retrofit)
     training = model.training
     retrofit.eval()
     prove_encoding(retrofit, family, probe, grown)
     retrofit.train(training)
-    fit_tokenizer(symbol_tokenizer, retrofit)
     return retrofit, symbol_tokenizer
 
 

@@ -1,13 +1,13 @@
-"""From dataset rows to model batches, of rows alike in number of symbols and length."""
+"""From dataset rows to model batches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from datasets import Dataset, IterableDataset
 from datasets.fingerprint import Hasher
-from torch.utils.data import Sampler
 
 from hf_alpha.generation import AnyTokenizer
 from hf_alpha.modeling.batches import rectangle
@@ -19,6 +19,7 @@ from .rows import problems
 COLUMNS = ("input_ids", "tree_paths", "stream_ids", "labels")
 
 
+@dataclass(eq=False)
 class AlphaCollator:
     """Pads tokenised rows into one batch and checks that the answers can be written at all.
 
@@ -34,15 +35,9 @@ class AlphaCollator:
     there are no `tree_paths`.
     """
 
-    def __init__(
-        self,
-        tokenizer: AnyTokenizer,
-        allow_absent_symbols: bool = False,
-        for_decoder: bool = False,
-    ):
-        self.tokenizer = tokenizer
-        self.allow_absent_symbols = allow_absent_symbols
-        self.for_decoder = for_decoder
+    tokenizer: AnyTokenizer
+    allow_absent_symbols: bool = False
+    for_decoder: bool = False
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         if not self.allow_absent_symbols:
@@ -137,53 +132,3 @@ def _fingerprint(dataset: Dataset, tokenizer: AnyTokenizer, new_names: bool) -> 
     """
     code = [file.read_bytes() for file in code_files(tokenizer)]
     return Hasher.hash([dataset._fingerprint, *tokenizer.settings(), code, new_names])
-
-
-class BucketSampler(Sampler[int]):
-    """Orders samples so that consecutive ones, a step's, have like numbers of symbols and lengths.
-
-    Padding then costs little, and few streams run for symbols that a sample lacks. Each epoch
-    shuffles the samples, sorts them within windows of many batches, and shuffles the batches; the
-    order depends on seed and epoch only, so that a resumed run sees the same batches.
-
-    Args:
-        keys: what to sort by, one tuple per sample, the most expensive first.
-        batch_size: samples of a step, of all its micro-batches and processes.
-        window: batches sorted together; more is closer to uniform batches, and less random.
-    """
-
-    def __init__(
-        self,
-        keys: Sequence[Sequence[int]] | np.ndarray,
-        batch_size: int,
-        seed: int = 0,
-        window: int = 64,
-    ):
-        self.keys = np.asarray(keys)
-        self.batch_size = batch_size
-        self.seed = seed
-        self.window = window
-        self.epoch = 0
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        rng = np.random.default_rng((self.seed, self.epoch))
-        order = rng.permutation(len(self.keys))
-        span = self.batch_size * self.window
-        batches: list[np.ndarray] = []
-        for start in range(0, len(order), span):
-            part = order[start : start + span]
-            part = part[np.lexsort(self.keys[part].T[::-1])]
-            batches += np.split(part, range(self.batch_size, len(part), self.batch_size))
-        # A short batch must come last, or all batches behind it would be cut askew.
-        full = [batch for batch in batches if len(batch) == self.batch_size]
-        short = [batch for batch in batches if len(batch) < self.batch_size]
-        for index in rng.permutation(len(full)):
-            yield from full[index].tolist()
-        for batch in short:
-            yield from batch.tolist()

@@ -23,10 +23,9 @@ from datasets import (
 from datasets.exceptions import DatasetGenerationError
 from pandas import read_csv
 
-from hf_alpha.checkpoints.named_files import texts_in
 from hf_alpha.io.inside import check_links, inside
 from hf_alpha.io.plain_yaml import read_yaml
-from hf_alpha.io.records import DEEPEST, parse_json
+from hf_alpha.io.records import DEEPEST, parse_json, texts_in
 from hf_alpha.modeling.choices import refuse
 
 from .formats import BINARY, TEXT_FILES, kind_of, open_bytes, open_text, unknown_kind
@@ -220,9 +219,10 @@ def check_card(folder: Path) -> bool:
         for config in header.get("configs") or ()
         if isinstance(config, dict)
     ]
-    for name in texts_in(
-        [[config.get("data_files"), config.get("data_dir")] for config in configs]
-    ):
+    if not configs:
+        return False
+    for name in texts_in([[config.get(key) for key in ("data_files", "data_dir")]
+                          for config in configs]):  # fmt: skip
         # A colon makes an address for fsspec: hf://, file:, zip://a::b.
         inside(folder, f"/{name}" if ":" in name else name)
         if any(part.startswith(".") for part in Path(name).parts):  # perhaps of a pattern

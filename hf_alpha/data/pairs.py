@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import eq
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,13 @@ class UserPairs:
         train: with the columns of `rows.load`.
         validation: likewise; None if the recipe has none.
         first_look: of training and of what is held out of it; None before `look`.
+        model_settings: none; see `hf_alpha.objectives.Examples`.
 
     Raises:
         ValueError: the data cannot be read, or has pairs that cannot be learned.
     """
+
+    model_settings: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,

@@ -21,26 +21,18 @@ from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
 from hf_alpha.evaluation.names import by_rules
 from hf_alpha.evaluation.renamed import Followed, namings_of
-from hf_alpha.evaluation.report import REPORT_FILE, Report, table, warning_lines
-from hf_alpha.io.folders import check_own, locks_folder, write_text
+from hf_alpha.evaluation.report import REPORT_FILE, Report, rates_table, warning_lines
+from hf_alpha.io.folders import check_own, lock_folder, locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.objectives import OBJECTIVES, make_objective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
 from hf_alpha.recipe import Data, Recipe, recipe_of
-from hf_alpha.tasks import DrawnTask, Task
+from hf_alpha.tasks import Task
 from hf_alpha.tasks.base import EQUIVALENCES
 
 TABLE_FILE, HEATMAP_FILE, SCORES_FILE = "table.txt", "heatmap.png", "report.txt"
-MOST_COLUMNS = 12
-"""Numbers of names, of the user's own texts, that have a column each; more share columns."""
-
-
-def rates_table(reports: Sequence[Report], task: Task) -> str:
-    """Write the table of models on problems of a task, as it is printed and stands in cards."""
-    columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
-    return table(reports, measure=task.measure, most_columns=columns)
 
 
 def draw_problems(
@@ -61,7 +53,7 @@ def draw_problems(
     they are taken from.
     """
     wings.generation().generate_grid(
-        task, out, symbols, sizes, samples, seed, exclude=exclude, equivalence=equivalence,
+        task, out, symbols, sizes, samples, seed=seed, exclude=exclude, equivalence=equivalence,
         progress=progress,
     )  # fmt: skip
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
@@ -131,7 +123,6 @@ def choose_rows(
     return [row for _, row in sorted(numbered_rows, key=itemgetter(0))]
 
 
-@locks_folder("out")
 def compare(
     models: Sequence[Model | Host],
     task: Task,
@@ -170,41 +161,45 @@ def compare(
     Raises:
         ValueError: another process writes in `out`.
     """
-    check_own(out, (TABLE_FILE, HEATMAP_FILE), f"**/{REPORT_FILE}")
-    rows = described(task, rows)
-    probes, reports, notes = _probes(rows, covariance, seed), [], []
-    chance = Random(task.random_name, seed, max((each.search.top_n for each in models), default=1))
-    namings = namings_of(task, rows, renamed, seed) if renamed else []
-    refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
-    other_rows = [naming.row for naming in namings]
-    *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
-    for model, folder in zip(models, folders, strict=True):
-        model.extend(task, [row["problem"] for row in (*rows, *other_rows)])
-        report = run(model, task, rows, folder, progress=progress, **checking)
-        before = report.warnings, report.alpha_covariance
-        report.warnings = list((warnings or {}).get(model.name, ()))
-        if probes and not _is_measured(report.alpha_covariance, probes, max_renamings, seed):
-            try:
-                report.alpha_covariance = _covariance(
-                    model, task, probes, report, max_renamings, seed, progress
+    with lock_folder(out):
+        check_own(out, (TABLE_FILE, HEATMAP_FILE), f"**/{REPORT_FILE}")
+        rows = described(task, rows)
+        probes, reports, notes = _probes(rows, covariance, seed), [], []
+        top_n = max((each.search.top_n for each in models), default=1)
+        chance = Random(task.random_name, seed, top_n)
+        namings = namings_of(task, rows, renamed, seed) if renamed else []
+        refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
+        other_rows = [naming.row for naming in namings]
+        *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
+        for model, folder in zip(models, folders, strict=True):
+            model.extend(task, [row["problem"] for row in (*rows, *other_rows)])
+            report = run(model, task, rows, folder, progress=progress, **checking)
+            before = report.warnings, report.alpha_covariance
+            report.warnings = list((warnings or {}).get(model.name, ()))
+            if probes and not _is_measured(report.alpha_covariance, probes, max_renamings, seed):
+                try:
+                    report.alpha_covariance = _covariance(
+                        model, task, probes, report, max_renamings, seed, progress
+                    )
+                except ValueError as error:
+                    notes.append(f"{model.name}: alpha-covariance was not measured: {error}")
+            if (report.warnings, report.alpha_covariance) != before:
+                report.save(folder)
+            if measures := _measures(task, report):
+                notes.append(f"{model.name}: {measures}")
+            if namings:
+                again = run(
+                    model, task, other_rows, folder / "renamed", progress=progress, **checking
                 )
-            except ValueError as error:
-                notes.append(f"{model.name}: alpha-covariance was not measured: {error}")
-        if (report.warnings, report.alpha_covariance) != before:
-            report.save(folder)
-        if measures := _measures(task, report):
-            notes.append(f"{model.name}: {measures}")
-        if namings:
-            again = run(model, task, other_rows, folder / "renamed", progress=progress, **checking)
-            followed = Followed.of(task, namings, report.records, again.records)
-            notes.append(f"{model.name}: {followed}")
-        reports.append(report)
-    draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
-    reports.append(run(chance, task, rows, progress=False, **checking))
-    reports[-1].save(chance_folder)
-    rates = rates_table(reports, task)
-    text = "\n".join([*warning_lines(reports[:-1]), rates, *([""] if notes else []), *notes])
-    write_text(out / TABLE_FILE, text + "\n")
+                followed = Followed.of(task, namings, report.records, again.records)
+                notes.append(f"{model.name}: {followed}")
+            reports.append(report)
+        draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
+        reports.append(run(chance, task, rows, progress=False, **checking))
+        reports[-1].save(chance_folder)
+        rates = rates_table(reports, task)
+        text = "\n".join([*warning_lines(reports[:-1]), rates, *([""] if notes else []), *notes])
+        write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
 

@@ -37,7 +37,7 @@ from hf_alpha.generation import (
 )
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.names_in_text import check_list
-from hf_alpha.processes import gather, process_state, split
+from hf_alpha.processes import gather, process_state
 from hf_alpha.tasks.base import NUM_BEAMS
 
 Renaming = dict[Any, Any]  # name -> name
@@ -264,7 +264,7 @@ def alpha_covariance(
         rng = random.Random(f"{seed} {index}")
         plan = Renamings.of(names.items(source), names.classes, max_renamings, rng)
         if plan.possible < 2:
-            skipped[index] = "has a single renaming" if plan.num_symbols else "has no such name"
+            skipped[index] = "has a single renaming" if any(plan.counts) else "has no such name"
             continue
         try:
             tables = (plan.renaming(number) for number in plan.numbers)
@@ -275,10 +275,10 @@ def alpha_covariance(
     answers = _predict(renamer, samples, batch_size, progress)
     results = [
         CovarianceSample(
-            index,
-            plan.num_symbols,
-            plan.possible,
-            len(plan.numbers),
+            index=index,
+            num_symbols=sum(plan.counts),
+            possible=plan.possible,
+            renamings=len(plan.numbers),
             distinct=len({undone for _, undone in answers[index]}),
             raw=len({raw for raw, _ in answers[index]}),
             named=sum(names.has_name(raw) for raw, _ in answers[index]),
@@ -325,10 +325,6 @@ class Renamings:
         while len(numbers) < limit:
             numbers[rng.randrange(1, possible)] = None
         return cls(ordered, counts, possible, list(numbers))
-
-    @property
-    def num_symbols(self) -> int:
-        return sum(self.counts)
 
     def without_new(self, items: Items) -> Items:
         """Return items in which names that the sample lacks are numbered by first occurrence.
@@ -423,8 +419,8 @@ def _predict(
 
     state, title = process_state(), "alpha-covariance"
     indexed: list[tuple[int, tuple[Items, Items]]] = []
-    shares = split(batches, state)
-    for batch, answers in answer_batches(renamer.model, shares, answer, title, progress):
+    answered = answer_batches(renamer.model, batches, answer, title, progress, state)
+    for batch, answers in answered:
         indexed += zip((index for index, *_ in batch), answers, strict=True)
     answers_to: dict[int, list[tuple[Items, Items]]] = {index: [] for index in samples}
     for index, pair in gather(indexed, state):

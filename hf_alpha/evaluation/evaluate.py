@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from hf_alpha.evaluation.report import (
 )
 from hf_alpha.io.folders import check_own, write_text
 from hf_alpha.io.records import Records, check_settings, read_json
-from hf_alpha.processes import gather, process_state, split
+from hf_alpha.processes import gather, process_state
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 from hf_alpha.tasks.checking import check_answer
 
@@ -96,11 +96,11 @@ def run(
         ValueError: a row has no problem, or `folder` holds a run with other settings.
     """
     task = get_task(task) if isinstance(task, str) else task
-    rows = described(task, rows)
+    name, rows = name_of(task), described(task, rows)
     pairs = [(row["problem"], row["answer"]) for row in rows]
     answerer = answerer.ready(task, pairs)
     settings = {
-        "task": name_of(task),
+        "task": name,
         **task.settings,
         "model": answerer.name,
         "data": digest(pairs),
@@ -112,20 +112,24 @@ def run(
     files = _RunFiles(folder, settings)
     if files.finished is not None:
         return files.finished
-    todo = split([index for index in range(len(rows)) if index not in files.done], files.state)
+    todo = [index for index in range(len(rows)) if index not in files.done][files.share]
     problems = {index: rows[index]["problem"] for index in todo}
+    new: list[Record] = []
     with (
-        files,
+        files.writing() as written,
         closing(answerer.answer(task, problems)) as answered,
         tqdm(total=len(todo), desc=f"evaluating {answerer.name}", disable=not progress) as bar,
     ):
         for replies in answered:
-            files.append([
+            made = [
                 _record(task, index, rows[index], reply, solver, timeout)
                 for index, reply in replies.items()
-            ])  # fmt: skip
+            ]
+            new += made
+            if written is not None:
+                written.add(*map(asdict, made))
             bar.update(len(replies))
-    records = files.done | {record.index: record for record in gather(files.new, files.state)}
+    records = files.done | {record.index: record for record in gather(new, files.state)}
     ordered = [records[index] for index in range(len(rows))]
     return files.finish(Report(answerer.name, settings, ordered))
 
@@ -161,17 +165,17 @@ class _RunFiles:
     Attributes:
         finished: the report, if the folder holds one already.
         done: index -> record, of earlier starts.
-        new: records of this process.
+        share: of what is to be done, what this process does: every n-th.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, settings: dict[str, Any]):
         self.state = process_state()
         self.finished: Report | None = None
         self.done: dict[int, Record] = {}
-        self.new: list[Record] = []
+        self._rank = 0 if self.state is None else self.state.process_index
+        self.share = slice(self._rank, None, 1 if self.state is None else self.state.num_processes)
         self._folder = None if folder is None else Path(folder)
         self._is_main = self.state is None or self.state.is_main_process
-        self._records: Records | None = None
         self._settings = settings
         if self._folder is not None:
             self._read(self._folder)
@@ -196,27 +200,20 @@ class _RunFiles:
                 "choose another folder"
             )
 
-    def __enter__(self) -> "_RunFiles":
-        if self._folder is not None:
-            if self.state is not None:
-                self.state.wait_for_everyone()  # all have read what is there
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if self._is_main:
-                write_text(self._folder / PROGRESS_FILE, json.dumps(self._settings))
-            rank = 0 if self.state is None else self.state.process_index
-            self._records = Records(self._folder / PROGRESS_PARTS.replace("*", str(rank)))
-            self._records.__enter__().mend()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._records is not None:
-            self._records.__exit__()
-
-    def append(self, records: list[Record]) -> None:
-        """Keep finished records, in the file of the run too if it has a folder."""
-        self.new += records
-        if self._records is not None:
-            self._records.add(*map(asdict, records))
+    @contextmanager
+    def writing(self) -> Iterator[Records | None]:
+        """Give the file for the records of this process; None without a folder."""
+        if self._folder is None:
+            yield None
+            return
+        if self.state is not None:
+            self.state.wait_for_everyone()  # all have read what is there
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._is_main:
+            write_text(self._folder / PROGRESS_FILE, json.dumps(self._settings))
+        with Records(self._folder / PROGRESS_PARTS.replace("*", str(self._rank))) as records:
+            records.mend()
+            yield records
 
     def finish(self, report: Report) -> Report:
         """Save the report in place of the records that came one by one."""

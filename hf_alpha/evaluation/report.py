@@ -16,7 +16,7 @@ from hf_alpha.io.folders import write_text
 from hf_alpha.io.plain_text import aligned
 from hf_alpha.io.records import parse_json, read_json
 from hf_alpha.modeling.choices import check_known
-from hf_alpha.tasks import Verdict
+from hf_alpha.tasks import DrawnTask, Task, Verdict
 
 OUTSIDE = "outside_vocabulary"
 OUTCOMES = (*(verdict.value for verdict in Verdict), OUTSIDE)
@@ -28,6 +28,9 @@ POOL = 3
 UNKNOWN = -1
 REPORT_FILE = "report.json"
 RECORDS_FILE = "records.jsonl"
+
+MOST_COLUMNS = 12
+"""Numbers of names, of the user's own texts, that have a column each; more share columns."""
 
 Key = TypeVar("Key", bound=Hashable)
 Groups = Callable[["Report"], Mapping[int, "Rates"]]
@@ -318,6 +321,12 @@ class Report:
             return cls.from_dict({**data, "records": rows})
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} or {RECORDS_FILE} is damaged: {error!r}") from error
+
+
+def rates_table(reports: Sequence[Report], task: Task) -> str:
+    """Write the table of models on problems of a task, as it is printed and stands in cards."""
+    columns = None if isinstance(task, DrawnTask) else MOST_COLUMNS
+    return table(reports, measure=task.measure, most_columns=columns)
 
 
 def table(

@@ -13,10 +13,17 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
 from hf_alpha.checkpoints.places import base_of
-from hf_alpha.evaluation.compare import rates_table, trained_region
+from hf_alpha.evaluation.compare import trained_region
 from hf_alpha.evaluation.curves import COLORS, take_literally
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
-from hf_alpha.evaluation.report import EDIT_DISTANCE, OUTSIDE, Rates, Record, Report
+from hf_alpha.evaluation.report import (
+    EDIT_DISTANCE,
+    OUTSIDE,
+    Rates,
+    Record,
+    Report,
+    rates_table,
+)
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.hub.release import LOG_FILE, read_log
 from hf_alpha.io.plain_text import fenced, printable, within_line

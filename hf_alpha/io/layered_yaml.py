@@ -27,7 +27,7 @@ def compose(
         OutsideError: it extends one outside of `within`.
         RecipeError: a file is no mapping, or recipes extend each other in a circle.
     """
-    file = recipe_file(path)
+    file = recipe_file(path) if within is None else Path(path)
     parts = _with_parents(file, (), within)
     content = deepcopy(parts[-1][1])  # what each file says is asked again if there is a fault
     for _, changes in reversed(parts[:-1]):

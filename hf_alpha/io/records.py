@@ -48,6 +48,24 @@ def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
+def entries_in(content: Any) -> Iterator[tuple[str, Any]]:
+    """Yield keys and values of mappings at any depth."""
+    if isinstance(content, dict):
+        yield from content.items()
+        content = [*content.values()]
+    for part in content if isinstance(content, list) else ():
+        yield from entries_in(part)
+
+
+def texts_in(content: Any) -> Iterator[str]:
+    """Yield all texts in lists and mappings, keys aside."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list | dict):
+        for part in content.values() if isinstance(content, dict) else content:
+            yield from texts_in(part)
+
+
 def check_settings(folder: Path, stored: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Refuse to go on in a folder with other settings than those of the run that began there.
 

@@ -21,10 +21,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     GetPydanticSchema,
     SkipValidation,
     ValidationError,
-    ValidatorFunctionWrapHandler,
     create_model,
     model_validator,
 )
@@ -141,39 +141,28 @@ def _keys_of(loc: Iterable[str | int], content: Any) -> tuple[str, ...]:
     return tuple(keys or map(str, list(loc)[:1]))  # a default is in no content
 
 
-def as_written(kind: Any) -> GetPydanticSchema:
-    """Return the annotation of a value that is checked as another type, and kept as it is written.
-
-    Args:
-        kind: the type, with a [`Keys`] in it.
-    """
-
-    def check(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        validate(value)
-        return value
-
-    return GetPydanticSchema(
-        lambda _, handler: core_schema.no_info_wrap_validator_function(
-            check, handler(kind), serialization=core_schema.simple_ser_schema("any")
-        )
-    )
-
-
-def checked_by(settings: Callable[[], type[Keys]]) -> GetPydanticSchema:
+def checked_by(settings: Callable[[], type[Keys]], empty: bool = True) -> GetPydanticSchema:
     """Return the annotation of a mapping that is checked, and kept as it is written.
 
     Args:
-        settings: returns what it may say; not called for an empty mapping, which says nothing.
+        settings: returns what it may say.
+        empty: whether an empty mapping is not checked, since it says nothing.
     """
 
-    def check(value: dict[str, Any]) -> dict[str, Any]:
-        if value:
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and (value or not empty):
             settings().read(value)
         return value
 
+    def describe(kind: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        described = json_schema(settings())
+        kinds = handler(kind).get("anyOf", [])
+        kinds = [described if each["type"] == "object" else each for each in kinds]
+        return {"anyOf": kinds} if kinds else described
+
     return GetPydanticSchema(
         lambda kind, handler: core_schema.no_info_after_validator_function(check, handler(kind)),
-        lambda _, handler: json_schema(settings()),
+        describe,
     )
 
 

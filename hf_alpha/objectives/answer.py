@@ -18,9 +18,10 @@ from hf_alpha.generation import AnyTokenizer, PairRoom, fit_tokenizer, raise_lim
 from hf_alpha.io.settings import section
 from hf_alpha.loading import is_plain, load_answering, load_parts
 from hf_alpha.modeling.tokenization_text import TextTokenizer
+from hf_alpha.tasks import get_task
 from hf_alpha.tasks.build_tokenizer import NUM_SYMBOLS, build_tokenizer
 
-from .objective import Examples, Objective, Say
+from .objective import Objective, Say
 from .rows import check_validation, first
 
 Problems: TypeAlias = Any
@@ -51,9 +52,7 @@ class AnswerObjective(Objective):
         if training.get("label_smoothing_factor"):
             raise ValueError(LABEL_SMOOTHING)
 
-    def load(
-        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
-    ) -> tuple[PreTrainedModel, Any]:
+    def load(self, recipe: Any, examples: Any, say: Say) -> tuple[PreTrainedModel, Any]:
         if is_plain(place := str(recipe.checkpoint)):
             say(
                 f"names stay as they are: {place} is a plain model; hf-alpha convert makes others "
@@ -75,10 +74,6 @@ class AnswerObjective(Objective):
 class AnswerProblems(AnswerObjective):
     """The objective of models that answer a task's problems, which are generated or drawn."""
 
-    def examples(self, recipe: Any, say: Say) -> Examples:
-        """Return no examples: problems are generated or drawn once there is a model."""
-        return Examples()
-
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> AnyTokenizer:
         return build_tokenizer(recipe.task, recipe.num_symbols or NUM_SYMBOLS)
 
@@ -91,7 +86,7 @@ class AnswerProblems(AnswerObjective):
     def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:
         super().fit(recipe, model, tokenizer, say)
         raise_limit(model)
-        recipe.configured_task.prepare(tokenizer)
+        get_task(recipe.task).prepare(tokenizer)
 
 
 class AnswerPairs(AnswerObjective):
@@ -120,10 +115,8 @@ class AnswerPairs(AnswerObjective):
         with section("tokenizer"):
             return examples.new_tokenizer(recipe.tokenizer)
 
-    def load(
-        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
-    ) -> tuple[PreTrainedModel, Any]:
-        model, tokenizer = super().load(recipe, examples, settings, say)
+    def load(self, recipe: Any, examples: Any, say: Say) -> tuple[PreTrainedModel, Any]:
+        model, tokenizer = super().load(recipe, examples, say)
         if isinstance(tokenizer, TextTokenizer):
             with section("symbols"):
                 _fit_symbols(model, tokenizer, examples, say)
@@ -133,21 +126,20 @@ class AnswerPairs(AnswerObjective):
         self, recipe: Any, examples: Any, model: PreTrainedModel, tokenizer: Any, say: Say
     ) -> dict[str, Any]:
         data, task, rows = recipe.data, recipe.configured_task, examples.train
+        new_names = getattr(model.config, "new_symbols", False)
         with section("data"):
             examples.look(tokenizer)
             if isinstance(rows, IterableDataset):
                 rows = rows.shuffle(seed=recipe.seed, buffer_size=SHUFFLED)
-            new_names = getattr(model.config, "new_symbols", False)
             fit = partial(_fitting, model=model, data=data, say=say)
-            train = _tokenized(rows, data.max_train_samples, tokenizer, recipe, new_names)
-            train = fit(train, "training")
+            made = partial(
+                tokenize, tokenizer=tokenizer, num_workers=data.num_workers, new_names=new_names
+            )
+            train = fit(made(first(rows, data.max_train_samples)), "training")
             raise_limit(model, room_for(_longest_answer(train)))
             if examples.validation is None:
                 return {"train_dataset": train}
-            valid = _tokenized(
-                examples.validation, data.max_eval_samples, tokenizer, recipe, new_names
-            )
-            valid = fit(valid, "validation")
+            valid = fit(made(first(examples.validation, data.max_eval_samples)), "validation")
         answered = evaluation_rows(examples.validation, task, data.max_answer_samples)
         return {"train_dataset": train, "eval_dataset": valid, "answered": (task, answered)}
 
@@ -161,38 +153,32 @@ def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Proble
     Raises:
         RecipeError: the data cannot be made or read as the recipe says.
     """
-    train = _training(recipe, tokenizer)  # generates both splits
-    return train, _validation(recipe, tokenizer)
-
-
-def _training(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
-    data = recipe.data
+    data, drawn = recipe.data, partial(_drawn, recipe, tokenizer)
+    made = partial(tokenize, tokenizer=tokenizer, num_workers=data.num_workers)
+    most, most_held = data.max_train_samples, data.max_eval_samples
     if data.draw:
-        with section("data: draw"):
-            drawn_problems = wings.drawn_problems()(recipe.task, tokenizer, **data.draw)
-        drawn_problems.keys = drawn_problems.keys[: data.max_train_samples]
-        return drawn_problems
-    with section("data"):
-        folders = [(folder.path, folder.generate) for folder in (data, *(data.more or ()))]
-        parts = [_generated(recipe, *folder, "train") for folder in folders]
-        rows = concatenate_datasets(parts) if data.more else parts[0]
-        return _tokenized(rows, data.max_train_samples, tokenizer, recipe)
-
-
-def _validation(recipe: Any, tokenizer: AnyTokenizer) -> Problems:
-    data, max_samples = recipe.data, recipe.data.max_eval_samples
+        train = drawn(data.draw)
+        train.keys = train.keys[:most]
+    else:  # both splits
+        with section("data"):
+            folders = [(folder.path, folder.generate) for folder in (data, *(data.more or ()))]
+            parts = [_generated(recipe, *folder, "train") for folder in folders]
+            train = made(first(concatenate_datasets(parts) if data.more else parts[0], most))
     if data.validation:
-        path, generation = data.validation["path"], data.validation.get("generate", {})
+        place, generation = data.validation["path"], data.validation.get("generate", {})
         with section("data: validation"):
-            rows = _generated(recipe, path, generation, "validation")
-            return _tokenized(rows, max_samples, tokenizer, recipe)
+            rows = _generated(recipe, place, generation, "validation")
+            return train, made(first(rows, most_held))
     if data.draw:
-        with section("data: draw"):
-            settings = {**data.draw, "num_samples": max_samples}
-            drawn_problems = wings.drawn_problems()
-            return drawn_problems(recipe.task, tokenizer, split="validation", **settings)
+        return train, drawn({**data.draw, "num_samples": most_held}, split="validation")
     with section("data"):
-        return _tokenized(load(data.path, "validation"), max_samples, tokenizer, recipe)
+        return train, made(first(load(data.path, "validation"), most_held))
+
+
+def _drawn(recipe: Any, tokenizer: AnyTokenizer, settings: Any, split: str = "train") -> Problems:
+    """Return problems that are drawn when they are needed."""
+    with section("data: draw"):
+        return wings.drawn_problems()(recipe.task, tokenizer, split=split, **settings)
 
 
 def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -> Dataset:
@@ -202,18 +188,8 @@ def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -
     """
     if generation:
         generate = wings.generation().generate
-        generate(recipe.configured_task, path, num_workers=recipe.data.num_workers, **generation)
+        generate(recipe.task, path, num_workers=recipe.data.num_workers, **generation)
     return load(path, split)
-
-
-def _tokenized(
-    rows: Any,
-    max_samples: int | None,
-    tokenizer: AnyTokenizer,
-    recipe: Any,
-    new_names: bool = False,
-) -> Any:
-    return tokenize(first(rows, max_samples), tokenizer, recipe.data.num_workers, new_names)
 
 
 def _writes_new_names(recipe: Any) -> bool:

@@ -137,12 +137,10 @@ class RowsObjective(Objective):
             train, validation = self.read_both(recipe.data, recipe.seed, finder)
         check_validation(recipe, validation)
         texts = self.texts(first(train, recipe.data.max_train_samples), recipe.data, finder)
-        return Examples(train, validation, finder, texts)
-
-    def model_settings(self, recipe: Any, examples: Any) -> dict[str, Any]:
-        parts = [rows for rows in (examples.train, examples.validation) if rows is not None]
+        parts = [rows for rows in (train, validation) if rows is not None]
         with section("data"):
-            return self.config_settings(parts, recipe.data)
+            settings = self.config_settings(parts, recipe.data)
+        return Examples(train, validation, finder, texts, settings)
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> Any:
         with section("tokenizer"):
@@ -151,12 +149,10 @@ class RowsObjective(Objective):
             tokenizer = make_tokenizer(recipe.tokenizer, examples.texts, recipe.symbols)
         return _transducing(tokenizer, recipe)
 
-    def load(
-        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
-    ) -> tuple[PreTrainedModel, Any]:
+    def load(self, recipe: Any, examples: Any, say: Say) -> tuple[PreTrainedModel, Any]:
         place = str(recipe.checkpoint)
         with section("checkpoint"):
-            model, tokenizer, new = load_for(place, self.auto, settings, self.trains)
+            model, tokenizer, new = load_for(place, self.auto, examples.model_settings, self.trains)
             _use_rules(tokenizer, recipe)
         tokenizer = _transducing(tokenizer, recipe)
         with section("checkpoint"):

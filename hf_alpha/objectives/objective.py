@@ -32,12 +32,14 @@ class Examples:
         validation: the rows to validate with; None where there are none.
         finder: finds the names of texts; None without names.
         texts: the texts that a new tokenizer is made from; they can be read several times.
+        model_settings: fields of a model's configuration that follow from the data.
     """
 
     train: Any = None
     validation: Any = None
     finder: NameFinder | None = None
     texts: Iterable[str] = ()
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Objective(ABC):
@@ -49,15 +51,13 @@ class Objective(ABC):
 
     Attributes:
         answers: whether models write answers, which `hf_alpha.evaluation` checks.
+        auto: the Auto class of the models; None where a model's configuration says it.
     """
 
     name: ClassVar[str]
     answers: ClassVar[bool] = False
 
-    @property
-    def auto(self) -> Any:
-        """The Auto class of the models; None where a model's configuration says it."""
-        return None
+    auto: Any = None
 
     @abstractmethod
     def check_training(self, training: Mapping[str, Any]) -> None:
@@ -67,29 +67,25 @@ class Objective(ABC):
             ValueError: naming the setting.
         """
 
-    @abstractmethod
     def examples(self, recipe: Any, say: Say) -> Any:
         """Read the data of a recipe, and hold out rows to validate with.
+
+        By default there is none: problems are generated or drawn once there is a model.
 
         Raises:
             RecipeError: the data cannot be read, or not be learned.
         """
-
-    def model_settings(self, recipe: Any, examples: Any) -> dict[str, Any]:
-        """Return the fields of a model's configuration that follow from data."""
-        return {}
+        return Examples()
 
     @abstractmethod
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> Any:
         """Make the tokenizer of a new model; `start` is a checkpoint at which its run goes on."""
 
     @abstractmethod
-    def load(
-        self, recipe: Any, examples: Any, settings: Mapping[str, Any], say: Say
-    ) -> tuple[PreTrainedModel, Any]:
+    def load(self, recipe: Any, examples: Any, say: Say) -> tuple[PreTrainedModel, Any]:
         """Load the checkpoint that a recipe names: the model to train, and its tokenizer.
 
-        `settings` are those of `model_settings`; `say` is told what is new in the model.
+        `say` is told what is new in the model.
         """
 
     def fit(self, recipe: Any, model: PreTrainedModel, tokenizer: Any, say: Say) -> None:

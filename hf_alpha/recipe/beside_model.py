@@ -109,6 +109,8 @@ def _check_code(names: Mapping[str, str], model: str, file: str | Path) -> None:
         names: of the code: key -> `module:name`.
         model: the folder or Hub name.
     """
+    if not names:
+        return
     if untrusted := refused_code(model, names):
         raise UntrustedCodeError(file, untrusted)
     if is_trusted(model):

@@ -4,19 +4,17 @@ What is trained follows from it, see [`Recipe.kind`], and some keys are for some
 """
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import Field, GetPydanticSchema, ValidationInfo, field_validator, model_validator
 from transformers import CONFIG_MAPPING, PreTrainedConfig, Seq2SeqTrainingArguments
 
 from hf_alpha import wings
-from hf_alpha.auto import SYMBOL_MODEL_TYPES
+from hf_alpha.auto import DEFAULT_MODEL_TYPE, SYMBOL_MODEL_TYPES
 from hf_alpha.data.formats import FORMATS
 from hf_alpha.io.settings import (
     Keys,
     RecipeError,
-    as_written,
     checked_by,
     json_schema,
     model_of,
@@ -33,7 +31,6 @@ from hf_alpha.objectives import (
 )
 from hf_alpha.tasks import Task, get_task
 
-DEFAULT_MODEL_TYPE = "alpha"
 FROM_TOKENIZER = {
     "vocab_size": "num_symbols",
     "num_base_tokens": "num_symbols",
@@ -42,42 +39,82 @@ FROM_TOKENIZER = {
     "segment_labels": "transducer",
 }
 """Field of a model's configuration -> the key that it follows from."""
-FROM_RECIPE = ("task", "out_dir", "num_workers", "progress", "tokenizer", "split")
-"""Arguments of what makes data that other keys say."""
-
-Kind = Literal["generated", "drawn", "pairs", "rows"]
-USER_KINDS: tuple[Kind, ...] = ("pairs", "rows")
-"""Kinds whose data is the user's own."""
-USES: dict[str, tuple[str, str]] = {
-    "problems of a task: how many names your own pairs have, a 'count' in 'symbols' says": (
-        "generated drawn", "num_symbols",
-    ),
-    "a dataset in a folder: give one of 'path', 'draw' and 'train' ('train' for objectives that do "
-    "not answer)": ("generated", "path generate more"),
-    "problems that are drawn: give one of 'path', 'draw' and 'train'": ("drawn", "draw"),
-    "your own pairs: 'data' has no 'train'": (
-        "pairs rows", "symbols tokenizer train source target test encoding format",
-    ),
-    "your own pairs that are answered: with 'train' in 'data', and with no other 'objective'": (
-        "pairs",
-        "check measures ignore_whitespace drop_bad max_length streaming max_answer_samples",
-    ),
-    f"an objective that does not answer: name one of {', '.join(OBJECTIVES)} as 'objective'": (
-        "rows", "transducer pair where",
-    ),
-}  # fmt: skip
-"""What keys are for -> the kinds of recipes that have them, and the keys; others are for all."""
+FROM_RECIPE = ("task", "tokenizer", "split")
+"""Arguments of what draws problems that other keys say."""
 
 
-@cache
-def foreign(kind: Kind) -> dict[str, str]:
+class Kind:
+    """A kind of recipes: `keys` are for it and those below it, and `use` says what for."""
+
+    keys: ClassVar[str]
+    use: ClassVar[str]
+    needs: ClassVar[str] = "path"
+    """the key of the data without which there is none"""
+
+
+class OfTask(Kind):
+    """A model that answers problems of a task."""
+
+    use = "problems of a task: how many names your own pairs have, a 'count' in 'symbols' says"
+    keys = "num_symbols"
+
+
+class Generated(OfTask):
+    """Those of a dataset, which is made if it is not there."""
+
+    use = (
+        "a dataset in a folder: give one of 'path', 'draw' and 'train' ('train' for objectives "
+        "that do not answer)"
+    )
+    keys = "path generate more"
+
+
+class Drawn(OfTask):
+    """Those drawn when they are needed."""
+
+    use = "problems that are drawn: give one of 'path', 'draw' and 'train'"
+    keys = "draw"
+
+
+class Own(Kind):
+    """A model of data of the user's own."""
+
+    use = "your own pairs: 'data' has no 'train'"
+    keys = "symbols tokenizer train source target test encoding format"
+    needs = "train"
+
+
+class OwnPairs(Own):
+    """One that answers texts."""
+
+    use = "your own pairs that are answered: with 'train' in 'data', and with no other 'objective'"
+    keys = "check measures ignore_whitespace drop_bad max_length streaming max_answer_samples"
+
+
+class OwnRows(Own):
+    """One that does not answer: another objective."""
+
+    use = f"an objective that does not answer: name one of {', '.join(OBJECTIVES)} as 'objective'"
+    keys = "transducer pair where"
+
+
+KINDS = (OfTask, Generated, Drawn, Own, OwnPairs, OwnRows)
+
+
+def kind_of(objective: Any, data: Mapping[str, Any]) -> type[Kind]:
+    """Return what kind of recipe has such an objective and such data."""
+    name = objective.get("name") if isinstance(objective, dict) else objective
+    if (name or ANSWER) != ANSWER:
+        return OwnRows
+    if data.get("train") is not None:
+        return OwnPairs
+    return Drawn if data.get("draw") else Generated
+
+
+def foreign(kind: type[Kind]) -> dict[str, str]:
     """Return the keys that are not for a kind of recipes -> what they are for."""
-    return {
-        key: use
-        for use, (kinds, keys) in USES.items()
-        for key in keys.split()
-        if kind not in kinds.split()
-    }
+    others = (o for o in KINDS if not issubclass(kind, o))
+    return {key: other.use for other in others for key in other.keys.split()}
 
 
 class ModelKeys(Keys, use_attribute_docstrings=True):
@@ -99,7 +136,7 @@ TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
 
 def generation() -> type[Keys]:
     """Return the settings of datasets that are generated."""
-    return model_of(wings.generation().generate, FROM_RECIPE)
+    return model_of(wings.generation().Samples)
 
 
 def drawing() -> type[Keys]:
@@ -130,7 +167,7 @@ class UserData(Keys, use_attribute_docstrings=True):
     """split of a dataset on the Hub, with `train`"""
 
 
-Where: TypeAlias = Annotated[str | dict[str, Any] | None, as_written(str | UserData | None)]
+Where: TypeAlias = Annotated[str | dict[str, Any] | None, checked_by(lambda: UserData)]
 Held: TypeAlias = Annotated[
     float | str | dict[str, Any] | None,
     GetPydanticSchema(
@@ -214,7 +251,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
     )
     data: Data
     """where the data comes from"""
-    training: Annotated[dict[str, Any], as_written(TRAINING)]
+    training: Annotated[dict[str, Any], checked_by(lambda: TRAINING, empty=False)]
     """fields of `Seq2SeqTrainingArguments`; `output_dir` is required"""
     num_symbols: int | None = Field(default=None, ge=1)
     """symbols of each class in the vocabulary; by default the tokenizer's 10"""
@@ -249,26 +286,25 @@ class Recipe(Keys, use_attribute_docstrings=True):
     epsilon are those of `training`"""
 
     @property
-    def kind(self) -> Kind:
-        """What is trained, and on what.
+    def kind(self) -> str:
+        """What is trained, and on what: generated, drawn, pairs or rows; see [`Kind`]."""
+        return self._kind.__name__.removeprefix("Own").lower()
 
-        - generated, drawn: a model that answers problems of a task.
-        - pairs: a model that answers the user's own texts.
-        - rows: a model that does not answer: another objective, of the user's rows.
-        """
+    @property
+    def _kind(self) -> type[Kind]:
         return kind_of(self.objective, vars(self.data))
 
     @property
     def has_user_data(self) -> bool:
         """Whether the data is the user's own, not problems of a task."""
-        return self.kind in USER_KINDS
+        return issubclass(self._kind, Own)
 
     @property
     def aim(self) -> Objective:
         """The objective, with its settings."""
-        if self.kind == "rows":
+        if self._kind is OwnRows:
             return make_objective(self.objective)
-        return AnswerPairs() if self.kind == "pairs" else AnswerProblems()
+        return AnswerPairs() if self._kind is OwnPairs else AnswerProblems()
 
     @property
     def configured_task(self) -> Task:
@@ -277,14 +313,13 @@ class Recipe(Keys, use_attribute_docstrings=True):
         Raises:
             RecipeError: there is no such task, or it has no such settings.
         """
-        reads_pairs = self.kind == "pairs"
         keys = ("symbols", "check", "measures", "ignore_whitespace")
         settings = {key: getattr(self, key) for key in keys if getattr(self, key)}
         try:
             task: Task = get_task(self.task).configured(**settings)
         except ValueError as error:
             raise RecipeError(f"{error}") from error
-        if reads_pairs and not hasattr(task, "finder"):
+        if self._kind is OwnPairs and not hasattr(task, "finder"):
             raise RecipeError(
                 f"task {self.task!r} draws its problems and reads no pairs of yours: leave out "
                 "'data.train', or write task: text"
@@ -303,7 +338,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that recipes of this kind have, and their values."""
-        others = dict.fromkeys(foreign(self.kind), True)
+        others = dict.fromkeys(foreign(self._kind), True)
         return self.model_dump(exclude={**others, "data": {*others}}, warnings=False)
 
     @model_validator(mode="before")
@@ -332,10 +367,10 @@ class Recipe(Keys, use_attribute_docstrings=True):
     @classmethod
     def _check_data(cls, data: Data, info: ValidationInfo) -> Data:
         """Check that there is some, and that data for validation is named as that for training."""
-        from_user = kind_of(info.data.get("objective"), vars(data)) in USER_KINDS
-        needed, held = "train" if from_user else "path", data.validation
-        if not (data.draw or getattr(data, needed)):
-            raise Data.missing(needed)
+        kind, held = kind_of(info.data.get("objective"), vars(data)), data.validation
+        from_user = issubclass(kind, Own)
+        if not (data.draw or getattr(data, kind.needs)):
+            raise Data.missing(kind.needs)
         if held and isinstance(held, dict):
             (UserData if from_user else Folder).read(held, "validation")
         elif held not in (None, {}) and not from_user:
@@ -370,8 +405,9 @@ class Recipe(Keys, use_attribute_docstrings=True):
 
     @model_validator(mode="after")
     def _check_transducer(self) -> Self:
-        if self.transducer and not make_objective(self.objective).takes_segments:
-            raise ValueError(f"the objective {self.aim.name!r} does not take a 'transducer'")
+        aim = self.aim
+        if self.transducer and not getattr(aim, "takes_segments", False):
+            raise ValueError(f"the objective {aim.name!r} does not take a 'transducer'")
         if self.transducer and self.symbols:
             raise ValueError("give either 'symbols' or a 'transducer', not both")
         return self
@@ -401,13 +437,3 @@ def _trained_config(model_type: Any, objective: str | dict[str, Any]) -> type[Pr
         f"no 'model_type' {model_type!r} is trained by the objective {aim.name!r}: "
         f"name one that {aim.trains} knows"
     )
-
-
-def kind_of(objective: Any, data: Mapping[str, Any]) -> Kind:
-    """Return what kind of recipe has such an objective and such data."""
-    name = objective.get("name") if isinstance(objective, dict) else objective
-    if (name or ANSWER) != ANSWER:
-        return "rows"
-    if data.get("train") is not None:
-        return "pairs"
-    return "drawn" if data.get("draw") else "generated"

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from hf_alpha.io.folders import replacing
+from hf_alpha.io.folders import write_text
 from hf_alpha.io.layered_yaml import Part, compose, read_mapping
 from hf_alpha.io.plain_yaml import write_yaml
 from hf_alpha.io.settings import RecipeError
@@ -25,7 +26,7 @@ def read_recipe(
     """Read a recipe, with those that it extends, and apply overrides: `training.max_steps=10`.
 
     Args:
-        path: a file, or the name of a shipped recipe such as `propositional/debug`.
+        path: a file, or without `within` the name of a shipped recipe: `propositional/debug`.
         overrides: in the order in which they hold.
         within: the folder of others that it lies in, and all that it extends too.
 
@@ -131,19 +132,15 @@ def write_recipe(recipe: Recipe, path: Path, notes: Iterable[str] = ()) -> None:
     Raises:
         RecipeError: there is a secret in it; nothing is written.
     """
-    settings = recipe.settings()
-    _check_private(settings, "recipe")
-    content = _without_silent({**settings, "data": _without_silent(settings["data"])})
+    content = recipe.settings()
+    _check_private(content, "recipe")
+    for keys in (content["data"], content):
+        # What says nothing is left out: null, false and empty mappings; numbers stay.
+        for key in [k for k, v in keys.items() if not v and isinstance(v, NoneType | bool | dict)]:
+            del keys[key]
     if recipe.checkpoint is not None and "tokenizer" not in recipe.model_fields_set:
         content.pop("tokenizer", None)  # the checkpoint has one
     content = {key: value for key, value in content.items() if value not in (ANSWER, "")}
     lines = "".join(f"{note}\n" for note in notes)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write_text(lines + write_yaml(content), encoding="utf-8")
-
-
-def _without_silent(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out values that say nothing: null, false and empty mappings; numbers stay."""
-    silent = (type(None), bool, dict)
-    return {key: value for key, value in content.items() if value or not isinstance(value, silent)}
+    write_text(path, lines + write_yaml(content))

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from hf_alpha import wings
@@ -83,6 +84,7 @@ class Task(ABC):
         decides: there is a solver behind `decide`, which needs no model.
         held_out: whether equal up to renaming and commuting counts as equal, and tests keep clear
             of training data. False where there are too few problems for that.
+        settings: what verdicts depend on beside the task's name, a mapping; or a property.
 
     Examples:
         >>> TextTask({"variable": "[a-z]"}).check("swap x y", "y  x", target="y x")
@@ -107,6 +109,7 @@ class Task(ABC):
     released_model: ClassVar[str | None] = None
     decides: ClassVar[bool] = False
     held_out: ClassVar[bool] = True
+    settings: Any = MappingProxyType({})
 
     def configured(self, **settings: Any) -> "Task":
         """Return the task with what a recipe says of it: `symbols`, `check` and the like.
@@ -137,11 +140,6 @@ class Task(ABC):
     def prepare(self, tokenizer: Any) -> None:
         """Give a tokenizer that was loaded what its files cannot hold; nothing by default."""
         return None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Settings that verdicts depend on beside the task's name; {} for a task without any."""
-        return {}
 
     def label(self, verdict: Verdict) -> str:
         """Return what people read of a verdict: `answer`, of a text's that nothing could judge."""

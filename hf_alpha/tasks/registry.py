@@ -100,7 +100,7 @@ def name_of(task: Task) -> str:
 
     An instance of a class that inherits the name of a built-in task counts as that task.
     """
-    if task.name in built_in_tasks():
+    if task.name in _BUILT_IN:
         return task.name
     path = _path(type(task))
     return task.name if _offered_tasks().get(task.name) == path else path

@@ -1,15 +1,16 @@
 """The model of a recipe and its tokenizer: new ones, or a checkpoint's."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
+from transformers import CONFIG_MAPPING, PreTrainedModel
 
 from hf_alpha.io.settings import model_of, section
 from hf_alpha.loading import (
     answering_parts,
     auto_class,
+    config_for,
     load_answering,
     load_checkpoint,
     load_parts,
@@ -17,8 +18,6 @@ from hf_alpha.loading import (
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives import Examples
 from hf_alpha.recipe import DEFAULT_MODEL_TYPE, Recipe, RecipeError, rules_of
-
-SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 
 def prepare_model(
@@ -44,12 +43,10 @@ def prepare_model(
     examples = objective.examples(recipe, say) if examples is None else examples
     if finished is not None:
         model, tokenizer = load_trained(finished, objective.answers)
+    elif recipe.checkpoint is not None:
+        model, tokenizer = objective.load(recipe, examples, say)
     else:
-        settings = objective.model_settings(recipe, examples)
-        if recipe.checkpoint is not None:
-            model, tokenizer = objective.load(recipe, examples, settings, say)
-        else:
-            model, tokenizer = _new_model(recipe, examples, settings, start)
+        model, tokenizer = _new_model(recipe, examples, start)
     if examples.finder is not None and isinstance(tokenizer, TextTokenizer):
         tokenizer.finder.take_functions(examples.finder)
     objective.fit(recipe, model, tokenizer, say)
@@ -62,11 +59,11 @@ def load_trained(place: Path, answers: bool) -> tuple[PreTrainedModel, Any]:
 
 
 def _new_model(
-    recipe: Recipe, examples: Examples, settings: Mapping[str, Any], start: Path | None
+    recipe: Recipe, examples: Examples, start: Path | None
 ) -> tuple[PreTrainedModel, Any]:
-    """Return a new model and its tokenizer; `settings` for its configuration are the data's."""
+    """Return a new model and its tokenizer."""
     tokenizer = recipe.aim.new_tokenizer(recipe, examples, start)
-    settings = {"model_type": DEFAULT_MODEL_TYPE, **recipe.model, **settings}
+    settings = {"model_type": DEFAULT_MODEL_TYPE, **recipe.model, **examples.model_settings}
     with section("model"):
         fields = model_of(CONFIG_MAPPING[settings["model_type"]]).model_fields
         if "symbol_seed" in fields and getattr(tokenizer, "symbol_classes", None):
@@ -79,24 +76,20 @@ def _new_model(
 
 
 def complete_rules(recipe: Recipe, say: Callable[[str], object]) -> Recipe:
-    """Return a recipe for own pairs, with what its checkpoint says of names.
+    """Return a recipe with a checkpoint, for own pairs with what that says of names.
 
     Those are the rules, where the recipe has none; or what the only class is called.
     """
-    if not recipe.has_user_data or len(recipe.symbols) > 1 or recipe.checkpoint is None:
+    if not recipe.has_user_data or len(recipe.symbols) > 1:
         return recipe
-    answers = recipe.aim.answers
-    _, tokenizer = (
-        answering_parts(recipe.checkpoint)
-        if answers
-        else load_parts(recipe.checkpoint, answers=False)
-    )
+    answers, checkpoint = recipe.aim.answers, str(recipe.checkpoint)
+    _, tokenizer = answering_parts(checkpoint) if answers else load_parts(checkpoint, answers=False)
     if recipe.symbols:
         return _with_class_of(tokenizer, recipe, say)
     reads_texts = isinstance(tokenizer, TextTokenizer)
     if not answers and not reads_texts:
         return recipe
-    rules = rules_of(tokenizer, recipe.checkpoint) if reads_texts else {}
+    rules = rules_of(tokenizer, checkpoint) if reads_texts else {}
     rules = {name: {k: v for k, v in rule.items() if k != "count"} for name, rule in rules.items()}
     if not reads_texts or not all(rules.values()):
         raise RecipeError(
@@ -114,22 +107,3 @@ def _with_class_of(tokenizer: Any, recipe: Recipe, say: Callable[[str], object])
         return recipe
     say(f"symbols: {recipe_class!r} is the class {classes[0]!r} of {recipe.checkpoint}")
     return recipe.model_copy(update={"symbols": {classes[0]: rule}})
-
-
-def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
-    """Return the configuration of a new model for a tokenizer.
-
-    Args:
-        tokenizer: the vocabulary comes from it; see the configuration's `for_tokenizer`. Models of
-            Transformers itself get its size and special tokens.
-        settings: fields of the configuration, and its `model_type`.
-
-    Raises:
-        ValueError: a setting has a wrong kind or value.
-    """
-    values = dict(settings)
-    config_class = CONFIG_MAPPING[values.pop("model_type", DEFAULT_MODEL_TYPE)]
-    if hasattr(config_class, "for_tokenizer"):
-        return config_class.for_tokenizer(tokenizer, **values)
-    special = {name: getattr(tokenizer, name) for name in SPECIAL_IDS}
-    return config_class(vocab_size=len(tokenizer), **{**special, **values})

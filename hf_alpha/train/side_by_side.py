@@ -16,11 +16,18 @@ from hf_alpha.canonical import convert_to_canonical
 from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 from hf_alpha.data.keys import rows_seen
 from hf_alpha.data.pairs import evaluation_rows
-from hf_alpha.evaluation.compare import MOST_COLUMNS, TABLE_FILE, compare
+from hf_alpha.evaluation.compare import TABLE_FILE, compare
 from hf_alpha.evaluation.covariance import AlphaCovariance
 from hf_alpha.evaluation.curves import draw_curves
 from hf_alpha.evaluation.evaluate import run
-from hf_alpha.evaluation.report import REPORT_FILE, Report, lengths_table, table, warning_lines
+from hf_alpha.evaluation.report import (
+    MOST_COLUMNS,
+    REPORT_FILE,
+    Report,
+    lengths_table,
+    table,
+    warning_lines,
+)
 from hf_alpha.io.folders import check_own, locks_folder, write_text
 from hf_alpha.io.plain_text import aligned
 from hf_alpha.io.progress import TrainingProgress

@@ -4,7 +4,7 @@ import logging
 import math
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
@@ -19,13 +19,22 @@ from torch.utils.data import Sampler, SequentialSampler
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Trainer, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from hf_alpha.data.collate import BucketSampler
 from hf_alpha.evaluation.evaluate import evaluate
 from hf_alpha.io.progress import TrainingProgress
+from hf_alpha.io.settings import RecipeError
 from hf_alpha.objectives.answer import LABEL_SMOOTHING
 from hf_alpha.tasks import Task
 
-from .checkpoints import last_checkpoint, readable_state, whole_checkpoint
+from .checkpoints import (
+    check_shapes,
+    check_vocabulary,
+    is_finished,
+    last_checkpoint,
+    readable_state,
+    state_of,
+    whole_checkpoint,
+)
+from .models import load_trained
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +103,34 @@ class RunTrainer(Trainer):
             if self.pop_callback(kind) is not None:
                 self.add_callback(TrainingProgress())
         self.add_callback(_KeepInStep(self))
+
+    def run(self, start: Path | None, say: Callable[[str], object]) -> None:
+        """Train from the beginning, or from a checkpoint whose weights fit.
+
+        Raises:
+            RecipeError, CheckpointError, NotFiniteError, Interrupted: see `train`.
+        """
+        out, stop = self.args.output_dir, StopOnInterrupt()
+        self.add_callback(stop)
+        if start is not None:
+            model, tokenizer = load_trained(start, isinstance(self, AlphaTrainer))
+            check_shapes(self.model, model, start)
+            check_vocabulary(self.processing_class, tokenizer, start)
+            say(f"{out}: resuming from {start}, step {state_of(start).global_step}")
+        try:
+            with stop.listening(single_process=self.args.world_size == 1):
+                self.train(resume_from_checkpoint=None if start is None else str(start))
+        except KeyError as error:
+            if "metric_for_best_model" not in str(error):
+                raise
+            raise RecipeError(f"training: {error.args[0]}") from error
+        self.check_end()
+        if stop.interrupted and not is_finished(self.state, self.args):
+            step = self.state.global_step
+            raise Interrupted(
+                f"stopped at step {step}, which {out}/{PREFIX_CHECKPOINT_DIR}-{step} holds: the "
+                "same command goes on from there"
+            )
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Train on a batch as the base class does, and keep the loss for the end of the step."""
@@ -317,6 +354,56 @@ class _KeepInStep(TrainerCallback):
     def _loss_scale(self) -> float:
         scaler = self.trainer.accelerator.scaler
         return 0.0 if scaler is None else scaler.get_scale()
+
+
+class BucketSampler(Sampler[int]):
+    """Orders samples so that consecutive ones, a step's, have like numbers of symbols and lengths.
+
+    Padding then costs little, and few streams run for symbols that a sample lacks. Each epoch
+    shuffles the samples, sorts them within windows of many batches, and shuffles the batches; the
+    order depends on seed and epoch only, so that a resumed run sees the same batches.
+
+    Args:
+        keys: what to sort by, one tuple per sample, the most expensive first.
+        batch_size: samples of a step, of all its micro-batches and processes.
+        window: batches sorted together; more is closer to uniform batches, and less random.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[Sequence[int]] | np.ndarray,
+        batch_size: int,
+        seed: int = 0,
+        window: int = 64,
+    ):
+        self.keys = np.asarray(keys)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.window = window
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        rng = np.random.default_rng((self.seed, self.epoch))
+        order = rng.permutation(len(self.keys))
+        span = self.batch_size * self.window
+        batches: list[np.ndarray] = []
+        for start in range(0, len(order), span):
+            part = order[start : start + span]
+            part = part[np.lexsort(self.keys[part].T[::-1])]
+            batches += np.split(part, range(self.batch_size, len(part), self.batch_size))
+        # A short batch must come last, or all batches behind it would be cut askew.
+        full = [batch for batch in batches if len(batch) == self.batch_size]
+        short = [batch for batch in batches if len(batch) < self.batch_size]
+        for index in rng.permutation(len(full)):
+            yield from full[index].tolist()
+        for batch in short:
+            yield from batch.tolist()
 
 
 def bucket_keys(dataset: Any) -> np.ndarray:

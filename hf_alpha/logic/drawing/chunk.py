@@ -288,7 +288,8 @@ class Rounds:
         alpha: float,
         keys: Iterable[bytes] = (),
     ):
-        self.sizes = range(sizes[0], sizes[1] + 1)
+        smallest, largest = check_sizes(sizes)
+        self.sizes = range(smallest, largest + 1)
         even = math.ceil(num_samples / len(self.sizes))
         rare = rarity(pattern.hard, pattern.hardness)
         self.num_samples = num_samples

@@ -123,7 +123,7 @@ class PropositionalTask(FormulaTask):
 
     def random_answer(self, problem: str, rng: random.Random) -> str:
         """Draw a value for every symbol of the formula."""
-        return write_assignment({s: rng.random() < 0.5 for s in self.symbols_of(problem)})
+        return write_assignment({s: rng.random() < 0.5 for s in self.read(problem).symbols})
 
     def check(
         self,
