@@ -16,18 +16,6 @@ from peft import LoraConfig, get_peft_model
 from small_tokenizers import unigram
 from torch.nn import functional as F
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
-from trl import (
-    DPOConfig,
-    DPOTrainer,
-    GRPOConfig,
-    GRPOTrainer,
-    KTOConfig,
-    KTOTrainer,
-    RewardConfig,
-    RewardTrainer,
-    SFTConfig,
-    SFTTrainer,
-)
 
 from hf_alpha import SymbolConfig, adapter_settings, get_symbol_model
 from hf_alpha.modeling.label_scores import label_scores
@@ -86,8 +74,10 @@ MODELS = {
 }
 
 
-def train(trainer, config, out, model, rows, tokenizer, **settings):
+def train(kind, out, model, rows, tokenizer, **settings):
     """Losses of a trainer of TRL that sees all rows in each step."""
+    import trl  # here: it takes a second, of each process of the tests
+
     more = {name: settings.pop(name) for name in ("ref_model", "reward_funcs") if name in settings}
     arguments = {
         "max_steps": STEPS, "per_device_train_batch_size": len(rows), "learning_rate": RATE,
@@ -98,6 +88,7 @@ def train(trainer, config, out, model, rows, tokenizer, **settings):
     data = Dataset.from_list(rows)
     if arguments.pop("streaming", False):
         data = data.to_iterable_dataset()
+    trainer, config = (getattr(trl, f"{kind}{what}") for what in ("Trainer", "Config"))
     run = trainer(
         model, args=config(out, **arguments), train_dataset=data, processing_class=tokenizer, **more
     )
@@ -194,7 +185,7 @@ def test_supervised_training(kind, settings, tmp_path):
     if "gradient_accumulation_steps" in settings:
         settings["per_device_train_batch_size"] = 2
     expected = plain_loop(model, partial(mean_loss, sequences=sequences))
-    _, losses = train(SFTTrainer, SFTConfig, tmp_path, model, PAIRS, tokenizer, **settings)
+    _, losses = train("SFT", tmp_path, model, PAIRS, tokenizer, **settings)
     assert losses == close(expected)
     assert losses[-1] < losses[0]
 
@@ -218,7 +209,7 @@ TOOL = {"type": "function", "function": {"name": "x", "description": "alice"}}
 )
 def test_a_name_is_one_symbol_in_all_messages(rows, settings, learned, tmp_path):
     model, tokenizer = converted()
-    run, losses = train(SFTTrainer, SFTConfig, tmp_path, model, rows, tokenizer, **settings)
+    run, losses = train("SFT", tmp_path, model, rows, tokenizer, **settings)
     assert losses[-1] < losses[0]
     (row,) = (r for r in run.train_dataset if "alice" in shown(run, r))
     whole = shown(run, row)
@@ -236,17 +227,17 @@ def test_names_and_tools_of_each_row(tmp_path):
         {**MESSAGES[0], "tools": json.dumps([TOOL]), "chat_template_kwargs": {"names": ["alice"]}},
         {**MESSAGES[1], "tools": None, "chat_template_kwargs": {"names": ["zz"]}},
     ]
-    run, losses = train(SFTTrainer, SFTConfig, tmp_path, model, rows, tokenizer)
+    run, losses = train("SFT", tmp_path, model, rows, tokenizer)
     assert losses[-1] < losses[0]
     texts = sorted(shown(run, row) for row in run.train_dataset)
     assert [text.count("<name_0>") for text in texts] == [2, 2]
     with pytest.raises(ValueError, match="names"):
-        train(SFTTrainer, SFTConfig, tmp_path, model, MESSAGES, tokenizer)
+        train("SFT", tmp_path, model, MESSAGES, tokenizer)
     call = {"function": {"name": TOOL["function"]["name"], "arguments": {}}}
     answer = {"role": "assistant", "content": "", "tool_calls": [call]}
     rows = [{"messages": [*CHATS[0]["prompt"], answer], "chat_template_kwargs": {"names": []}}]
     with pytest.raises(ValueError, match="the chat template leaves out `tool_calls`"):
-        train(SFTTrainer, SFTConfig, tmp_path, model, rows, tokenizer)
+        train("SFT", tmp_path, model, rows, tokenizer)
 
 
 def reference(model):
@@ -272,9 +263,7 @@ def test_preferences(kind, tmp_path):
         return -F.logsigmoid(0.1 * torch.stack(margins)).mean()
 
     expected = plain_loop(model, loss)
-    _, losses = train(
-        DPOTrainer, DPOConfig, tmp_path, model, rows, tokenizer, ref_model=reference(model)
-    )
+    _, losses = train("DPO", tmp_path, model, rows, tokenizer, ref_model=reference(model))
     assert losses == close(expected) and losses[-1] < losses[0] - 1e-5
 
 
@@ -301,9 +290,7 @@ def test_verdicts(tmp_path):
         return (1 - torch.sigmoid(0.1 * signs * (ratios(model, sequences) - divergence))).mean()
 
     expected = plain_loop(model, loss)
-    _, losses = train(
-        KTOTrainer, KTOConfig, tmp_path, model, rows, tokenizer, ref_model=reference(model)
-    )
+    _, losses = train("KTO", tmp_path, model, rows, tokenizer, ref_model=reference(model))
     assert losses == close(expected) and losses[-1] < losses[0] - 1e-5
 
 
@@ -331,7 +318,7 @@ def test_rewards_of_what_is_generated(kind, rows, tmp_path):
         return rewards
 
     _, losses = train(
-        GRPOTrainer, GRPOConfig, tmp_path, model, rows, tokenizer, reward_funcs=reward,
+        "GRPO", tmp_path, model, rows, tokenizer, reward_funcs=reward,
         num_generations=2, max_completion_length=5, num_iterations=2, temperature=heat,
         loss_type="grpo", max_steps=2,
     )  # fmt: skip
@@ -372,20 +359,20 @@ def test_models_of_rewards(tmp_path):
         return -F.logsigmoid(torch.stack(gaps)).mean()
 
     expected = plain_loop(model, loss)
-    _, losses = train(RewardTrainer, RewardConfig, tmp_path, model, rows, tokenizer)
+    _, losses = train("Reward", tmp_path, model, rows, tokenizer)
     assert losses == close(expected) and losses[-1] < losses[0]
 
 
 def test_what_trl_cannot_do_is_refused_in_words(tmp_path):
     model, tokenizer = converted()
-    tune = partial(train, SFTTrainer, SFTConfig, tmp_path)
+    tune = partial(train, "SFT", tmp_path)
     with pytest.raises(ValueError, match="label_smoothing_factor"):
         tune(copy.deepcopy(model), PAIRS, tokenizer, label_smoothing_factor=0.1)
     with pytest.raises(AttributeError, match=r"SFT, DPO, KTO, GRPO and RLOO do that"):
         _ = model(torch.tensor([[5, 6]])).last_hidden_state
     rows = [{"chosen": p["prompt"], "rejected": p["completion"]} for p in PAIRS]
     with pytest.raises(ValueError, match="reward models require `num_labels=1`"):
-        train(RewardTrainer, RewardConfig, tmp_path, copy.deepcopy(model), rows, tokenizer)
+        train("Reward", tmp_path, copy.deepcopy(model), rows, tokenizer)
     model.save_pretrained(tmp_path / "converted")
     with pytest.raises(ValueError, match="Unrecognized configuration class"):
         AutoModelForSequenceClassification.from_pretrained(tmp_path / "converted")
@@ -401,7 +388,7 @@ def test_names_that_are_never_written_are_told(recwarn, tmp_path):
     rows = [*PAIRS, {"prompt": "not x", "completion": " not y"}]
     for settings, number in ({"completion_only_loss": False}, 0), ({}, 1):
         train(
-            SFTTrainer, SFTConfig, tmp_path, copy.deepcopy(model), rows, tokenizer,
+            "SFT", tmp_path, copy.deepcopy(model), rows, tokenizer,
             max_steps=1, **settings,
         )  # fmt: skip
         told = [w for w in recwarn if "nothing before it has" in str(w.message)]
