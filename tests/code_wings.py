@@ -50,6 +50,7 @@ SAVED = {
     "formulas": "configuration_alpha modeling_alpha tokenization_alpha",
     "texts": "configuration_alpha modeling_alpha tokenization_text",
     "texts, ready-made rules": "configuration_alpha modeling_alpha tokenization_text_ruled",
+    "texts, rules of languages": "configuration_alpha modeling_alpha tokenization_text_languages",
     "decoder": "configuration_alpha modeling_alpha_decoder tokenization_text",
     "converted encoder-decoder": "configuration_retrofit modeling_retrofit tokenization_text",
     "converted decoder": "configuration_retrofit modeling_retrofit_decoder tokenization_text",

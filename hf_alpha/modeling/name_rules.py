@@ -9,7 +9,7 @@ a model if the rule says so. Some are ready-made (`ready_rules`); a function of 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import count
 from typing import Any
@@ -72,24 +72,38 @@ class ReadyRule:
         return replace(self, find=partial(self.find, **asked), unbound=unbound)
 
 
+@cache
 def ready_rules() -> Mapping[str, ReadyRule]:
     """Return the rules that are ready-made: what a rule may be called -> how its names are found.
 
-    A tokenizer that uses none is saved without them: see `TextTokenizer.code_module`.
+    A tokenizer that uses none is saved without them, and one that uses none of a programming
+    language without those: see `TextTokenizer.code_module`.
 
     Raises:
-        ImportError: this is the code of such a tokenizer.
+        ImportError: this is the code of a tokenizer that uses none.
     """
-    module = f"{__package__}.ready_rules"
-    try:
-        rules: Mapping[str, ReadyRule] = import_module(module).READY_RULES
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
+    rules = _rules_in("ready_rules", "READY_RULES")
+    if rules is None:
         raise ImportError(
             "ready-made rules for names are not part of this tokenizer's own code, which was saved "
             "with a tokenizer that uses none: install hf_alpha, and load it by that"
-        ) from None
+        )
+    return {**rules, **(_rules_in("names_in_languages", "LANGUAGE_RULES") or {})}
+
+
+def is_of_language(rule: str) -> bool:
+    """Whether a ready-made rule is one of a programming language, by its grammar."""
+    return rule not in (_rules_in("ready_rules", "READY_RULES") or {})
+
+
+def _rules_in(module: str, table: str) -> Mapping[str, ReadyRule] | None:
+    """Return the rules of a module; None if a saved tokenizer's own code lacks it."""
+    try:
+        rules: Mapping[str, ReadyRule] = getattr(import_module(f"{__package__}.{module}"), table)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.{module}":
+            raise
+        return None
     return rules
 
 

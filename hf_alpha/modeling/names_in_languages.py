@@ -32,7 +32,7 @@ What is not sure gives fewer names: to treat two bindings as one, or none, is ne
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from itertools import accumulate
 from operator import attrgetter
@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from .languages import LANGUAGES
+from .name_rules import ReadyRule
 
 _WORD = regex.compile(r"[\w$]+")
 
@@ -349,3 +350,12 @@ def _grammar(key: str) -> tuple[Any, ...]:
     named = "\n".join(f"({kind}) @name" for kind in language.names)
     queries = (tree_sitter.Query(made, query) for query in (named, language.query))
     return language, tree_sitter.Parser(made), *queries
+
+
+LANGUAGE_RULES = {
+    key: ReadyRule(
+        partial(declared_names, language=key), unbound=partial(undeclared_words, language=key)
+    )
+    for key in LANGUAGES
+}
+"""Ready-made rules -> how their names are found."""

@@ -4,15 +4,12 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import count
 
 import regex  # type: ignore[import-untyped]
 
-from .languages import LANGUAGES
 from .name_rules import ReadyRule
 from .names_in_code import identifiers, json_names, json_paths, json_words, numbers
-from .names_in_languages import declared_names, undeclared_words
 from .names_in_python import python_names, unbound_names
 from .names_in_sql import sql_names, sql_words
 
@@ -214,12 +211,6 @@ def as_mapped(
 _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
     "python": ReadyRule(python_names, unbound=unbound_names, attributes=True),
-    **{
-        key: ReadyRule(
-            partial(declared_names, language=key), unbound=partial(undeclared_words, language=key)
-        )
-        for key in LANGUAGES
-    },
     "sql": ReadyRule(
         sql_names, unbound=sql_words, languages="dialects of sqlglot", ignore_case=True
     ),
@@ -231,4 +222,4 @@ READY_RULES: dict[str, ReadyRule] = {
     # a chat's schemas say them: `chats`
     "tools": ReadyRule(lambda text: (), answers=False, stem="tool_"),
 }
-"""What a rule may be called -> how its names are found."""
+"""What a rule may be called -> how its names are found; programming languages have their own."""

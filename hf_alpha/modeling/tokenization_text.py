@@ -40,6 +40,7 @@ from .chat_templates import limit_templates
 from .chats import WritesChats
 from .choices import check_choice
 from .grammar import FormulaError, check_unicode
+from .name_rules import is_of_language
 from .names_in_text import (
     Kept,
     Known,
@@ -90,7 +91,7 @@ from .tokenizer_beneath import (
 
 limit_templates()
 RULED = ("tokenization_text", "tokenization_canonical")
-"""Modules beside which is one that has the ready-made rules too."""
+"""Modules beside which are two that have ready-made rules too."""
 FEWEST_SYMBOLS = 10
 """A class has at least so many symbols unless its rule says otherwise."""
 
@@ -209,10 +210,12 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     @property
     def code_module(self) -> str:
-        """The module that is saved with it: one with the ready-made rules only if it uses one."""
+        """The module that is saved with it: with ready-made rules only if it uses one of them."""
         module = type(self).__module__.rpartition(".")[2]
-        is_ruled = any(rule.rule for rule in self.finder.rules.values()) and module in RULED
-        return f"{module}_ruled" if is_ruled else module
+        used = [rule.rule for rule in self.finder.rules.values() if rule.rule]
+        if not used or module not in RULED:
+            return module
+        return f"{module}_languages" if any(map(is_of_language, used)) else f"{module}_ruled"
 
     def _save_pretrained(
         self, save_directory: Any, file_names: tuple[str, ...], *args: Any, **kwargs: Any

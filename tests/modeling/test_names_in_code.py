@@ -14,9 +14,9 @@ from transformers import AutoTokenizer
 
 from hf_alpha import TextTokenizer
 from hf_alpha.io.plain_yaml import parse_yaml
+from hf_alpha.modeling.name_rules import ready_rules
 from hf_alpha.modeling.names_in_code import json_paths
 from hf_alpha.modeling.names_in_text import NameFinder, keys_in, known_names
-from hf_alpha.modeling.ready_rules import READY_RULES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```text\n(\{rule: .*?\})\n(.*?)\n?^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -45,7 +45,7 @@ def test_a_rule_takes_and_leaves_what_its_page_says(rule, example) -> None:
 
 def test_every_rule_has_an_example() -> None:
     rules = {parse_yaml(rule, "")["rule"] for rule, _ in EXAMPLES}
-    assert rules == READY_RULES.keys() - {"tools"}  # no text alone has tools
+    assert rules == ready_rules().keys() - {"tools"}  # no text alone has tools
 
 
 PARTS = [
@@ -62,7 +62,7 @@ OTHER_FORMS = [
 
 @example('" "', {"rule": "sql"})
 @example('{" ": 1}', {"rule": "json"})
-@given(CODE, st.sampled_from([*({"rule": rule} for rule in READY_RULES), *OTHER_FORMS]))
+@given(CODE, st.sampled_from([*({"rule": rule} for rule in ready_rules()), *OTHER_FORMS]))
 def test_every_text_has_names_in_order_and_apart(text: str, rule: dict) -> None:
     finder, end = NameFinder({"name": rule}), 0
     spans = finder.find(text)

@@ -1,0 +1,7 @@
+"""The tokenizer with canonical spelling, and all ready-made rules: saved with one of a language."""
+
+from .names_in_languages import LANGUAGE_RULES
+from .ready_rules import READY_RULES
+from .tokenization_canonical import CanonicalTokenizer
+
+__all__ = ["LANGUAGE_RULES", "READY_RULES", "CanonicalTokenizer"]
