@@ -921,9 +921,12 @@ def turns(
 
 
 def main_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, Any]]:
-    """Return the table of a task, and its counts."""
+    """Return the table of a task, by host and of all hosts together, and its counts."""
     word = TASKS[task].canonical
     conditions, lines, data = (OWN, INVENTED, SWAPPED, word), [], {}
+    if len(found) > 1:
+        together = {(host, key): row for host, rows in found.items() for key, row in rows.items()}
+        found = {**found, "all": together}  # type: ignore[dict-item]
     for host, all_rows in found.items():
         if not (rows := answered(all_rows, conditions)):
             continue

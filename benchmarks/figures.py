@@ -772,6 +772,7 @@ def sentences() -> Iterator[tuple[str, str]]:
     yield "docs/models.md", f"right in {100 * over_all:.1f} % over stories of 2 to 10 facts"
     yield from sentences_of_edges()
     yield from sentences_of_pictures()
+    yield from sentences_of_naming()
     steps = stored("dual-part")["data"]["seconds"]["training step"]
     dual = measure.ratios(steps["dual_part, hypercube_vertices"], steps["learned"])
     yield "docs/results.md", f"a training step takes {three(dual)} times that of `learned`"
@@ -788,6 +789,24 @@ def sentences_of_pictures() -> Iterator[tuple[str, str]]:
     yield "README.md", f"{count} questions"
     yield "README.md", f"{own:.0f} % become {swapped:.0f} %"
     yield "README.md", f"right in {canonical:.0f} %, whatever"
+
+
+def sentences_of_naming() -> Iterator[tuple[str, str]]:
+    """What documents say of whole calls, SQL and Python, by naming."""
+    told = stored("alias-models")["data"]
+    found = {task: told[task]["hosts"][HOST] for task in ("calls", "sql")}
+    rates = {
+        task: [100 * right / counts["questions"] for right in counts["right"].values()]
+        for task, counts in found.items()
+    }
+    own, _, swapped, canonical = rates["calls"]
+    count = found["calls"]["questions"]
+    yield "README.md", f"{own:.0f}, {swapped:.0f} and {canonical:.0f} % of {count}"
+    own, _, _, canonical = rates["sql"]
+    cost = f"{own - canonical:.1f} points ({own:.1f} to {canonical:.1f})"
+    yield "docs/alias.md", f"In SQL it costs {cost}"
+    more, fewer = told["code"]["hosts"]["all"]["signs"]["b : own"]
+    yield "docs/alias.md", f"({more} : {fewer}, p = "
 
 
 def sentences_of_edges() -> Iterator[tuple[str, str]]:

@@ -24,7 +24,8 @@ from datasets import disable_progress_bars
 
 import measure
 from hf_alpha.data.collate import AlphaCollator, tokenize
-from hf_alpha.data.pairs import PairTexts, drop_bad, hold_out, renamings
+from hf_alpha.data.keys import problem_keys, rows_seen
+from hf_alpha.data.pairs import PairTexts, drop_bad, hold_out
 from hf_alpha.data.rows import batches, load, problems, problems_in
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -79,7 +80,8 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
 
     def overlap() -> None:
         train, validation = results["sides"]
-        renamings(train, problems_in(validation, "validation"), finder)
+        keys = problem_keys(problems_in(train, "keys"), finder)
+        rows_seen(problems_in(validation, "validation"), finder, keys)
 
     def vocabulary() -> None:
         texts = PairTexts(results["data"], finder)

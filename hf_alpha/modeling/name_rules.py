@@ -40,6 +40,8 @@ class ReadyRule:
         attributes: whether `find` takes `attributes`: methods and fields are names too.
         scoped: the rule with `scopes: true`, by which one spelling may be several names.
         ignore_case: whether `find` takes `ignore_case`: spellings may be one name.
+        keeps: whether `spell` leaves names of the text as they are, as symbols without it are: then
+            a plain word of an answer that is spelled like one gets another spelling.
         examples: names as they are often written, such as digits. The symbols of a converted model
             start from what it knows of these; from letters, if none is given.
         variants: from a name to other spellings of it, which are names in the same text and in what
@@ -56,6 +58,7 @@ class ReadyRule:
     attributes: bool = False
     scoped: "ReadyRule | None" = None
     ignore_case: bool = False
+    keeps: bool = False
     examples: tuple[str, ...] = ()
     variants: Callable[[str], Iterable[str]] | None = None
     stem: str = ""

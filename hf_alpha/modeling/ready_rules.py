@@ -218,7 +218,7 @@ READY_RULES: dict[str, ReadyRule] = {
     "identifier": ReadyRule(identifiers, languages="languages of Pygments"),
     "number": ReadyRule(numbers),
     "smiles": ReadyRule(ring_numbers, words=False, spell=lowest_free, examples=_DIGITS),
-    "atom_maps": ReadyRule(atom_maps, words=False, spell=as_mapped, examples=_DIGITS),
+    "atom_maps": ReadyRule(atom_maps, words=False, spell=as_mapped, keeps=True, examples=_DIGITS),
     # a chat's schemas say them: `chats`
     "tools": ReadyRule(lambda text: (), answers=False, stem="tool_"),
 }

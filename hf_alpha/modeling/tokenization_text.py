@@ -452,8 +452,11 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     def _in_use(self, names: Iterable[tuple[str, str]]) -> dict[str, str]:
         """Name -> class, by the first of each, but for those that their rule spells anew."""
-        rules, reader = self.finder.rules, self.finder.reader
-        anew = {kind for kind in rules if getattr(reader(kind), "spell", None) is not None}
+        readers = {kind: self.finder.reader(kind) for kind in self.finder.rules}
+        anew = {
+            kind for kind, reader in readers.items()
+            if getattr(reader, "spell", None) is not None and not reader.keeps
+        }  # fmt: skip
         return {name: kind for name, kind in reversed([*names]) if kind not in anew}
 
     def _kept_in(self, text: str) -> Kept:

@@ -168,6 +168,8 @@ def data():
     return {
         "bfcl/live_multiple.jsonl.gz": questions,
         "bfcl/live_multiple-answers.jsonl.gz": answers,
+        "bfcl/multiple.jsonl.gz": [],
+        "bfcl/multiple-answers.jsonl.gz": [],
         "cruxeval/cruxeval.jsonl.gz": [output],
         "spider_dev/dev.json.gz": [query] * 8,
         "spider_dev/tables.json.gz": [schema],

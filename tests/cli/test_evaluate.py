@@ -33,7 +33,9 @@ def test_convert_evaluate_solve(tmp_path, vanilla, data):
 
     little = ["--symbols", "2-3", "--sizes", "3-4", "--samples", 1, "--covariance", 0]
     few = ["evaluate", vanilla, "--out", tmp_path / "few", "--samples", 2]
-    assert "--split, --source and --target are for --data" in hf_alpha(*few, "--split", "test").error
+    assert (
+        "--split, --source and --target are for --data" in hf_alpha(*few, "--split", "test").error
+    )
 
     # Stopped before the second report was there: the first is not made again.
     written = (out / "vanilla" / "records.jsonl").stat().st_mtime_ns

@@ -16,7 +16,7 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
     train(recipe(tmp_path, "class", data))
     out = str(tmp_path / "out")
     (tmp_path / "out" / "recipe.yaml").rename(tmp_path / "recipe.yaml")
-    assert "has no recipe.yaml that says what it is trained" in hf_alpha("evaluate", out).error
+    assert "name a file of pairs with --data" in hf_alpha("evaluate", out).error
     (tmp_path / "recipe.yaml").rename(tmp_path / "out" / "recipe.yaml")
     assert "bert, an encoder (BertForSequenceClassification)" in hf_alpha("info", out).out
     with_data = ["evaluate", out, "--data", data["train"]]
