@@ -23,7 +23,7 @@ from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import listed, unknown_id, unknown_words
-from hf_alpha.processes import gather, process_state
+from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks.base import NUM_BEAMS, warn_once
 from hf_alpha.tasks.checking import Answer
 
@@ -123,8 +123,7 @@ def answer_batches(
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
         where an error may end the work between two batches: the model's mode then comes back.
     """
-    if state is not None:
-        batches = batches[state.process_index :: state.num_processes]
+    batches = split(batches, state)
     total = sum(map(len, batches))
     with evaluation_mode(model), tqdm(total=total, desc=title, disable=not progress) as bar:
         for batch in batches:

@@ -1,5 +1,6 @@
 """Distributed helpers: the device, the processes of a run, and how they share work."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -47,6 +48,11 @@ def choose_device(name: str = "auto") -> torch.device:
     except (RuntimeError, AssertionError) as error:  # which of them depends on how torch was built
         raise ValueError(f"no device {name!r} here: choose auto or cpu ({error})") from None
     return device
+
+
+def split(items: Sequence[Item], state: Any | None) -> list[Item]:
+    """Return this process's share: every n-th item, so that sorted work is spread evenly."""
+    return list(items if state is None else items[state.process_index :: state.num_processes])
 
 
 def gather(items: list[Item], state: Any | None) -> list[Item]:

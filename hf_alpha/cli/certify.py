@@ -80,8 +80,6 @@ def certify(
         refuse_options(command, ["upstream_model"], "is for --upstream")
     if model is not None:
         checkpoint_place(model)
-    if model is not None:
-        checkpoint_place(model)
     if out is not None and out.exists():
         raise FileExistsError(f"{out} exists: name another --out")
     import_functions(finder := NameFinder(read_rules(names)))

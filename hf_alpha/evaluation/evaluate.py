@@ -24,7 +24,7 @@ from hf_alpha.evaluation.report import (
 )
 from hf_alpha.io.folders import check_own, write_text
 from hf_alpha.io.records import Records, check_settings, read_json
-from hf_alpha.processes import gather, process_state
+from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks import Task, Verdict, get_task, name_of
 from hf_alpha.tasks.checking import check_answer
 
@@ -112,7 +112,7 @@ def run(
     files = _RunFiles(folder, settings)
     if files.finished is not None:
         return files.finished
-    todo = [index for index in range(len(rows)) if index not in files.done][files.share]
+    todo = split([index for index in range(len(rows)) if index not in files.done], files.state)
     problems = {index: rows[index]["problem"] for index in todo}
     new: list[Record] = []
     with (
@@ -165,7 +165,6 @@ class _RunFiles:
     Attributes:
         finished: the report, if the folder holds one already.
         done: index -> record, of earlier starts.
-        share: of what is to be done, what this process does: every n-th.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, settings: dict[str, Any]):
@@ -173,7 +172,6 @@ class _RunFiles:
         self.finished: Report | None = None
         self.done: dict[int, Record] = {}
         self._rank = 0 if self.state is None else self.state.process_index
-        self.share = slice(self._rank, None, 1 if self.state is None else self.state.num_processes)
         self._folder = None if folder is None else Path(folder)
         self._is_main = self.state is None or self.state.is_main_process
         self._settings = settings
