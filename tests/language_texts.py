@@ -11,11 +11,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hf_alpha.modeling.names_in_languages import declared_names
 
@@ -50,17 +50,17 @@ def typescript() -> Path:
 
 
 class Renamed(NamedTuple):
-    """A text under other names, how many names it has, and at how many places."""
+    """A text under other names, binding -> new name, and at how many places they stand."""
 
     text: str
-    names: int
+    table: dict[str, str]
     places: int
 
 
-def renamed(language: str, text: str, rng: random.Random) -> Renamed:
-    """Rename a text; the rule has to find the same names in it again."""
-    found = declared_names(text, language)
-    words = {*re.findall(r"\w+", text)}
+def renamed(find: Callable[[str], list[tuple[Any, ...]]], text: str, rng: random.Random) -> Renamed:
+    """Rename a text; what finds names has to find the same in it again."""
+    found = find(text)
+    words = {*re.findall(r"\w+", text.lower())}
     bindings = [*dict.fromkeys(binding for *_, binding in found)]
     free = [name for name in FRESH if name not in words]
     table = dict(zip(bindings, rng.sample(free, len(bindings)), strict=True))
@@ -69,21 +69,22 @@ def renamed(language: str, text: str, rng: random.Random) -> Renamed:
         parts += [text[end:start], table[binding]]
         end = stop
     other = "".join([*parts, text[end:]])
-    again = [other[start:stop] for start, stop, _ in declared_names(other, language)]
-    assert again == [table[binding] for *_, binding in found]
-    return Renamed(other, len(bindings), len(found))
+    again = [other[start:stop] for start, stop, _ in find(other)]
+    assert again == [table[binding] for *_, binding in found], (text, other)
+    return Renamed(other, table, len(found))
 
 
 def rename_folder(language: str, folder: Path, copy: Path, suffixes: Sequence[str] = ()) -> str:
     """Copy a folder with its files renamed; return what there was."""
     rng, done = random.Random(0), list[Renamed]()
+    find = partial(declared_names, language=language)
     shutil.copytree(folder, copy)
     for file in sorted(copy.rglob("*")):
         if file.is_file() and file.suffix in (suffixes or SUFFIXES[language]):
-            done.append(renamed(language, file.read_text(), rng))
+            done.append(renamed(find, file.read_text(), rng))
             file.write_text(done[-1].text)
-    without = sum(not file.names for file in done)
-    names, places = sum(file.names for file in done), sum(file.places for file in done)
+    without = sum(not file.table for file in done)
+    names, places = sum(len(file.table) for file in done), sum(file.places for file in done)
     return f"{len(done)} files ({without} without names), {names} names at {places} places"
 
 

@@ -17,12 +17,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from language_texts import renamed
+
 from hf_alpha.modeling.names_in_sql import sql_names
 
-FRESH = [f"{a}{b}{n}" for n in range(100) for a in "qvwxyz" for b in "kjo"]
 LITERAL = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"")
 SECONDS = 20
 """For a query, which is left out if it takes longer."""
@@ -51,22 +53,6 @@ class Row(NamedTuple):
     found: int
     reference: int
     failed: tuple[str, ...]
-
-
-def renamed(text: str, language: str | None, rng: random.Random) -> tuple[str, dict[str, str]]:
-    """Rename a text; return it with binding -> new name. The rule has to find the same again."""
-    found = sql_names(text, language)
-    bindings = [*dict.fromkeys(binding for *_, binding in found)]
-    free = [name for name in FRESH if name not in text.lower()]
-    table = dict(zip(bindings, rng.sample(free, len(bindings)), strict=True))
-    parts, end = [], 0
-    for start, stop, binding in found:
-        parts += [text[end:start], table[binding]]
-        end = stop
-    other = "".join([*parts, text[end:]])
-    again = [other[start:stop] for start, stop, _ in sql_names(other, language)]
-    assert again == [table[binding] for *_, binding in found], (text, other)
-    return other, table
 
 
 def run_in_sqlite(script: str, query: str = "") -> Outcome:
@@ -164,7 +150,7 @@ def checked(kind: str, engine: str, queries: Sequence[Query], is_alone: bool) ->
 
     Of a query alone, the schema takes on the names that the query has.
     """
-    run, rng = ENGINES[engine], random.Random(0)
+    run, rng, find = ENGINES[engine], random.Random(0), partial(sql_names, language=engine)
     texts = names = found = reference = 0
     failed = []
     for schema, text in queries:
@@ -173,14 +159,14 @@ def checked(kind: str, engine: str, queries: Sequence[Query], is_alone: bool) ->
             continue
         texts += 1
         if is_alone:
-            other, table = renamed(text, engine, rng)
+            other, table, _ = renamed(find, text, rng)
             made, end = "", 0
             for start, stop, binding in sql_names(schema, engine):
                 made += schema[end:start] + table.get(binding, schema[start:stop])
                 end = stop
             made += schema[end:]
         else:
-            whole, table = renamed(f"{schema}\n{text}", engine, rng)
+            whole, table, _ = renamed(find, f"{schema}\n{text}", rng)
             made, _, other = whole.rpartition("\n")
         names += len(table)
         wanted = {*places_of_names(schema, text)}
