@@ -29,10 +29,12 @@ LIBRARIES = {
     "pynini": ("pynini", "transduction"),
 }
 """Module that hf_alpha can do without -> its package, and the extra that brings it."""
+CORE = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
+"""What `hf_alpha` itself brings, if it was not installed for names before a model alone."""
 ONLY = {"ltl": " (only for Linux on x86-64, with Python before 3.14)"}
 """Extra -> where its packages can be installed, if not everywhere."""
 PACKAGES = {
-    **dict.fromkeys(("transformers", "tokenizers", "safetensors", "huggingface_hub")),
+    **dict.fromkeys((*CORE[1:4], "huggingface_hub")),
     **dict(LIBRARIES.values()),
     "peft": None,
 }
@@ -66,7 +68,10 @@ def how_to_install(module: str | None) -> str | None:
     """
     if f"{module}".startswith("hf_alpha."):
         return f"{module} is not in this copy of hf_alpha: install all of it"
-    package, extra = LIBRARIES.get(f"{module}".partition(".")[0], ("", ""))
+    library = f"{module}".partition(".")[0]
+    if library in CORE:
+        return f"{library} is not installed: pip install hf_alpha, with all that it needs"
+    package, extra = LIBRARIES.get(library, ("", ""))
     where = ONLY.get(extra, "")
     return f"{package} is not installed: {_command(extra)}{where}" if package else None
 
@@ -100,21 +105,27 @@ def _command(extra: str | None) -> str:
 
 def describe_environment() -> str:
     """Return versions of what matters for a bug report, a line each; no user's paths or names."""
-    import torch
-
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
-    devices = ["cpu"] + [str(accelerator)] * torch.accelerator.device_count()
     lines = {
         "hf_alpha": version("hf_alpha"),
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
         "processor": f"{processor()}, {os.cpu_count()} cores",
-        "torch": f"{torch.__version__}, {torch.get_num_threads()} threads",
-        "devices": ", ".join(devices),
+        **_describe_torch(),
         **{package: _version(package, extra) for package, extra in PACKAGES.items()},
     }
     width = max(map(len, lines))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
+
+
+def _describe_torch() -> dict[str, str]:
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        return {"torch": f"{missing_library(error)}"}
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    devices = ["cpu"] + [str(accelerator)] * torch.accelerator.device_count()
+    threads = f"{torch.__version__}, {torch.get_num_threads()} threads"
+    return {"torch": threads, "devices": ", ".join(devices)}
 
 
 def _version(package: str, extra: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import sysconfig
 import tarfile
 import textwrap
 import tomllib
+import urllib.request
 import venv
 import zipfile
 from dataclasses import dataclass
@@ -234,6 +236,40 @@ def test_a_minimal_install_loads_and_generates(wheel: Path, tmp_path: Path):
     said = run(python, "-m", "hf_alpha", "--version", cwd=tmp_path, timeout=300)
     assert said.startswith("hf_alpha ")
     run(python, "-m", "pip", "check", cwd=tmp_path)
+
+
+@pytest.mark.slow  # .ci/run has it; it downloads some 30 MB
+def test_names_before_a_model_need_the_wheel_without_torch(wheel: Path, tmp_path: Path):
+    """The group `alias` is enough for `certify` and the gateway; the rest says what it lacks."""
+    venv.create(tmp_path / "environment", with_pip=True, upgrade_deps=True)
+    python = tmp_path / "environment" / "bin" / "python"
+    pip = (python, "-m", "pip", "install", "-q")
+    run(*pip, "--group", f"{ROOT / 'pyproject.toml'}:alias", cwd=tmp_path, timeout=1800)
+    run(*pip, "--no-deps", wheel, cwd=tmp_path)
+    chat = {"messages": [{"role": "user", "content": "What does get_weather do?"}]}
+    chat["tools"] = [{"type": "function", "function": {"name": "get_weather"}}]
+    (tmp_path / "chats.jsonl").write_text(json.dumps(chat))
+    program = (python, "-m", "hf_alpha")
+    names = ("--names", "{rule: tools}")
+    said = run(*program, "certify", "chats.jsonl", *names, cwd=tmp_path)
+    assert said.startswith("1 texts, 1 names") and ": 0 reach the model otherwise" in said
+    assert "torch is not installed" in run(*program, "info", cwd=tmp_path)
+    command = [*program, "serve", "--upstream", "http://localhost:9/v1", *names, "--port", "0"]
+    gateway = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+    assert gateway.stdout is not None
+    try:
+        address = gateway.stdout.readline().split()[0].removesuffix("/v1")
+        with urllib.request.urlopen(f"{address}/health", timeout=30) as answer:
+            assert json.load(answer) == {"status": "ok", "spelled": 0}
+    finally:
+        gateway.terminate()
+        gateway.communicate(timeout=30)
+    done = subprocess.run([*program, "train", "text/small"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert (
+        done.stderr.startswith("error: ")
+        and "is not installed: pip install hf_alpha" in done.stderr
+    )
 
 
 def example(name: str) -> str:

@@ -131,13 +131,13 @@ def _run(command_line: typer.Typer, name: str) -> None:
 
 def _what_to_mend(error: Exception) -> str | None:
     """Return what a user reads of an error that can be mended; None for any other."""
+    if (message := missing_library(error)) is not None:
+        return message
     from huggingface_hub.errors import StrictDataclassError
     from huggingface_hub.utils import httpx
     from safetensors import SafetensorError
 
     if isinstance(error, httpx.RequestError):
         return f"{error.request.url} cannot be reached: {error}"
-    if (message := missing_library(error)) is not None:
-        return message
     mendable = (ValueError, OSError, ImportError, StrictDataclassError, SafetensorError)
     return str(error) if isinstance(error, (*mendable, httpx.HTTPError)) else None
