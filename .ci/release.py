@@ -38,7 +38,7 @@ def run(*command: object, cwd: Path = ROOT) -> str:
 
 
 def versions() -> str:
-    """No file is left to commit; one version stands in the package, the citation and the changelog."""
+    """Nothing is left to commit; package, citation and changelog have the same version."""
     if changed := run("git", "status", "--porcelain"):
         raise RuntimeError(f"not committed:\n{changed}")
     citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
@@ -71,13 +71,12 @@ def wheel() -> str:
         run(PYTHON, "-m", "venv", folder / "environment")
         python = folder / "environment" / "bin" / "python"
         install = (python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt")
-        # A folder with torch for a processor, if this interpreter has one: the index's is for GPUs.
         run(*install, f"{built}[train,logic]", cwd=folder)
         run(python, "-m", "pip", "check", cwd=folder)
         said = run(python.with_name("hf-alpha"), "quickstart", cwd=folder)
-        rows = [line for line in said.splitlines() if line.lstrip().startswith("relational")]
+        rows = [line for line in said.splitlines() if re.match(r"\W*relational\b.*\d", line)]
         sizes = [f"{file.name} {file.stat().st_size / 1e6:.1f} MB" for file in (built, sources)]
-        return "; ".join([*sizes, *(" ".join(row.split()) for row in rows[:1])])
+        return "; ".join([*sizes, *(" ".join(row.split()) for row in rows[-1:])])
 
 
 def _released() -> Iterator[Path]:

@@ -154,9 +154,10 @@ def command_page(name: str, command: Any) -> str:
 def write_reference() -> None:
     """Append what docstrings say of the public names to the page that lists them."""
     import hf_alpha
+    from hf_alpha.wings import NAMES
 
     text = "\n## Python\n"
-    for name, module in sorted(hf_alpha._MODULES.items()):
+    for name, module in sorted((hf_alpha._MODULES | NAMES).items()):
         text += f"\n### {name}\n\n::: {module}.{name}\n    options:\n      heading_level: 4\n"
     with (PAGES / "docs" / "interface.md").open("a", encoding="utf-8") as page:
         page.write(text)

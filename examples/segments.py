@@ -6,7 +6,8 @@ tiny new one, is converted: it says the same as before, and training can teach i
 
 from transformers import BertConfig, BertForMaskedLM, set_seed
 
-from hf_alpha import Lexicon, Rule, Transducer, to_geometric
+from hf_alpha.geometric import to_geometric
+from hf_alpha.transduction import Lexicon, Rule, Transducer
 
 known = [("fire hose", "PRODUCT"), ("New York", "PLACE"), ("May", "MONTH")]
 lexicon = Lexicon.from_entries(known, plurals=True)

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hf_alpha import wings
 from hf_alpha.auto import register_when_imported
 from hf_alpha.environment import NOT_CONNECTED, is_left_alone, optional
 
@@ -31,6 +32,8 @@ def __getattr__(name: str) -> Any:
         with optional():
             value = globals()[name] = getattr(import_module(_MODULES[name]), name)
         return value
+    if name in wings.NAMES:
+        return wings.moved(name, __name__, wings.NAMES[name])
     if find_spec(f"{__name__}.{name}") is not None:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """The parts that the package can do without: where the rest finds them, when it needs them.
 
-Nothing else in the core names them, but the table of models (`auto`) and the declaration of the
-public names (`__init__.pyi`), whose classes are imported when they are used, and commands.
+Nothing else in the core names them, but the table of models (`auto`), whose classes are imported
+when they are used, and commands.
 """
 
 import warnings
@@ -17,6 +17,14 @@ TASKS = {
     "propositional": "hf_alpha.logic.propositional:PropositionalTask",
 }
 """Name of a task -> its class, as an entry point of another package says it."""
+NAMES = {
+    "FolnetConfig": "hf_alpha.folnet",
+    **dict.fromkeys(
+        ("GeometricConfig", "GeometricTokenizer", "to_geometric"), "hf_alpha.geometric"
+    ),
+    **dict.fromkeys(("Lexicon", "Rule", "Transducer"), "hf_alpha.transduction"),
+}
+"""Public name that was one of the package itself before 1.0 -> the wing that has it."""
 
 
 def commuting() -> Any:

@@ -32,14 +32,14 @@ class Wing(NamedTuple):
 
 WINGS = {
     "FOLNet": Wing(
-        "modeling.modeling_folnet modeling.folnet_stacks modeling.logic_operators "
+        "folnet modeling.modeling_folnet modeling.folnet_stacks modeling.logic_operators "
         "modeling.configuration_folnet convert.folnet convert.folnet_original",
         1,
         "folnet",
     ),
     "geometric": Wing(
         "modeling.modeling_geometric modeling.configuration_geometric modeling.segment_relations "
-        "modeling.tokenization_geometric convert.geometric transduction",
+        "modeling.tokenization_geometric convert.geometric geometric transduction",
         1,
         "geometric transduce transducer",
     ),

@@ -18,6 +18,7 @@ import pytest
 import torch
 import typer.main
 from hosts import make_host
+from public_names import public_names
 from small_tokenizers import word_level
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, DynamicCache, PreTrainedConfig
 
@@ -29,7 +30,7 @@ from hf_alpha.tasks import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = Path(__file__).with_name("interface.txt")
-NAMES = sorted(set(hf_alpha.__all__) - {"__version__"})
+NAMES = public_names()
 
 
 def taken(function: Any, hidden: set[str] = frozenset()) -> str:  # type: ignore[assignment]
@@ -44,7 +45,7 @@ def taken(function: Any, hidden: set[str] = frozenset()) -> str:  # type: ignore
 
 def lines_of(name: str) -> Iterator[str]:
     """A name with its arguments; of a class also the methods of the class, which make one."""
-    value = getattr(hf_alpha, name)
+    value = NAMES[name]
     if not inspect.isclass(value):
         yield name + taken(value)
         return
@@ -80,7 +81,7 @@ def test_the_interface_is_the_promised_one():
 def test_the_page_has_each_name():
     page = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
     names = page.partition("## Names")[2].partition("## Commands")[0]
-    assert re.findall(r"^\| `(\w+)` \|", names, re.MULTILINE) == sorted(NAMES, key=str.lower)
+    assert re.findall(r"^\| `([\w.]+)` \|", names, re.MULTILINE) == sorted(NAMES, key=str.lower)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def at_hand() -> dict[str, Any]:
         "tokenizer": AutoTokenizer.from_pretrained(folder),
         "host": make_host("t5"),
         "host_tokenizer": word_level(words=("add",)),
-        **{name: getattr(hf_alpha, name) for name in NAMES},
+        **{name.rpartition(".")[2]: value for name, value in NAMES.items()},
     }
 
 
@@ -101,7 +102,7 @@ def at_hand() -> dict[str, Any]:
 def test_the_example_of_each_name(name, at_hand, tmp_path, monkeypatch):
     (tmp_path / "model_cards").symlink_to(ROOT / "model_cards")
     monkeypatch.chdir(tmp_path)
-    text = inspect.cleandoc(getattr(hf_alpha, name).__doc__ or "")
+    text = inspect.cleandoc(NAMES[name].__doc__ or "")
     names = {**at_hand, "model": copy.deepcopy(at_hand["model"])}
     example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     assert example.examples, f"{name} has no example"

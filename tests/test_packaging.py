@@ -16,10 +16,12 @@ import venv
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from public_names import public_names
 
 import hf_alpha
 from hf_alpha.environment import LIBRARIES, how_to_install, missing_library, optional
@@ -36,6 +38,9 @@ import torch
 import transformers
 import hf_alpha
 from hf_alpha import *
+from hf_alpha.folnet import *
+from hf_alpha.geometric import *
+from hf_alpha.transduction import *
 
 model, tokenizer = load_checkpoint("model_cards/ltl-relational")
 host: transformers.PreTrainedModel
@@ -272,17 +277,17 @@ def test_names_before_a_model_need_the_wheel_without_torch(wheel: Path, tmp_path
     )
 
 
-def example(name: str) -> str:
+def example(name: str, value: Any) -> str:
     """The example of a name, as a function."""
-    parts = doctest.DocTestParser().get_examples(inspect.getdoc(getattr(hf_alpha, name)) or "")
+    parts = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
     source = "".join(part.source for part in parts)
-    return f"def example_{name}() -> None:\n" + textwrap.indent(source, "    ")
+    return f"def example_{name.replace('.', '_')}() -> None:\n" + textwrap.indent(source, "    ")
 
 
 @pytest.mark.slow  # mypy reads torch and Transformers
 def test_a_users_code_is_type_checked(installed: Installed):
     """Against the wheel: the examples of all names and what is right pass, mistakes are seen."""
-    right = PRELUDE + "\n".join(map(example, sorted({*hf_alpha.__all__} - {"__version__"}))) + USER
+    right = PRELUDE + "\n".join(example(*each) for each in public_names().items()) + USER
     (installed.cwd / "user.py").write_text(right + WRONG)
     command = [sys.executable, "-m", "mypy", "--python-executable", installed.python, "user.py"]
     strict = ["--strict", "--ignore-missing-imports", "--untyped-calls-exclude=transformers"]

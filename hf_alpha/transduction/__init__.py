@@ -5,4 +5,5 @@ from hf_alpha.transduction.lexicon import Lexicon
 from hf_alpha.transduction.rules import Rule, read_rules
 from hf_alpha.transduction.transducer import Transducer
 
-__all__ = ["GammaSpace", "Lexicon", "Rule", "Segment", "Transducer", "read_rules"]
+__all__ = ["Lexicon", "Rule", "Transducer"]
+"""What is promised; GammaSpace, Segment and read_rules are for the package itself."""

@@ -7,7 +7,7 @@ import pytest
 from switched_off import SwitchedOff
 from transformers_tests.test_tokenization_common import TokenizerTesterMixin
 
-from hf_alpha import GeometricTokenizer
+from hf_alpha.geometric import GeometricTokenizer
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 

@@ -9,7 +9,7 @@ from small_tokenizers import CHARACTERS, MARKS, WORDS, finish, unigram, word_pie
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
-from hf_alpha import GeometricTokenizer
+from hf_alpha.geometric import GeometricTokenizer
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.transduction import Lexicon, Transducer
 

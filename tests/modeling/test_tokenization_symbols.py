@@ -7,7 +7,7 @@ import own_process
 import pytest
 from transformers import AutoTokenizer
 
-from hf_alpha import GeometricTokenizer
+from hf_alpha.geometric import GeometricTokenizer
 from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer

@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from hf_alpha import FolnetConfig
+from hf_alpha.folnet import FolnetConfig
 from hf_alpha.modeling.names_in_text import MarkedText
 from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.names import find_names

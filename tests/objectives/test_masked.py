@@ -23,7 +23,8 @@ from transformers import (
     BertForPreTraining,
 )
 
-from hf_alpha import FolnetConfig, GeometricConfig, GeometricTokenizer
+from hf_alpha.folnet import FolnetConfig
+from hf_alpha.geometric import GeometricConfig, GeometricTokenizer
 from hf_alpha.modeling.modeling_geometric import GeometricForMaskedLM
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked

@@ -8,7 +8,7 @@ from datasets import Dataset
 from small_objectives import BERT, evaluated, recipe, relations, write_rows
 from transformers import AutoConfig, AutoTokenizer, BertConfig
 
-from hf_alpha import GeometricTokenizer
+from hf_alpha.geometric import GeometricTokenizer
 from hf_alpha.hub.release import release
 from hf_alpha.loading import load_parts
 from hf_alpha.modeling import tokenization_geometric
