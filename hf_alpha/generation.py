@@ -154,15 +154,17 @@ def beam_search(
         length = inputs["input_ids"].shape[1]
         room = answer_room(model.config, length, settings["max_new_tokens"], "the longest problem")
         chosen = {**settings, "max_new_tokens": room}
-        end, _ = end_and_pad(model, tokenizer, settings)
+        end, pad = end_and_pad(model, tokenizer, settings)
         rates: Iterable[float | None] = repeat(None)
         if scores:
             output, rates = _rated(model, inputs, chosen, end)
         else:
             output = generate_ids(model, inputs, chosen)
         spelling = NEW_NAME if getattr(model.config, "new_symbols", False) else None
-        texts = tokenizer.batch_decode(output, names=inputs.names, new_names=spelling)
-        has_end = [not end.isdisjoint(row) for row in output.tolist()]
+        written = output.tolist()
+        ended = [_until_end(row, end, pad) for row in written]
+        texts = tokenizer.batch_decode(ended, names=inputs.names, new_names=spelling)
+        has_end = [not end.isdisjoint(row) for row in written]
         answers = list(map(Answer, texts, has_end, rates))
         count = len(answers) // len(batch)
         return [answers[start : start + count] for start in range(0, len(answers), count)]

@@ -194,6 +194,10 @@ class PlainTokenizer(CanonicalTokenizer):
     def _row(self, texts: tuple[str, ...], *args: Any, **kwargs: Any) -> Any:
         return super()._row(tuple(map(str, texts)), *args, **kwargs)
 
+    def batch_decode(self, *args: Any, **kwargs: Any) -> list[str]:
+        """Write answers, without spaces at their ends."""
+        return [text.strip() for text in super().batch_decode(*args, **kwargs)]
+
     def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
         """Save the model's own tokenizer."""
         return self.host.save_pretrained(*args, **kwargs)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,29 +21,18 @@ from hf_alpha.generation import (
     beam_search,
     encode_problem,
     encode_problems,
-    equal_batches,
     extend_vocabulary,
-    generate_rows,
     plan_batches,
     room_for,
     scored_rows,
-    warn_of_unknown,
 )
-from hf_alpha.loading import (
-    ANSWERING,
-    auto_class,
-    load_checkpoint,
-    load_config,
-    load_host,
-    spells_names,
-)
+from hf_alpha.loading import PlainTokenizer, load_answering
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import listed, unknown_words
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import warn_once
-from hf_alpha.tasks.checking import Answer
 
 Pairs = Sequence[tuple[str, str | None]]
 ORIGIN = {
@@ -52,13 +41,15 @@ ORIGIN = {
 }
 """Keys of configurations on which answers do not depend."""
 TOO_LONG = "longer than the model's positions"
-SAMPLE = "swap x_1 Y : ( a + b ) → Zoë's 42"
-"""How it is encoded stands for a tokenizer."""
 
 
 @dataclass(frozen=True)
 class Model(Answerer):
-    """A model with symbols.
+    """A model that answers: one with symbols, or one of Transformers as it is.
+
+    Such a one, with a `PlainTokenizer`, takes and writes texts as its own tokenizer does: what it
+    was before it was converted. A decoder goes on behind the text, as it is trained by `objective:
+    causal` with `pairs`, and as a converted decoder does.
 
     Attributes:
         training: `TrainingFacts` that notes compare a problem with.
@@ -79,11 +70,20 @@ class Model(Answerer):
 
         Raises:
             FormulaError: a problem cannot be read; the message has its index.
+            ValueError: a model of Transformers as it is, and no pairs of the user's own.
         """
+        if isinstance(self.tokenizer, PlainTokenizer) and isinstance(task, DrawnTask):
+            raise ValueError(
+                f"{self.name} has no symbols, and answers your own pairs only, no problems of task "
+                f"{task.name!r}: docs/names-benchmark.md asks language models by prompts"
+            )
         task.prepare(self.tokenizer)
         encodings = encode_problems(self.tokenizer, [problem for problem, _ in pairs])
         _warn_of_rare_names(self.tokenizer, encodings)
-        return _limited(self, lambda: answer_limit(task, self.tokenizer, pairs))
+        if self.search.max_new_tokens is not None:
+            return self
+        limit = answer_limit(task, self.tokenizer, pairs)
+        return replace(self, search=replace(self.search, max_new_tokens=limit))
 
     def settings(self, task: Task) -> dict[str, Any]:
         return {
@@ -153,89 +153,6 @@ class Model(Answerer):
         return MaskedTokens(mask)
 
 
-@dataclass(frozen=True)
-class Host(Answerer):
-    """A model of Transformers as it is, which answers the user's own pairs.
-
-    A text goes in as its tokenizer reads it, and what the model writes is the answer: what such a
-    model was before it was converted. A decoder goes on behind the text, as it is trained by
-    `objective: causal` with `pairs`, and as a converted decoder does.
-    """
-
-    name: str
-    model: PreTrainedModel
-    tokenizer: Any
-    search: Search = DEFAULT_SEARCH
-
-    def ready(self, task: Task, pairs: Pairs) -> "Host":
-        """Warn of what the tokenizer does not know, and limit answers by the longest target.
-
-        Raises:
-            ValueError: the problems are none of the user's own pairs.
-        """
-        if isinstance(task, DrawnTask):
-            raise ValueError(
-                f"{self.name} has no symbols, and answers your own pairs only, no problems of task "
-                f"{task.name!r}: docs/names-benchmark.md asks language models by prompts"
-            )
-        problems = [str(problem) for problem, _ in pairs]
-        warn_of_unknown(self.tokenizer, problems, [self._encode(text) for text in problems])
-        targets = [target for _, target in pairs if target is not None]
-        return _limited(
-            self, lambda: room_for(max((len(self._encode(text)) for text in targets), default=0))
-        )
-
-    def settings(self, task: Task) -> dict[str, Any]:
-        return {
-            "weights": fingerprint(self.model),
-            "encoded": digest(self._encode(SAMPLE)),
-            **self.search.arguments(task),
-        }
-
-    def symbols(self, task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
-        """Return the names in problems, by class, which may be exchanged for one another."""
-        return names_by_class(task, problems)
-
-    def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
-        """Answer texts of one length together, which need no padding, the longest first."""
-        search = self.search.arguments(task, self.model)
-        rows = {index: self._encode(str(problem)) for index, problem in problems.items()}
-        batches = equal_batches(rows, lambda index: len(rows[index]), self.search.batch_size)
-
-        def answer(batch: list[int]) -> list[Reply]:
-            return self._replies([rows[index] for index in batch], search)
-
-        with closing(answer_batches(self.model, batches, answer, "", progress=False)) as answered:
-            for batch, replies in answered:
-                yield dict(zip(batch, replies, strict=True))
-
-    def _encode(self, text: str) -> list[int]:
-        return self.tokenizer(text, verbose=False)["input_ids"]
-
-    def _replies(self, inputs: Sequence[list[int]], search: Mapping[str, Any]) -> list[Reply]:
-        """Answer texts of one length."""
-        try:
-            room = answer_room(
-                self.model.config, len(inputs[0]), search["max_new_tokens"], "the text"
-            )
-        except InputTooLong as error:
-            return [Reply(reason=TOO_LONG, detail=str(error))] * len(inputs)
-        rows = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in inputs]
-        settings = {**search, "max_new_tokens": room}
-        answers = [
-            Answer(
-                self.tokenizer.decode(ids, skip_special_tokens=True).strip(),
-                ended=room is None or len(ids) < room,
-            )
-            for ids in generate_rows(self.model, self.tokenizer, rows, settings)
-        ]
-        count = search["num_return_sequences"]
-        return [
-            Reply(tuple(answers[start : start + count]), by=self.name)
-            for start in range(0, len(answers), count)
-        ]
-
-
 def names_by_class(task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
     """Return the names in problems, by class."""
     finder: Any = getattr(task, "finder", None)
@@ -248,7 +165,7 @@ def names_by_class(task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
 
 def load_answerer(
     name: str, place: str, device: torch.device, search: Search = DEFAULT_SEARCH
-) -> Model | Host:
+) -> Model:
     """Load a model that answers texts: one with symbols, or one of Transformers as it is.
 
     Args:
@@ -257,14 +174,8 @@ def load_answerer(
     Raises:
         ValueError: it does not write answers, or cannot be read.
     """
-    config = load_config(place)
-    if hasattr(config, "symbol_classes") or spells_names(place):
-        model, tokenizer = load_checkpoint(place)
-        return Model(name, model.to(device), tokenizer, search)
-    if (kind := auto_class(config)) not in ANSWERING:
-        raise ValueError(f"{place} does not write answers: hf-alpha evaluate measures such models")
-    host, tokenizer = load_host(place, kind)
-    return Host(name, host.to(device), tokenizer, search)
+    model, tokenizer = load_answering(place)
+    return Model(name, model.to(device), tokenizer, search)
 
 
 def answer_limit(task: Task, tokenizer: AnyTokenizer, pairs: Iterable[tuple[str, Any]]) -> int:
@@ -281,13 +192,6 @@ def answer_limit(task: Task, tokenizer: AnyTokenizer, pairs: Iterable[tuple[str,
                 encoded = tokenizer.encode_pair(problem, target, allow_absent_symbols=True)
                 longest = max(longest, len(encoded["labels"]))
     return room_for(longest)
-
-
-def _limited(answerer: Any, limit: Callable[[], int]) -> Any:
-    """Return a model whose answers have a limit of length: its own one, or else `limit`."""
-    if answerer.search.max_new_tokens is not None:
-        return answerer
-    return replace(answerer, search=replace(answerer.search, max_new_tokens=limit()))
 
 
 def _warn_of_rare_names(tokenizer: AnyTokenizer, encodings: Sequence[AlphaEncoding | None]) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from hf_alpha import wings
 from hf_alpha.answer.base import Random
-from hf_alpha.answer.models import Host, Model
+from hf_alpha.answer.models import Model
 from hf_alpha.data.formats import Row
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
@@ -124,7 +124,7 @@ def choose_rows(
 
 
 def compare(
-    models: Sequence[Model | Host],
+    models: Sequence[Model],
     task: Task,
     rows: Sequence[Row],
     out: Path,
@@ -215,7 +215,7 @@ def _is_measured(
 
 
 def _covariance(
-    model: Model | Host,
+    model: Model,
     task: Task,
     problems: Sequence[str],
     report: Report,

@@ -9,8 +9,9 @@ from small_tokenizers import byte_level, unigram
 from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
 from hf_alpha.answer.base import Search
-from hf_alpha.answer.models import Host
+from hf_alpha.answer.models import Model
 from hf_alpha.evaluation.compare import compare
+from hf_alpha.loading import PlainTokenizer
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.base import WARNED
 
@@ -41,6 +42,10 @@ def decoder(positions: int = 128):
     return GPT2LMHeadModel(GPT2Config(**sizes, **ends, vocab_size=len(tokenizer))).eval(), tokenizer
 
 
+def as_it_is(model, tokenizer, **search) -> Model:
+    return Model("host", model, PlainTokenizer.of(tokenizer), Search(**search))
+
+
 def by_hand(model, tokenizer, text: str, limit: int) -> str:
     """Greedy answer to one text, token by token."""
     ids = tokenizer(text)["input_ids"]
@@ -65,7 +70,7 @@ def test_answers_are_those_of_the_model_alone(make, tmp_path):
     model, tokenizer = make()
     task = get_task("text").configured(symbols=RULES)
     options = {"covariance": 2, "max_renamings": 3, "progress": False}
-    host = Host("host", model, tokenizer, Search(max_new_tokens=5))
+    host = as_it_is(model, tokenizer, max_new_tokens=5)
     text, (report, _) = compare([host], task, ROWS, tmp_path, **options)
     for row, record in zip(ROWS, report.records, strict=True):
         assert list(record.answers) == [by_hand(model, tokenizer, row["problem"], 5)]
@@ -78,7 +83,7 @@ def test_several_answers_are_those_of_the_beams(make):
     torch.manual_seed(0)
     model, tokenizer = make()
     task, limit = get_task("text").configured(symbols=RULES), {"max_new_tokens": 4}
-    host = Host("host", model, tokenizer, Search(top_n=3, **limit))
+    host = as_it_is(model, tokenizer, top_n=3, **limit)
     beams = {"num_beams": 3, "num_return_sequences": 3, "do_sample": False, **limit}
     problems = {index: row["problem"] for index, row in enumerate(ROWS)}
     found = {}
@@ -100,7 +105,7 @@ def test_an_answer_that_its_limit_cuts_off_is_not_ended(make, seed):
     task, text = get_task("text").configured(symbols=RULES), ROWS[0]["problem"]
 
     def answer(limit: int):
-        host = Host("host", model, tokenizer, Search(max_new_tokens=limit))
+        host = as_it_is(model, tokenizer, max_new_tokens=limit)
         ((reply,),) = (replies.values() for replies in host.answer(task, {7: text}))
         return reply.answers[0]
 
@@ -116,7 +121,7 @@ def test_an_answer_that_its_limit_cuts_off_is_not_ended(make, seed):
 def test_words_that_a_host_does_not_know_are_told(make, tmp_path, caplog):
     task = get_task("text").configured(symbols=RULES)
     rows = [ROWS[0], {**ROWS[0], "problem": "alice sees größe"}]
-    host = Host("host", *make(), Search(max_new_tokens=2))
+    host = as_it_is(*make(), max_new_tokens=2)
     compare([host], task, rows, tmp_path, covariance=0, progress=False)
     WARNED.clear()
     told = "1 of 2 problems have words that the model does not know" in caplog.text
@@ -128,7 +133,7 @@ def test_texts_that_are_too_long_have_no_answer(tmp_path):
     task = get_task("text").configured(symbols=RULES)
     rows = [*ROWS[:1], {**ROWS[0], "problem": "alice sees bob " * 20}]
     _, (report, _) = compare(
-        [Host("host", model, tokenizer)], task, rows, tmp_path, covariance=0, progress=False
+        [as_it_is(model, tokenizer)], task, rows, tmp_path, covariance=0, progress=False
     )
     assert report.reasons == {"longer than the model's positions": 1}
     assert report.records[0].answers
