@@ -91,10 +91,10 @@ def generate_answers(
     settings = search_settings(num_beams, length_penalty, limit, num_return_sequences)
     state = process_state()
     encodings = encode_problems(tokenizer, problems)
-    batches = plan_batches(encodings, batch_size)
+    batches = split(plan_batches(encodings, batch_size), state)
     indexed_answers: list[tuple[int, list[Answer]]] = []
     answer = beam_search(model, tokenizer, encodings, settings)
-    for batch, answers in answer_batches(model, batches, answer, "generating", progress, state):
+    for batch, answers in answer_batches(model, batches, answer, "generating", progress):
         indexed_answers += zip(batch, answers, strict=True)
     by_index = dict(gather(indexed_answers, state))
     if cut := sum(not answers[0].ended for answers in by_index.values()):
@@ -111,19 +111,16 @@ def answer_batches(
     answer: Callable[[list[Job]], Sequence[Result]],
     title: str,
     progress: bool = True,
-    state: Any = None,
 ) -> Generator[tuple[list[Job], Sequence[Result]], None, None]:
     """Answer one batch after the other, with a progress bar and without dropout.
 
     Args:
         model: is put into evaluation mode meanwhile.
-        state: of several processes, which share the batches: every n-th is this one's.
 
     Yields:
         Each batch with its answers, as soon as they are there. Close it (`contextlib.closing`)
         where an error may end the work between two batches: the model's mode then comes back.
     """
-    batches = split(batches, state)
     total = sum(map(len, batches))
     with evaluation_mode(model), tqdm(total=total, desc=title, disable=not progress) as bar:
         for batch in batches:
@@ -589,20 +586,6 @@ def plan_batches(encodings: Sequence[AlphaEncoding | None], batch_size: int) -> 
             longest = size
         batch.append(index)
     return batches
-
-
-def equal_batches(
-    jobs: Iterable[Job], key: Callable[[Job], Any], batch_size: int
-) -> list[list[Job]]:
-    """Group jobs by a key, the largest first, such as a length: they then need no padding."""
-    groups: dict[Any, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(key(job), []).append(job)
-    return [
-        groups[same][start : start + batch_size]
-        for same in sorted(groups, reverse=True)
-        for start in range(0, len(groups[same]), batch_size)
-    ]
 
 
 def _cost(encoding: AlphaEncoding | None) -> tuple[int, int]:

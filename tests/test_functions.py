@@ -16,7 +16,7 @@ from hf_alpha import (
     TextTokenizer,
     get_symbol_model,
 )
-from hf_alpha.io.plain_yaml import parse_yaml, write_yaml
+from hf_alpha.io.yaml_files import parse_yaml, write_yaml
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.recipe import Recipe

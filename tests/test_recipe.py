@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_alpha.evaluation.compare import trained_region
-from hf_alpha.io.plain_yaml import read_yaml
+from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.recipe import (
     Data,
     Recipe,

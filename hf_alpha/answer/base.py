@@ -41,18 +41,6 @@ class Search:
         if self.top_n < 1:
             raise ValueError(f"top_n is {self.top_n}: give 1 or more")
 
-    def arguments(self, task: Task, model: Any = None) -> dict[str, Any]:
-        """Return arguments of `generate`; where no limit is given, answers have the model's."""
-        from hf_alpha.generation import MAX_NEW_TOKENS, configured_limit, search_settings
-
-        beams = max(self.num_beams or task.num_beams, self.top_n)
-        settings = search_settings(
-            beams, self.length_penalty, self.max_new_tokens or MAX_NEW_TOKENS, self.top_n
-        )
-        if model is not None and not self.max_new_tokens:
-            settings["max_new_tokens"] = configured_limit(model)
-        return settings
-
 
 DEFAULT_SEARCH = Search()
 

@@ -19,12 +19,14 @@ from hf_alpha.generation import (
     answer_batches,
     answer_room,
     beam_search,
+    configured_limit,
     encode_problem,
     encode_problems,
     extend_vocabulary,
     plan_batches,
     room_for,
     scored_rows,
+    search_settings,
 )
 from hf_alpha.loading import PlainTokenizer, load_answering
 from hf_alpha.modeling.grammar import FormulaError
@@ -92,12 +94,15 @@ class Model(Answerer):
             "generation": digest(_plain_settings(self.model.generation_config)),
             "vocabulary": self.tokenizer.vocab_size,
             "tokenizer": digest(self.tokenizer.settings()),
-            **self.search.arguments(task),
+            **self.search_arguments(task),
         }
 
-    def symbols(self, task: Task, problems: Sequence[str]) -> dict[str, list[str]] | None:
-        """Return the names that may be exchanged for one another; None for all symbols."""
-        return None if self.tokenizer.symbol_ranges else names_by_class(task, problems)
+    def search_arguments(self, task: Task, limit: int | None = None) -> dict[str, Any]:
+        """Return arguments of `generate`; `limit` of the length is by default the search's."""
+        search = self.search
+        beams = max(search.num_beams or task.num_beams, search.top_n)
+        limit = limit or search.max_new_tokens or MAX_NEW_TOKENS
+        return search_settings(beams, search.length_penalty, limit, search.top_n)
 
     def notes(self, task: Task, problem: str) -> list[str]:
         """Return words that the model does not know, and names beyond those of training."""
@@ -112,7 +117,7 @@ class Model(Answerer):
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer in batches of problems of like length; first say which ones it cannot take."""
         model, tokenizer = self.model, self.tokenizer
-        search = self.search.arguments(task, model)
+        search = self.search_arguments(task, self.search.max_new_tokens or configured_limit(model))
         if self.search.grammar:
             search["logits_processor"] = [self._by_grammar(task)]
         refused: dict[int, Reply] = {}
@@ -151,16 +156,6 @@ class Model(Answerer):
             what = "this task" if mask is None else "answers of a decoder alone"
             raise ValueError(f"there is no grammar of answers for {what}: leave out `grammar`")
         return MaskedTokens(mask)
-
-
-def names_by_class(task: Task, problems: Sequence[str]) -> dict[str, list[str]]:
-    """Return the names in problems, by class."""
-    finder: Any = getattr(task, "finder", None)
-    classes: dict[str, dict[str, None]] = {}
-    for text in problems if finder is not None else ():
-        for start, stop, kind, _ in finder.find(text):
-            classes.setdefault(kind, {})[text[start:stop]] = None
-    return {kind: list(names) for kind, names in classes.items()}
 
 
 def load_answerer(

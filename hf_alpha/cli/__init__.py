@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from hf_alpha.cli import certify, convert, data, evaluate, share, solve, train
 from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.cli.options import OnceCommand
 from hf_alpha.environment import missing_library
 from hf_alpha.wings import is_here
 
@@ -43,18 +43,6 @@ STYLE: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": "rich",
 }
-
-
-class OnceCommand(TyperCommand):
-    """A command that refuses an option given twice, unless it takes several values."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line as the base class does."""
-        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        single_valued = [one for one in parameters if not one.multiple]
-        if twice := next((one for one in single_valued if single_valued.count(one) > 1), None):
-            ctx.fail(f"{twice.opts[0]} is given twice: all but one would have no effect")
-        return super().parse_args(ctx, args)
 
 
 FIRST = """\

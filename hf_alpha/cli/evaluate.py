@@ -69,7 +69,7 @@ class Problems:
 
     def are_drawn(self, recipe: "Recipe") -> bool:
         """Return whether the problems are made for the report."""
-        return self.data is None and not _has_user_pairs(recipe)
+        return self.data is None and not recipe.has_pairs
 
     def rows(self, recipe: "Recipe", out: Path, progress: bool) -> list[dict[str, Any]]:
         """Return the problems.
@@ -84,18 +84,17 @@ class Problems:
         from hf_alpha.data.rows import described, load
         from hf_alpha.evaluation.compare import choose_rows, draw_problems
 
-        task = recipe.configured_task
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
-        if _has_user_pairs(recipe):
+        if recipe.has_pairs:
             rows = user_test_rows(recipe, self.data, self.split, self.source, self.target)
         elif self.data is not None:
             rows = load(
                 self.data, self.split, preferred_split="test",
                 source=self.source or "problem", target=self.target or "answer",
             )  # fmt: skip
-            rows = described(task, rows, self.data)
+            rows = described(recipe.configured_task, rows, self.data)
         elif any((self.split, self.source, self.target)):
             raise ValueError(
                 "--split, --source and --target are for --data, and formulas are drawn: leave them "
@@ -103,8 +102,8 @@ class Problems:
             )
         else:
             return draw_problems(
-                task, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
-                self.samples or 100, progress=progress,
+                recipe.configured_task, out / "problems", numbers or range(1, 9),
+                sizes or range(1, 16), self.samples or 100, progress=progress,
             )  # fmt: skip
         return choose_rows(rows, numbers, sizes, self.samples)
 
@@ -209,14 +208,14 @@ def evaluate(
     """
     for place in models:
         checkpoint_place(place)
+    card.check(models)
+    if not card.card:
+        refuse_options(command, ["license"], "is what a card says, and there is no --card")
     if problems.data is not None:
         look_at_data(models, problems.data, problems.source, problems.target)
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import writes_answers
 
-    card.check(models)
-    if not card.card:
-        refuse_options(command, ["license"], "is what a card says, and there is no --card")
     device = choose_device()
     writing = [model for model in models if writes_answers(model)]
     others = [model for model in models if model not in writing]
@@ -258,11 +257,12 @@ def _evaluate_answers(
     folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
     # Data are looked at before models, whose loading takes long; what is drawn is written.
     rows = [] if problems.are_drawn(recipe) else problems.rows(recipe, folder, progress)
+    region = trained_region(recipe)
     answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     rows = rows or problems.rows(recipe, folder, progress)
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
     seen = trained_rows(recipe, rows, by_name)
-    region, looks = trained_region(recipe), look_first(recipe, rows, tokenizers, seen)
+    looks = look_first(recipe, rows, tokenizers, seen)
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
     warnings = {name: seen_in_training(some or (), len(rows)) for name, some in seen.items()}
@@ -341,12 +341,6 @@ def _evaluate_objective(
                 Path(model), objective, scores[name], rows, recipe.data, by=by, **card.facts
             )
     say(f"{table}\nmetrics and predictions are in {folder}")
-
-
-def _has_user_pairs(recipe: "Recipe") -> bool:
-    from hf_alpha.tasks import DrawnTask
-
-    return recipe.has_user_data and not isinstance(recipe.configured_task, DrawnTask)
 
 
 def report_folder(models: list[str], data: str | None, *choices: object) -> Path:

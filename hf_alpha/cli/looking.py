@@ -11,8 +11,8 @@ from typing import Any
 from hf_alpha.checkpoints.places import may_be_on_hub
 from hf_alpha.cli.common import contents_of
 from hf_alpha.data.formats import kind_of
-from hf_alpha.io.layered_yaml import compose
 from hf_alpha.io.settings import section
+from hf_alpha.io.yaml_files import compose
 
 
 def look_at_recipe(recipe: str, overrides: list[str] | None, splits: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.trust import TRUST_OPTION, trusting
@@ -35,6 +36,18 @@ TrustRemoteCode = Annotated[
         "trust. It holds for this command.",
     ),
 ]
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice, unless it takes several values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line as the base class does."""
+        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        single_valued = [one for one in parameters if not one.multiple]
+        if twice := next((one for one in single_valued if single_valued.count(one) > 1), None):
+            ctx.fail(f"{twice.opts[0]} is given twice: all but one would have no effect")
+        return super().parse_args(ctx, args)
 
 
 def may_trust(*arguments: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -2,10 +2,10 @@
 
 import csv
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, tee
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -214,15 +214,10 @@ def _marked(given: list[Given], names: dict[str, list[str]], task: Task) -> Iter
 
 def _solved(given: Iterator[Given], settings: Settings) -> Iterator[Solution]:
     """Solve problems; each solution has the row in which its problem stands."""
-    ahead = deque[Mapping[str, Any] | None]()  # those that are read, and not yet solved
-
-    def texts() -> Iterator[str]:
-        for text, row in given:
-            ahead.append(row)
-            yield text
-
-    for solution in solve_all(texts(), **vars(settings)):
-        row = ahead.popleft()
+    # What is read ahead waits here, so that each solution meets its row.
+    with_texts, with_rows = tee(given)
+    solutions = solve_all((text for text, _ in with_texts), **vars(settings))
+    for solution, (_, row) in zip(solutions, with_rows, strict=False):
         # What JSON does not know, such as a date, as text.
         solution.row = None if row is None else json.loads(json.dumps(dict(row), default=str))
         yield solution

@@ -24,8 +24,8 @@ from datasets.exceptions import DatasetGenerationError
 from pandas import read_csv
 
 from hf_alpha.io.inside import check_links, inside
-from hf_alpha.io.plain_yaml import read_yaml
 from hf_alpha.io.records import DEEPEST, parse_json, texts_in
+from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.modeling.choices import refuse
 
 from .formats import BINARY, TEXT_FILES, kind_of, open_bytes, open_text, unknown_kind

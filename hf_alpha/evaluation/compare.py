@@ -197,8 +197,8 @@ def compare(
         draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
         reports.append(run(chance, task, rows, progress=False, **checking))
         reports[-1].save(chance_folder)
-        rates = rates_table(reports, task)
-        text = "\n".join([*warning_lines(reports[:-1]), rates, *([""] if notes else []), *notes])
+        lines = [*warning_lines(reports[:-1]), rates_table(reports, task)]
+        text = "\n".join([*lines, *([""] if notes else []), *notes])
         write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
@@ -224,7 +224,7 @@ def _covariance(
     progress: bool,
 ) -> AlphaCovariance:
     """Measure alpha-covariance with the search of a report."""
-    symbols = by_rules(model.tokenizer, model.symbols(task, problems), task, problems)
+    symbols = by_rules(model.tokenizer, task, problems)
     search = {name: report.settings[name] for name in ("num_beams", "max_new_tokens")}
     return alpha_covariance(
         model.model, model.tokenizer, problems, symbols, max_renamings, seed, search,

@@ -5,44 +5,29 @@ and U the set of predictions with the renamings undone; its alpha-covariance is
 `1 - (|U| - 1) / (|P| - 1)`. `names` says what a name is: any model that generates will do.
 """
 
-import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
-from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha.evaluation.names import (
-    Ids,
-    Items,
+    Renamer,
+    Renamings,
+    Sample,
     Symbols,
-    Table,
     WordNames,
     found_by,
     names_of,
-    rename,
 )
-from hf_alpha.generation import (
-    answer_batches,
-    answer_room,
-    check_text,
-    equal_batches,
-    generate_rows,
-)
+from hf_alpha.generation import check_text
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.names_in_text import check_list
-from hf_alpha.processes import gather, process_state
 from hf_alpha.tasks.base import NUM_BEAMS
-
-Renaming = dict[Any, Any]  # name -> name
-Group = tuple[Any, ...]
-_Job = tuple[int, int, Group]
 
 DEFAULT_GENERATION: dict[str, Any] = {
     "num_beams": NUM_BEAMS,
@@ -54,8 +39,6 @@ NAMELESS = "no name in any answer"
 """What is said of problems whose answers no renaming can change."""
 SHOWN = 100
 """Characters of a problem in an error."""
-CHUNK = 1024
-"""Renamings that are checked together: of ten names there are 3.6 million."""
 
 
 @dataclass(frozen=True)
@@ -253,8 +236,8 @@ def alpha_covariance(
     check_list("problems", problems)
     problems = list(problems)
     symbols = found_by(tokenizer, symbols, problems)
-    renamer = _Renamer(model, tokenizer, names_of(tokenizer, symbols), settings)
-    names, skipped, samples = renamer.names, dict[int, str](), dict[int, _Sample]()
+    renamer = Renamer(model, tokenizer, names_of(tokenizer, symbols), settings)
+    names, skipped, samples = renamer.names, dict[int, str](), dict[int, Sample]()
     for index, problem in enumerate(problems):
         check_text(problem, index)
         source: Any = names.read(problem)
@@ -272,7 +255,7 @@ def alpha_covariance(
         except ValueError as error:
             start = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}…"
             raise ValueError(f"problem {index}, {start!r}: {error}") from None
-    answers = _predict(renamer, samples, batch_size, progress)
+    answers = renamer.predict(samples, batch_size, progress)
     results = [
         CovarianceSample(
             index=index,
@@ -286,146 +269,6 @@ def alpha_covariance(
         for index, (_, plan, _) in samples.items()
     ]
     return AlphaCovariance(tuple(results), skipped, max_renamings, seed)
-
-
-@dataclass(frozen=True)
-class Renamings:
-    """The renamings of one sample.
-
-    Attributes:
-        classes: names of each class, those of the sample first, by first occurrence.
-        counts: how many of each class the sample has.
-        numbers: the renamings that are run; 0, the first, is the identity.
-    """
-
-    classes: list[list[Any]]
-    counts: list[int]
-    possible: int
-    numbers: list[int]
-
-    @classmethod
-    def of(
-        cls,
-        items: Items,
-        classes: Sequence[Sequence[Any]],
-        limit: int | None,
-        rng: random.Random,
-    ) -> "Renamings":
-        """Find the sample's names and choose its renamings."""
-        ordered, counts = [], []
-        for names in classes:
-            members = set(names)
-            present_names = dict.fromkeys(item for item in items if item in members)
-            ordered.append([*present_names, *(name for name in names if name not in present_names)])
-            counts.append(len(present_names))
-        possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
-        if limit is None or possible <= limit:
-            return cls(ordered, counts, possible, list(range(possible)))
-        numbers = {0: None}  # the identity, and a sample without repetition
-        while len(numbers) < limit:
-            numbers[rng.randrange(1, possible)] = None
-        return cls(ordered, counts, possible, list(numbers))
-
-    def without_new(self, items: Items) -> Items:
-        """Return items in which names that the sample lacks are numbered by first occurrence.
-
-        A model that makes up names takes the first ones that are unused, whichever they are.
-        """
-        pairs = zip(self.classes, self.counts, strict=True)
-        lacking = {name for names, count in pairs for name in names[count:]}
-        new_names = (item for item in dict.fromkeys(items) if item in lacking)
-        return rename(items, {name: f"new {number}" for number, name in enumerate(new_names)})
-
-    def renaming(self, number: int) -> Renaming:
-        """Return renaming `number` as name -> name; names not in it stay.
-
-        It is a bijection: a chain x -> y -> z that starts at x and leaves the sample's symbols at z
-        is closed by z -> x.
-        """
-        table: Renaming = {}
-        for names, count in zip(self.classes, self.counts, strict=True):
-            free = list(names)
-            for symbol in names[:count]:
-                number, choice = divmod(number, len(free))
-                table[symbol] = free.pop(choice)
-        origin = {new: old for old, new in table.items()}
-        for end in origin.keys() - table.keys():
-            start = end
-            while start in origin:
-                start = origin[start]
-            table[end] = start
-        return table
-
-
-_Sample = tuple[Any, Renamings, list[Group]]
-"""What `names` read of a problem; its renamings; the group of each: those of one make a batch."""
-
-
-@dataclass(frozen=True)
-class _Renamer:
-    """A model that answers renamings; a group has lengths of inputs and the room for an answer."""
-
-    model: Any
-    tokenizer: Any
-    names: Ids | WordNames
-    settings: dict[str, Any]
-
-    def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
-        """Check that names come back from the tokenizer, and that the model has room."""
-        shapes: list[tuple[int, ...]] = []
-        longest, remaining = 0, iter(tables)
-        while chunk := list(islice(remaining, CHUNK)):
-            inputs = self.names.inputs(source, [{}, *chunk])
-            self.names.check(source, [{}, *chunk], inputs)
-            shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
-            longest = max(longest, *(len(row["input_ids"]) for row in inputs))
-        limit = self.settings["max_new_tokens"]
-        room = answer_room(self.model.config, longest, limit, "its longest renaming")
-        return [(shape, room) for shape in shapes]
-
-    def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
-        """Generate the answers to renamed problems."""
-        inputs = [row for source, table in rows for row in self.names.inputs(source, [table])]
-        settings = {**self.settings, "max_new_tokens": group[-1]}
-        answers = generate_rows(self.model, self.tokenizer, inputs, settings)
-        return self.names.answers(answers, rows)
-
-
-def _predict(
-    renamer: _Renamer, samples: Mapping[int, _Sample], batch_size: int, progress: bool
-) -> dict[int, list[tuple[Items, Items]]]:
-    """Return the answers to all renamings of each sample, as they are and with it undone.
-
-    A batch is of one group, the longest first.
-    """
-    makes_up_names = getattr(renamer.model.config, "new_symbols", False)
-    jobs: list[_Job] = [
-        (index, number, group)
-        for index, (_, plan, groups) in samples.items()
-        for number, group in zip(plan.numbers, groups, strict=True)
-    ]
-    batches = equal_batches(jobs, itemgetter(2), batch_size)
-
-    def answer(batch: list[_Job]) -> list[tuple[Items, Items]]:
-        plans = [samples[index][1] for index, *_ in batch]
-        tables = [plan.renaming(number) for plan, (_, number, _) in zip(plans, batch, strict=True)]
-        sources = [samples[index][0] for index, *_ in batch]
-        answers = []
-        raws = renamer.answer(list(zip(sources, tables, strict=True)), batch[0][-1])
-        for plan, table, raw in zip(plans, tables, raws, strict=True):
-            undone = rename(raw, {new: old for old, new in table.items()})
-            answers.append((raw, plan.without_new(undone) if makes_up_names else undone))
-        return answers
-
-    state, title = process_state(), "alpha-covariance"
-    indexed: list[tuple[int, tuple[Items, Items]]] = []
-    answered = answer_batches(renamer.model, batches, answer, title, progress, state)
-    for batch, answers in answered:
-        indexed += zip((index for index, *_ in batch), answers, strict=True)
-    answers_to: dict[int, list[tuple[Items, Items]]] = {index: [] for index in samples}
-    for index, pair in gather(indexed, state):
-        answers_to[index].append(pair)
-    return answers_to
 
 
 def covariance_notes(measured: Sequence[tuple[str, AlphaCovariance]]) -> list[str]:

@@ -2,27 +2,37 @@
 
 A text is a sequence of items, some of which are names: ids (`Ids`), or names and what stands
 between them, as words (`WordNames`) or by rules (`RuledNames`). Renaming replaces items and moves
-none. All three have the same methods.
+none. All three have the same methods. A sample has [`Renamings`], which a [`Renamer`] has a model
+answer.
 """
 
+import math
+import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, cast
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.generation import encode_problem
+from hf_alpha.generation import answer_batches, answer_room, encode_problem, generate_rows
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.modeling.names_in_text import NameFinder, check_list, name_pattern, parts
+from hf_alpha.processes import gather, process_state, split
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]
 Features = dict[str, list[int]]
 Name = int | str
 Items = tuple[Name, ...]
 Table = Mapping[Any, Any]  # name -> name; what is not in it stays
+Group = tuple[Any, ...]
+_Job = tuple[int, int, Group]
 
 RENAMED_KEYS = ("input_ids", "stream_ids")
+CHUNK = 1024
+"""Renamings that are checked together: of ten names there are 3.6 million."""
 
 
 def rename(items: Iterable[Name], table: Table) -> Items:
@@ -277,20 +287,24 @@ class RuledNames(WordNames):
 
 
 def by_rules(
-    tokenizer: Any, symbols: Symbols | None, task: Any, problems: Iterable[str]
-) -> Symbols | WordNames | None:
-    """Return the names of problems as alpha-covariance takes them.
+    tokenizer: Any, task: Any, problems: Sequence[str]
+) -> dict[str, list[str]] | WordNames | None:
+    """Return the names of problems as alpha-covariance takes them: those that a task's rules find.
 
     Args:
-        symbols: class -> these names; None for a tokenizer that finds them itself.
-        task: has the rules for them, if there are any.
-        problems: in which to look whether names belong to bindings.
+        tokenizer: with symbols it finds names itself, and all its symbols are meant: None.
     """
+    if getattr(tokenizer, "symbol_ranges", None):
+        return None
     finder: NameFinder | None = getattr(task, "finder", None)
-    if finder is None or not isinstance(symbols, Mapping):
-        return symbols
-    bound = (span.binding for text in problems for span in finder.find(text))
-    if not finder.inside and not any(bound):
+    if finder is None:
+        return {}
+    spans = [(text, span) for text in problems for span in finder.find(text)]
+    names: dict[str, dict[str, None]] = {}
+    for text, span in spans:
+        names.setdefault(span.symbol_class, {})[text[span.start : span.stop]] = None
+    symbols = {kind: [*some] for kind, some in names.items()}
+    if not finder.inside and not any(span.binding for _, span in spans):
         return symbols
     return RuledNames(tokenizer, symbols, finder)
 
@@ -391,3 +405,158 @@ def _marks(tokenizer: Any, names: set[str]) -> set[int]:
 def _list(items: Items) -> str:
     names = (str(name).rpartition("\0")[2] for name in items[1::2])
     return ", ".join(map(repr, names)) or "none"
+
+
+@dataclass(frozen=True)
+class Renamings:
+    """The renamings of one sample.
+
+    Attributes:
+        classes: names of each class, those of the sample first, by first occurrence.
+        counts: how many of each class the sample has.
+        numbers: the renamings that are run; 0, the first, is the identity.
+    """
+
+    classes: list[list[Any]]
+    counts: list[int]
+    possible: int
+    numbers: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        items: Items,
+        classes: Sequence[Sequence[Any]],
+        limit: int | None,
+        rng: random.Random,
+    ) -> "Renamings":
+        """Find the sample's names and choose its renamings."""
+        ordered, counts = [], []
+        for names in classes:
+            members = set(names)
+            present_names = dict.fromkeys(item for item in items if item in members)
+            ordered.append([*present_names, *(name for name in names if name not in present_names)])
+            counts.append(len(present_names))
+        possible = math.prod(math.perm(len(c), k) for c, k in zip(ordered, counts, strict=True))
+        if limit is None or possible <= limit:
+            return cls(ordered, counts, possible, list(range(possible)))
+        numbers = {0: None}  # the identity, and a sample without repetition
+        while len(numbers) < limit:
+            numbers[rng.randrange(1, possible)] = None
+        return cls(ordered, counts, possible, list(numbers))
+
+    def without_new(self, items: Items) -> Items:
+        """Return items in which names that the sample lacks are numbered by first occurrence.
+
+        A model that makes up names takes the first ones that are unused, whichever they are.
+        """
+        pairs = zip(self.classes, self.counts, strict=True)
+        lacking = {name for names, count in pairs for name in names[count:]}
+        new_names = (item for item in dict.fromkeys(items) if item in lacking)
+        return rename(items, {name: f"new {number}" for number, name in enumerate(new_names)})
+
+    def renaming(self, number: int) -> dict[Any, Any]:
+        """Return renaming `number` as name -> name; names not in it stay.
+
+        It is a bijection: a chain x -> y -> z that starts at x and leaves the sample's symbols at z
+        is closed by z -> x.
+        """
+        table: dict[Any, Any] = {}
+        for names, count in zip(self.classes, self.counts, strict=True):
+            free = list(names)
+            for symbol in names[:count]:
+                number, choice = divmod(number, len(free))
+                table[symbol] = free.pop(choice)
+        origin = {new: old for old, new in table.items()}
+        for end in origin.keys() - table.keys():
+            start = end
+            while start in origin:
+                start = origin[start]
+            table[end] = start
+        return table
+
+
+Sample = tuple[Any, Renamings, list[Group]]
+"""What `names` read of a problem; its renamings; the group of each: those of one make a batch."""
+
+
+@dataclass(frozen=True)
+class Renamer:
+    """A model that answers renamings; a group has lengths of inputs and the room for an answer."""
+
+    model: Any
+    tokenizer: Any
+    names: Ids | WordNames
+    settings: dict[str, Any]
+
+    def groups(self, source: Any, tables: Iterable[Table]) -> list[Group]:
+        """Check that names come back from the tokenizer, and that the model has room."""
+        shapes: list[tuple[int, ...]] = []
+        longest, remaining = 0, iter(tables)
+        while chunk := list(islice(remaining, CHUNK)):
+            inputs = self.names.inputs(source, [{}, *chunk])
+            self.names.check(source, [{}, *chunk], inputs)
+            shapes += [tuple(len(values) for values in row.values()) for row in inputs[1:]]
+            longest = max(longest, *(len(row["input_ids"]) for row in inputs))
+        limit = self.settings["max_new_tokens"]
+        room = answer_room(self.model.config, longest, limit, "its longest renaming")
+        return [(shape, room) for shape in shapes]
+
+    def answer(self, rows: Sequence[tuple[Any, Table]], group: Group) -> list[Items]:
+        """Generate the answers to renamed problems."""
+        inputs = [row for source, table in rows for row in self.names.inputs(source, [table])]
+        settings = {**self.settings, "max_new_tokens": group[-1]}
+        answers = generate_rows(self.model, self.tokenizer, inputs, settings)
+        return self.names.answers(answers, rows)
+
+    def predict(
+        self, samples: Mapping[int, Sample], batch_size: int, progress: bool
+    ) -> dict[int, list[tuple[Items, Items]]]:
+        """Return the answers to all renamings of each sample, as they are and with it undone.
+
+        A batch is of one group, the longest first.
+        """
+        state, title = process_state(), "alpha-covariance"
+        makes_up_names = getattr(self.model.config, "new_symbols", False)
+        jobs: list[_Job] = [
+            (index, number, group)
+            for index, (_, plan, groups) in samples.items()
+            for number, group in zip(plan.numbers, groups, strict=True)
+        ]
+        batches = split(equal_batches(jobs, itemgetter(2), batch_size), state)
+
+        def answer(batch: list[_Job]) -> list[tuple[Items, Items]]:
+            plans = [samples[index][1] for index, *_ in batch]
+            tables = [
+                plan.renaming(number) for plan, (_, number, _) in zip(plans, batch, strict=True)
+            ]
+            sources = [samples[index][0] for index, *_ in batch]
+            answers = []
+            raws = self.answer(list(zip(sources, tables, strict=True)), batch[0][-1])
+            for plan, table, raw in zip(plans, tables, raws, strict=True):
+                undone = rename(raw, {new: old for old, new in table.items()})
+                answers.append((raw, plan.without_new(undone) if makes_up_names else undone))
+            return answers
+
+        indexed: list[tuple[int, tuple[Items, Items]]] = []
+        answered = answer_batches(self.model, batches, answer, title, progress)
+        for batch, answers in answered:
+            indexed += zip((index for index, *_ in batch), answers, strict=True)
+        answers_to: dict[int, list[tuple[Items, Items]]] = {index: [] for index in samples}
+        for index, pair in gather(indexed, state):
+            answers_to[index].append(pair)
+        return answers_to
+
+
+def equal_batches(
+    jobs: Iterable[_Job], key: Callable[[_Job], Any], batch_size: int
+) -> list[list[_Job]]:
+    """Group jobs by a key, the largest first, such as a length: they then need no padding."""
+    groups: dict[Any, list[_Job]] = {}
+    for job in jobs:
+        groups.setdefault(key(job), []).append(job)
+    return [
+        groups[same][start : start + batch_size]
+        for same in sorted(groups, reverse=True)
+        for start in range(0, len(groups[same]), batch_size)
+    ]

@@ -12,7 +12,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from hf_alpha.evaluation.covariance import Renamings
+from hf_alpha.evaluation.names import Renamings
 from hf_alpha.evaluation.report import Record
 from hf_alpha.modeling.names_in_text import MarkedText, Span, parts, without_spelling
 from hf_alpha.names.first_look import mark

@@ -359,8 +359,8 @@ def table(
         by_fact = partial(Report.by_fact, name=fact, pool=POOL)
         blocks.append(_block(reports, rate_names, f"{fact.replace('_', ' ')}:", by_fact, pool=POOL))
     measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
-    notes = covariance_notes(measured) if COVARIANCE in metrics else []
-    notes += filter(None, map(_reasons_note, reports))
+    reasons = filter(None, [*map(_reasons_note, reports)])
+    notes = [*(covariance_notes(measured) if COVARIANCE in metrics else []), *reasons]
     if EDIT_DISTANCE in metrics:
         notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
     return "\n\n".join(["\n".join([blocks[0], *notes]), *blocks[1:]])

@@ -27,7 +27,7 @@ from hf_alpha.evaluation.report import (
 from hf_alpha.generation import NEW_NAME
 from hf_alpha.hub.release import LOG_FILE, read_log
 from hf_alpha.io.plain_text import fenced, printable, within_line
-from hf_alpha.io.plain_yaml import read_yaml
+from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.loading import auto_class, load_checkpoint, tokenizer_place
 from hf_alpha.names.given_names import classes_by_row
 from hf_alpha.objectives import RowsObjective

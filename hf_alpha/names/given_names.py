@@ -26,7 +26,7 @@ def by_class(text: str) -> dict[str, str]:
 
 def read_rule(text: str) -> dict[str, Any]:
     """Read a rule for names: a regular expression, or `{rule: python}` as in a recipe."""
-    from hf_alpha.io.plain_yaml import parse_yaml
+    from hf_alpha.io.yaml_files import parse_yaml
 
     is_mapping = text.startswith("{") and text.endswith("}")
     return dict(parse_yaml(text, "--names")) if is_mapping else {"pattern": text}

@@ -29,7 +29,7 @@ from hf_alpha.objectives import (
     Objective,
     make_objective,
 )
-from hf_alpha.tasks import Task, get_task
+from hf_alpha.tasks import DrawnTask, Task, get_task
 
 FROM_TOKENIZER = {
     "vocab_size": "num_symbols",
@@ -298,6 +298,11 @@ class Recipe(Keys, use_attribute_docstrings=True):
     def has_user_data(self) -> bool:
         """Whether the data is the user's own, not problems of a task."""
         return issubclass(self._kind, Own)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether it has pairs of the user's own, and no task that draws its problems."""
+        return self.has_user_data and not isinstance(self.configured_task, DrawnTask)
 
     @property
     def aim(self) -> Objective:

@@ -8,9 +8,8 @@ from types import NoneType
 from typing import Any
 
 from hf_alpha.io.folders import write_text
-from hf_alpha.io.layered_yaml import Part, compose, read_mapping
-from hf_alpha.io.plain_yaml import write_yaml
 from hf_alpha.io.settings import RecipeError
+from hf_alpha.io.yaml_files import Part, compose, read_mapping, write_yaml
 from hf_alpha.objectives import ANSWER
 
 from .schema import Recipe

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.environment import optional
-from hf_alpha.io.plain_yaml import read_yaml
 from hf_alpha.io.settings import model_of
+from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.transduction.automaton import Conditions, RuleAutomaton
 from hf_alpha.transduction.lexicon import CONTROL
 from hf_alpha.transduction.units import Options, unit_finder

@@ -23,8 +23,8 @@ from transformers import (
 )
 from transformers.modeling_outputs import CausalLMOutput
 
-from hf_alpha.evaluation import AlphaCovariance, alpha_covariance, covariance
-from hf_alpha.evaluation.covariance import Renamings
+from hf_alpha.evaluation import AlphaCovariance, alpha_covariance, names
+from hf_alpha.evaluation.names import Renamings
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
 from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
@@ -355,13 +355,13 @@ def test_answers_end_where_the_positions_do(make):
         alpha_covariance(model, tokenizer, [short, f"{fits} x"], ["x", "y"], progress=False)
 
 
-@pytest.mark.parametrize("chunk", [1, 2, covariance.CHUNK])
+@pytest.mark.parametrize("chunk", [1, 2, names.CHUNK])
 def test_all_renamings_of_a_problem_have_the_same_room(chunk, monkeypatch):
     """However many tokens the names have: else the answers would be cut at different places.
 
     And however many renamings there are: their names are looked at chunk by chunk.
     """
-    monkeypatch.setattr(covariance, "CHUNK", chunk)
+    monkeypatch.setattr(names, "CHUNK", chunk)
     tokenizer = byte_level()
     model, rooms = random_gpt2(tokenizer, positions=32), set()
     generate = model.generate

@@ -11,6 +11,7 @@ from strategies import make_model
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, TextTokenizer
 from hf_alpha.answer.base import Chain, Random, Search, Solver
+from hf_alpha.answer.models import Model
 from hf_alpha.evaluation import Report, evaluate, run
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import generate_answers
@@ -90,7 +91,8 @@ def test_the_search_is_as_wide_as_the_papers_unless_told():
         ({}, 3), ({"top_n": 2}, 3), ({"top_n": 4}, 4), ({"num_beams": 1}, 1),
         ({"num_beams": 1, "top_n": 2}, 2),
     ]:  # fmt: skip
-        assert Search(**settings).arguments(TASK)["num_beams"] == beams
+        answerer = Model("", None, None, Search(**settings))
+        assert answerer.search_arguments(TASK)["num_beams"] == beams
 
 
 def test_a_random_answer_is_the_same_for_the_same_seed():

@@ -177,8 +177,8 @@ def test_special_tokens_are_no_text_unless_they_are_names(make):
 def test_names_inside_words_and_bindings_are_renamed_by_the_rules_that_find_them():
     tokenizer = smiles()
     task = get_task("text").configured(symbols={"ring": {"rule": "smiles"}})
-    text, symbols = "C1CC1C1CC2C1CC2.[Na+]", {"ring": ["1", "2", "3"]}
-    names = by_rules(tokenizer, symbols, task, [text])
+    text = "C1CC1C1CC2C1CC2.[Na+]"
+    names = by_rules(tokenizer, task, [text, "C3CC3"])
     assert isinstance(names, RuledNames) and names_of(tokenizer, names) is names
     (ring,) = names.classes
     ids = checked(names, text, dict(zip(ring, [ring[2], ring[0], ring[1]], strict=True)))
@@ -187,13 +187,13 @@ def test_names_inside_words_and_bindings_are_renamed_by_the_rules_that_find_them
     assert answers[0] == answers[1] and [*map(names.has_name, answers)] == [True, True, False]
     # by spelling: an answer is in the names of its text
     spelled = get_task("text").configured(symbols={"ring": {"pattern": "[1-3]", "words": False}})
-    names = by_rules(tokenizer, symbols, spelled, [text])
+    names = by_rules(tokenizer, spelled, [text, "3"])
     ((first, second, _),) = names.classes
     assert checked(names, text, {}) == tokenizer(text)["input_ids"]
     (answer,) = names.answers([tokenizer("C1CC12CC2")["input_ids"]])
     assert rename(answer, {first: second, second: first})[1::2] == (second, second, first, first)
     words = get_task("text").configured(symbols={"ring": {"pattern": "[1-3]"}})
-    assert by_rules(tokenizer, symbols, words, [text]) is symbols
+    assert by_rules(tokenizer, words, ["1 or 2", "3"]) == {"ring": ["1", "2", "3"]}
 
 
 def test_rules_alone_say_which_names_change_places():

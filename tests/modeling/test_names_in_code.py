@@ -13,7 +13,7 @@ from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
 from hf_alpha import TextTokenizer
-from hf_alpha.io.plain_yaml import parse_yaml
+from hf_alpha.io.yaml_files import parse_yaml
 from hf_alpha.modeling.name_rules import ready_rules
 from hf_alpha.modeling.names_in_code import json_paths
 from hf_alpha.modeling.names_in_text import NameFinder, keys_in, known_names

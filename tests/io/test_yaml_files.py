@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.data.files import check_card
-from hf_alpha.io.plain_yaml import LONGEST, parse_yaml, read_yaml, write_yaml
 from hf_alpha.io.records import DEEPEST
 from hf_alpha.io.settings import RecipeError
+from hf_alpha.io.yaml_files import LONGEST, parse_yaml, read_yaml, write_yaml
 from hf_alpha.recipe import read_recipe
 from hf_alpha.transduction.rules import read_rules
 
