@@ -49,6 +49,16 @@ def typescript() -> Path:
     return npm_package("typescript@5.9.3")
 
 
+@cache
+def node_modules() -> Path:
+    """Return a folder with esbuild, which takes types out, and terser, which numbers names."""
+    folder = Path(_PACKAGES.name, "node_modules")
+    folder.mkdir()
+    command = ["npm", "install", "--silent", "esbuild@0.25.12", "terser@5.44.1"]
+    subprocess.run(command, cwd=folder.parent, check=True, capture_output=True)
+    return folder
+
+
 class Renamed(NamedTuple):
     """A text under other names, binding -> new name, and at how many places they stand."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from language_texts import FRESH, npm_package, rename_folder, typescript
+from language_texts import FRESH, node_modules, npm_package, rename_folder, typescript
 
 from hf_alpha.modeling.languages import LANGUAGES
 from hf_alpha.modeling.names_in_languages import declared_names, undeclared_words
@@ -426,7 +426,7 @@ def test_npm_does_the_same_under_other_names(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_typescript_sees_the_same_symbols_under_other_names(tmp_path: Path) -> None:
-    """The files of rxjs: each identifier means what it meant, types too."""
+    """The files of rxjs: each identifier means what it meant, types too, and what runs is the same."""
     if shutil.which("npm") is None:
         pytest.skip("no npm here")
     (plain, other), compiler = (tmp_path / "plain", tmp_path / "other"), typescript()
@@ -438,6 +438,11 @@ def test_typescript_sees_the_same_symbols_under_other_names(tmp_path: Path) -> N
     found = json.loads(done.stdout)
     assert found["wrong"] == 0 and found["diagnostics"] == [0, 0], done.stderr
     assert found["files"] > 200 and found["found"] > 0.9 * found["own"]
+    script, modules = script.with_name("typescript_minified.cjs"), node_modules()
+    command = ["node", *map(str, (script, modules, plain, other))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["files"] == found["same"] and found["named"] > 200, done.stderr
 
 
 @pytest.mark.slow
