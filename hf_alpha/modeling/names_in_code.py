@@ -7,7 +7,7 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from .names_in_python import NAME
+from .python_code import NAME
 
 _IDENTIFIER = regex.compile(NAME)
 _NUMBER = regex.compile(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from .names_in_code import library
-from .names_in_python import NAME
+from .python_code import NAME
 
 _IDENTIFIER, _WORDS = regex.compile(NAME), regex.compile(r"\w+")
 _DOTTED, _CALL = regex.compile(r"[^.]+"), regex.compile(r"\w+\(.*\)")

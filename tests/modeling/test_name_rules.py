@@ -428,6 +428,7 @@ def test_ready_made_rules_travel_only_with_what_uses_one(tmp_path) -> None:
         assert json.loads(line) == [batch["input_ids"], decoded]
     assert "install hf_alpha" in error
     ready = {"ready_rules.py", "names_in_code.py", "names_in_python.py", "names_in_sql.py"}
+    ready |= {"python_code.py", "python_fragments.py", "python_reading.py"}
     languages = {"names_in_languages.py", "languages.py"}
     for number, folder in enumerate(folders):
         code = {path.name for path in Path(folder).glob("*.py")}
