@@ -53,7 +53,7 @@ from hf_alpha.alias.certificate import Table, renamed
 from hf_alpha.alias.chat import CanonicalRequest
 from hf_alpha.modeling.canonical_names import LETTERS
 from hf_alpha.modeling.chat_names import tool_names, write_data
-from hf_alpha.modeling.names_in_text import like_a_word
+from hf_alpha.modeling.words import like_a_word
 from real_tasks import TEMPLATE, lines_of
 from studies import store
 

@@ -52,7 +52,8 @@ import measure
 import real_models
 from hf_alpha.convert.adapters import adapter_settings
 from hf_alpha.modeling.chat_names import tool_names
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText, parts
 from real_models import POOLS, Pair, Remedy, inline
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))

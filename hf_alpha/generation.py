@@ -18,8 +18,8 @@ import torch
 from tqdm.auto import tqdm
 from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_alpha.modeling.choices import check_list
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.names_in_text import check_list
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import listed, unknown_id, unknown_words

@@ -11,7 +11,8 @@ from itertools import accumulate
 from time import thread_time
 from typing import Any, NamedTuple
 
-from hf_alpha.modeling.names_in_text import NameFinder, keys_in, parts
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import keys_in, parts
 
 FRESH = tuple(f"{a}{b}{n}" for n in range(100) for a in "qvwxyzäλ变" for b in "kjo")
 MOST_LINES = 40

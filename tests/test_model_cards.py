@@ -16,7 +16,7 @@ from hf_alpha.generation import generate_ids
 from hf_alpha.hub.card import notes
 from hf_alpha.hub.release import LOG_FILE
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.modeling.names_in_text import parts
+from hf_alpha.modeling.spans import parts
 from hf_alpha.names.first_look import unknown_words
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models

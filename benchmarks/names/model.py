@@ -11,7 +11,7 @@ from lm_eval.api.model import LM
 
 from benchmarks.names.tasks import item_of
 from hf_alpha.generation import generate_answers
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 
 
 class SymbolModel(LM):

@@ -27,7 +27,7 @@ from benchmarks.names.questions import (
     read_reply,
 )
 from benchmarks.names.suites import SUITES
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 
 ATTEMPTS = 100
 

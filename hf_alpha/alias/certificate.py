@@ -13,7 +13,9 @@ from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, undescribe
 from hf_alpha.alias.people import parts_of
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.chat_names import write_data
-from hf_alpha.modeling.names_in_text import NameFinder, like_a_word, parts
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import parts
+from hf_alpha.modeling.words import like_a_word
 
 Table = dict[tuple[str, str], str]
 """(class, name) -> the name in its place."""

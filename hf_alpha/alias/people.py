@@ -5,9 +5,9 @@ from functools import partial
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.modeling.name_rules import ReadyRule
-from hf_alpha.modeling.names_in_text import Find, name_pattern
+from hf_alpha.modeling.name_rules import Find, ReadyRule
 from hf_alpha.modeling.text_pieces import reads_on
+from hf_alpha.modeling.words import name_pattern
 
 _EDGE = regex.compile(r"(?i)^[^\w@]+|(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?|[^\w.])+$")
 """What is no part of a name that a model has found: quotes, signs, a possessive."""

@@ -19,7 +19,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.host_attention import UnreachedError
 from hf_alpha.modeling.modeling_retrofit import RetrofitModel
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
 

@@ -48,8 +48,9 @@ from hf_alpha.modeling.choices import token_digest
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration, RetrofitModel
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM, check_keeps_keys
-from hf_alpha.modeling.names_in_text import MarkedText, NameRule
+from hf_alpha.modeling.name_rules import NameRule
 from hf_alpha.modeling.relations import START
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer

@@ -8,7 +8,8 @@ import numpy as np
 
 from hf_alpha.checkpoints.places import file_of
 from hf_alpha.io.folders import replacing
-from hf_alpha.modeling.names_in_text import NameFinder, parts
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import parts
 from hf_alpha.tasks import Task
 
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}

@@ -31,9 +31,11 @@ from tqdm import tqdm
 from hf_alpha.checkpoints.places import may_be_on_hub, similar_names
 from hf_alpha.io.inside import OutsideError, check_links, inside
 from hf_alpha.io.records import read_json
-from hf_alpha.modeling.choices import refuse
+from hf_alpha.modeling.choices import check_list, refuse
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, Span, check_list, name_pattern
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText, Span
+from hf_alpha.modeling.words import name_pattern
 from hf_alpha.tasks import Task
 
 from .files import (

@@ -11,7 +11,7 @@ from hf_alpha.io.plain_text import printable
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.logic.formulas import as_written
 from hf_alpha.modeling.grammar import check_unicode
-from hf_alpha.modeling.names_in_text import parts, without_spelling
+from hf_alpha.modeling.spans import parts, without_spelling
 from hf_alpha.names.given_names import classes_by_row, mark_names, read_names
 from hf_alpha.processes import choose_device
 from hf_alpha.recipe import recipe_for

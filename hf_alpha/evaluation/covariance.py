@@ -25,8 +25,7 @@ from hf_alpha.evaluation.names import (
     names_of,
 )
 from hf_alpha.generation import check_text
-from hf_alpha.modeling.choices import refuse
-from hf_alpha.modeling.names_in_text import check_list
+from hf_alpha.modeling.choices import check_list, refuse
 from hf_alpha.tasks.base import NUM_BEAMS
 
 DEFAULT_GENERATION: dict[str, Any] = {

@@ -15,7 +15,7 @@ from hf_alpha.data.rows import names_of_row
 from hf_alpha.environment import optional
 from hf_alpha.generation import encode_problem, extend_vocabulary, needed_symbols
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 
 with optional():
     from lm_eval.api.instance import Instance

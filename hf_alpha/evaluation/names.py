@@ -18,8 +18,10 @@ from typing import Any, cast
 import regex  # type: ignore[import-untyped]
 
 from hf_alpha.generation import answer_batches, answer_room, encode_problem, generate_rows
-from hf_alpha.modeling.choices import refuse
-from hf_alpha.modeling.names_in_text import NameFinder, check_list, name_pattern, parts
+from hf_alpha.modeling.choices import check_list, refuse
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import parts
+from hf_alpha.modeling.words import name_pattern
 from hf_alpha.processes import gather, process_state, split
 
 Symbols = Sequence[str] | Mapping[str, Sequence[str]]

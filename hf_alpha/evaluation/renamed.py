@@ -14,7 +14,7 @@ from typing import Any
 
 from hf_alpha.evaluation.names import Renamings
 from hf_alpha.evaluation.report import Record
-from hf_alpha.modeling.names_in_text import MarkedText, Span, parts, without_spelling
+from hf_alpha.modeling.spans import MarkedText, Span, parts, without_spelling
 from hf_alpha.names.first_look import mark
 from hf_alpha.tasks import Task
 

@@ -22,18 +22,10 @@ import regex  # type: ignore[import-untyped]
 
 from .bound_names import BoundName, key_of
 from .name_rules import reads_answers
-from .names_in_text import (
-    Kept,
-    NameFinder,
-    NamesByWord,
-    Span,
-    is_only_a_word,
-    keys_in,
-    overlapping,
-    parts,
-    whole_words,
-)
+from .names_in_text import NameFinder
+from .spans import Kept, Span, is_only_a_word, keys_in, overlapping, parts
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
+from .words import NamesByWord, whole_words
 
 LETTERS = tuple("bcefghjklnpqruvwxyz")
 """Words for names. The others are words of English, or stand behind an apostrophe (isn't, I'm)."""

@@ -7,18 +7,9 @@ of a chat has the names that it has in the whole chat.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .names_in_text import (
-    Kept,
-    Known,
-    NameFinder,
-    Names,
-    NamesByWord,
-    Span,
-    is_alone,
-    keys_in,
-    like_a_word,
-    variants_in,
-)
+from .names_in_text import NameFinder, Names, variants_in
+from .spans import Kept, Known, Span, is_alone, keys_in
+from .words import NamesByWord, like_a_word
 
 ROLES = ("user", "assistant", "tool")
 """Of the messages in which names are looked for, unless a tokenizer says otherwise."""

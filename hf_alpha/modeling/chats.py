@@ -16,13 +16,8 @@ from typing import Any
 from transformers.utils import get_json_schema
 
 from .chat_names import ANSWERS, ChatNames, write_message, write_schema
-from .names_in_text import (
-    MarkedText,
-    NameFinder,
-    Span,
-    check_marked,
-    parts,
-)
+from .names_in_text import NameFinder
+from .spans import MarkedText, Span, check_marked, parts
 from .tokenization_symbols import check_row_counts, in_row
 
 PRIVATE = (range(0x100000, 0x10FFFE), range(0xF0000, 0xFFFFE))

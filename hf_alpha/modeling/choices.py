@@ -13,28 +13,31 @@ as `(a|aa)+c`, would take years."""
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise a ValueError for a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
+    refuse(value not in choices, f"{name} must be one of {', '.join(choices)}; not {value!r}")
+
+
+def check_list(name: str, value: Any, items: str = "strings") -> None:
+    """Refuse a string where a list is asked for: it would be read letter by letter."""
+    if isinstance(value, str):
+        raise ValueError(f"`{name}` is the string {_begin(value)!r}: give a list of {items}")
 
 
 def check_known(kind: str, value: str | None, choices: Collection[str]) -> None:
     """Raise a ValueError for a value that is none of the choices; None stands for a default."""
-    if value is not None and value not in choices:
-        raise ValueError(f"unknown {kind} {value!r}: choose one of {', '.join(choices)}")
+    known = ", ".join(choices)
+    refuse(value not in (None, *choices), f"unknown {kind} {value!r}: choose one of {known}")
 
 
 def check_unique(name: str, values: list[str]) -> None:
     """Raise a ValueError if two values are the same."""
-    if len(set(values)) < len(values):
-        raise ValueError(f"{name}: one is given twice: {values}")
+    refuse(len(set(values)) < len(values), f"{name}: one is given twice: {values}")
 
 
 def check_activation(name: str, activation: str) -> None:
     """Raise a ValueError for an activation that Transformers does not know."""
     from transformers.activations import ACT2FN
 
-    if activation not in ACT2FN:
-        raise ValueError(f"{name} {activation!r} is unknown")
+    refuse(activation not in ACT2FN, f"{name} {activation!r} is unknown")
 
 
 def check_numbers(
@@ -69,11 +72,14 @@ def refuse(fault: object, message: str) -> None:
 
 def too_slow(place: str, pattern: str | None, text: str) -> ValueError:
     """Say that a pattern takes too long for a text."""
-    shown = text if len(text) <= 60 else f"{text[:60]}..."
     return ValueError(
         f"{place}: the pattern {pattern!r} takes more than {TIME_LIMIT:g} seconds for the text "
-        f"{str(shown)!r}: leave one way to match a word; (a|aa)+ has many, and tries them all"
+        f"{_begin(text)!r}: leave one way to match a word; (a|aa)+ has many, and tries them all"
     )
+
+
+def _begin(text: str) -> str:
+    return str(text) if len(text) <= 60 else f"{text[:60]}..."
 
 
 def token_digest(tokenizer: Any, size: int | None = None) -> str:

@@ -6,15 +6,25 @@ a model if the rule says so. Some are ready-made (`ready_rules`); a function of 
 (`function: package.module:name`) can be a `ReadyRule` too.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import import_module
-from itertools import count
 from typing import Any
 
+import regex  # type: ignore[import-untyped]
+
+from .words import is_one_word, whole_words
+
+CLASS_NAME = r"[A-Za-z][A-Za-z0-9_-]*"
+WAYS = ("pattern", "tokens", "column", "function", "rule")
+_OF_LETTERS = regex.compile(
+    r"(?:\w|\\[dw]|\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|\w|\\[dw])+\]"
+    r"|\((?:\?:)?|\)|\||[*+?]|\{\d*,?\d*\})+"
+)
+"""Patterns that match nothing but letters, digits and `_`, so that a name is a word of a text."""
 Found = Iterable[Sequence[Any]]  # (start, stop) or (start, stop, binding) of each name
+Find = Callable[[str], Found]
 Spell = Callable[[Sequence[str], Sequence[str], Mapping[str, str]], Sequence[str]]
 
 
@@ -115,86 +125,194 @@ def reads_answers(reader: Any) -> bool:
     return getattr(reader, "answers", False)
 
 
-# -- spelling -------------------------------------------------------------------------------------
+class NamedFunction(str):
+    """The name of a function, `package.module:function`, with the function that has it.
 
-
-def uncaptured(rule: Any) -> Spell:
-    """Return how names get their old spelling, unless it would capture another name or a word.
-
-    Two bindings may have been spelled alike, or as a word of the text that is no name, `list`. The
-    first one in the text keeps its spelling, and so does the word. Another one has it too if the
-    rule then says of the text that they are two; else it gets a number.
+    Files of JSON keep the name alone.
     """
 
-    def spell(
-        between: Sequence[str], symbols: Sequence[str], names: Mapping[str, str]
-    ) -> Sequence[str]:
-        table = {symbol: names.get(symbol, symbol) for symbol in symbols}
-        text = " ".join(between)
-        words = text.casefold()  # to SQL, `T1` and `t1` are one name
-        used = {name.casefold() for name in (*names.values(), *table.values())}
-        numbers: dict[str, Iterator[int]] = {}
+    function: Find
 
-        def numbered(name: str) -> str:
-            spelled = (f"{name}{n}" for n in numbers.setdefault(name, count(1)))
-            new = next(o for o in spelled if o.casefold() not in used and o.casefold() not in words)
-            used.add(new.casefold())
-            return new
+    def __new__(cls, function: Find) -> "NamedFunction":
+        named = function if hasattr(function, "__qualname__") else type(function)
+        self = super().__new__(cls, f"{named.__module__}:{named.__qualname__}")
+        self.function = function
+        return self
 
-        reading = _Reading(rule, between, symbols, table)
-        if hidden := {s for s in reading.missing if table[s] in text}:
-            other = {**table, **{symbol: numbered(table[symbol]) for symbol in hidden}}
-            missing = _Reading(rule, between, symbols, other).missing
-            for symbol in hidden:
-                if missing[symbol] < reading.missing[symbol]:
-                    table[symbol] = other[symbol]
-            reading = _Reading(rule, between, symbols, table)
-        while captured := [s for s in reading.captured() if table[s] == names.get(s, s)]:
-            table |= {symbol: numbered(table[symbol]) for symbol in captured}
-            reading = _Reading(rule, between, symbols, table)
-        return [table[symbol] for symbol in symbols]
+    def __getnewargs__(self) -> tuple[Find]:  # type: ignore[override]
+        return (self.function,)
 
-    return spell
+    def __deepcopy__(self, memo: Any) -> "NamedFunction":
+        return self
 
 
-class _Reading:
-    """What a rule says of a text in which symbols are spelled by a table.
+@dataclass(frozen=True)
+class NameRule:
+    """How the names of one class are found: in one of five ways, or not at all.
+
+    A class without a way has a `count` alone: its names are those that a text gives by the tokens
+    of symbols, `<name_3>`.
 
     Attributes:
-        places: each symbol, with what the rule takes the name there for.
-        bound: what binds words of the text that are no symbols.
-        missing: symbol -> at how many places the rule finds none: in a comment, or where the text
-            has a word of its own that is kept.
+        pattern: a regular expression of the `regex` package.
+        tokens: the names themselves.
+        column: of the data, with the names of each row, or their [start, stop] in its source.
+        function: `package.module:function`, from a text to the [start, stop] of its names, or
+            [start, stop, binding]; see `ReadyRule` for what else it may say. In Python also the
+            function itself.
+        rule: one of `ready_rules`.
+        reserved: words that are no names of the class, whatever the pattern or function says.
+        count: symbols that the vocabulary has for the class; None for as many as one text
+            of the data has names, and 10 at least.
+        words: names are whole words; else they may stand inside one (`1` in `CN1CC1`), and an
+            answer has no names but those that the rule itself finds there, if it can read it.
+        keep: of the rule `tools`, "undescribed": tools and parameters without a description keep
+            their names, which alone say what they are for.
+        attributes: of the rule `python`: methods and fields of classes of the text are names too.
+        scopes: of the rule `json`: keys of several objects are several names, by their path.
+        ignore_case: of the rule `sql`: `Users` and `users` are one name if the language says so.
     """
 
-    def __init__(
-        self, rule: Any, between: Sequence[str], symbols: Sequence[str], table: Mapping[str, str]
-    ):
-        text, starts = "", []
-        for before, symbol in zip(between, symbols, strict=False):
-            starts.append(len(text) + len(before))
-            text += before + table[symbol]
-        found = {start: binding for start, _, *binding in rule(text + between[-1])}
-        self.missing = Counter(s for s, i in zip(symbols, starts, strict=True) if i not in found)
-        # Names without a binding are one name if they are spelled alike.
-        self.places = [
-            (symbol, tuple(found.pop(start, ())) or table[symbol])
-            for symbol, start in zip(symbols, starts, strict=True)
-        ]
-        self.bound = {tuple(binding) for binding in found.values() if binding}
+    pattern: str | None = None
+    tokens: tuple[str, ...] = ()
+    column: str | None = None
+    function: str | None = None
+    rule: str | None = None
+    language: str | None = None
+    reserved: frozenset[str] = frozenset()
+    count: int | None = None
+    words: bool = True
+    keep: str | None = None
+    attributes: bool = False
+    scopes: bool = False
+    ignore_case: bool = True
 
-    def captured(self) -> list[str]:
-        """Return the symbols that are read as an earlier one, or that bind a word."""
-        ranks = {symbol: rank for rank, (symbol, _) in enumerate(reversed(self.places))}
-        owners: dict[Any, str | None] = dict.fromkeys(self.bound)
-        captured: dict[str, None] = {}
-        for symbol, key in self.places:
-            if symbol in captured:
-                continue
-            owner = owners.setdefault(key, symbol)
-            if owner is None or (ranks[owner] > ranks[symbol] and owner not in captured):
-                captured[symbol] = None
-            elif owner != symbol:
-                captured[owner] = None
-                owners[key] = symbol
-        return [*captured]
+    @classmethod
+    def of(cls, name: str, rule: Any) -> "NameRule":
+        """Read a rule: a mapping with the attributes' names, or one of their values alone.
+
+        Raises:
+            ValueError: naming the class and what is wrong.
+        """
+        if isinstance(rule, cls):
+            return rule
+        place = f"symbols: {name!r}"
+        if callable(rule):
+            rule = {"function": rule}
+        if way := {str: "pattern", list: "tokens", tuple: "tokens", int: "count"}.get(type(rule)):
+            rule = {way: rule}
+        if not regex.fullmatch(CLASS_NAME, name):
+            raise ValueError(f"{place}: a class is named by letters, digits, '_' and '-'")
+        ways = [way for way in WAYS if way in rule] if isinstance(rule, Mapping) else []
+        alone = isinstance(rule, Mapping) and "count" in rule and rule.keys() <= {"count", "words"}
+        if len(ways) != 1 and not alone:
+            raise ValueError(
+                f"{place} is {rule!r}: give one of {', '.join(WAYS)}, such as "
+                f"{name}: {{pattern: '[a-z][0-9]*', count: 10}}"
+            )
+        if unknown := rule.keys() - cls.__dataclass_fields__.keys():
+            fields = ", ".join(cls.__dataclass_fields__)
+            raise ValueError(f"{place}: unknown key {sorted(unknown)[0]!r}; known: {fields}")
+        if callable(function := rule.get("function")):
+            rule = {**rule, "function": NamedFunction(function)}
+        name_rule = cls(**{
+            **rule,
+            "tokens": _words(place, "tokens", rule.get("tokens", ())),
+            "reserved": frozenset(_words(place, "reserved", rule.get("reserved", ()))),
+        })  # fmt: skip
+        name_rule._check(place)
+        return name_rule
+
+    def _check(self, place: str) -> None:
+        for key in ("pattern", "column", "function", "rule", "language"):
+            if not isinstance(value := getattr(self, key), str | None) or value == "":
+                raise ValueError(f"{place}: {key!r} is {value!r}: give a string")
+        if self.count is not None and (type(self.count) is not int or self.count < 1):
+            raise ValueError(f"{place}: 'count' is {self.count!r}: give a whole number from 1 on")
+        for key in ("words", "attributes", "scopes", "ignore_case"):
+            if type(value := getattr(self, key)) is not bool:
+                raise ValueError(f"{place}: {key!r} is {value!r}: give true or false")
+        if self.rule is not None and self.rule not in ready_rules():
+            known = ", ".join(ready_rules())
+            raise ValueError(f"{place}: no ready-made rule {self.rule!r}: there are {known}")
+        if self.keep is not None and (self.rule, self.keep) != ("tools", "undescribed"):
+            raise ValueError(
+                f"{place}: 'keep' is {self.keep!r}: there is {{rule: tools, keep: undescribed}}"
+            )
+        if self.language is not None and getattr(self.ready, "languages", None) is None:
+            taking = ", ".join(
+                f"{key} ({r.languages})" for key, r in ready_rules().items() if r.languages
+            )
+            raise ValueError(
+                f"{place}: 'language' is for the ready-made rules {taking}: leave it out"
+            )
+        for key, rule in (("attributes", "python"), ("ignore_case", "sql")):
+            is_set = getattr(self, key) != type(self).__dataclass_fields__[key].default
+            if is_set and not getattr(self.ready, key, False):
+                raise ValueError(f"{place}: {key!r} is for the rule {rule}: leave it out")
+        if self.scopes and self.ready is None:
+            raise ValueError(f"{place}: 'scopes' is for the rule json: leave it out")
+        if self.pattern is not None:
+            try:
+                regex.compile(self.pattern)  # alone: errors say where in it
+                matches_empty = whole_words(self.pattern).match("")
+            except regex.error as error:
+                raise ValueError(f"{place}: the pattern {self.pattern!r}: {error}") from None
+            if matches_empty:
+                raise ValueError(
+                    f"{place}: the pattern {self.pattern!r} matches the empty text: let it match "
+                    "at least one character"
+                )
+        if self.count is not None and len(self.tokens) > self.count:
+            raise ValueError(
+                f"{place}: {len(self.tokens)} tokens, but count = {self.count}: raise it, or leave "
+                "it out"
+            )
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether there is a way to find names: a `count` alone leaves them to the tokenizer."""
+        return any(getattr(self, way) for way in WAYS)
+
+    @property
+    def ready(self) -> ReadyRule | None:
+        """The ready-made rule; None without one, or if it has no such form."""
+        if self.rule is None:
+            return None
+        rule = ready_rules()[self.rule]
+        if self.scopes:
+            return rule.scoped
+        fields = type(self).__dataclass_fields__
+        given = {key: getattr(self, key) for key in ("language", "attributes", "ignore_case")}
+        return rule.of(**{k: value for k, value in given.items() if value != fields[k].default})
+
+    @property
+    def has_words_alone(self) -> bool:
+        """Whether all its names are words of letters, digits and `_`, whatever stands beside."""
+        pattern = self.pattern is None or _OF_LETTERS.fullmatch(self.pattern)
+        read = self.rule or self.function
+        return bool(self.words and pattern and not read and all(map(is_one_word, self.tokens)))
+
+    @property
+    def finds_words(self) -> bool:
+        """Whether names are whole words."""
+        return self.words and (self.ready is None or self.ready.words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `of` reads, as JSON has it."""
+        on = ("words", "ignore_case")
+        data = {key: value for key, value in asdict(self).items() if value and key not in on}
+        data |= {key: False for key in on if not getattr(self, key)}
+        return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in data.items()} | (
+            {"tokens": list(self.tokens)} if self.tokens else {}
+        )
+
+
+def _words(place: str, key: str, value: Any) -> tuple[str, ...]:
+    words = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (None,)
+    if not all(isinstance(word, str) and word and word == word.strip() for word in words):
+        raise ValueError(f"{place}: {key!r} is {value!r}: give a list of names")
+    if len(set(words)) < len(words):
+        twice = next(word for word in words if words.count(word) > 1)
+        raise ValueError(f"{place}: {twice!r} is given twice in {key!r}")
+    return words

@@ -123,41 +123,29 @@ _TOLD = regex.compile(
 
 
 class Reading:
-    """What a program binds and uses; nodes have the places that `parsed` gave them.
-
-    Attributes:
-        uses: where names stand.
-        calls: with keywords, classes with such too, each in its block.
-        strings: all that are no code; `texts` are those that are no docstrings.
-        taken: attributes that are read, and not called at once.
-        what: what binds a name each time: a Function, a Class, "import" or "variable".
-        kept: what keeps its spelling.
-        seen: builtins that read names by their spelling, and the block whose names these are.
-        stars: where `from m import *` stands.
-        attributes: nodes, each in its block.
-        selves: first parameter of a method -> the block of its class.
-    """
+    """What a program binds and uses; nodes have the places that `parsed` gave them."""
 
     def __init__(self, text: str, tree: Any):
         self.text = text
         self.uses: list[Use] = []
-        self.calls: list[tuple[Any, PythonScope]] = []
+        self.calls: list[tuple[Any, PythonScope]] = []  # with keywords; classes with such too
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.strings: set[str] = set()
-        self.taken: set[str] = set()
+        self.taken: set[str] = set()  # attributes that are read, and not called at once
         self.what: dict[Binding, list[Any]] = defaultdict(list)
-        self.kept: set[Binding] = set()
+        """What binds a name each time: a Function, a Class, "import" or "variable"."""
+        self.kept: set[Binding] = set()  # what keeps its spelling
         self._binds: list[tuple[str, PythonScope, Any]] = []
         self._called: set[ast.AST] = set()
         self.decorators: set[ast.AST] = set()
         self._docstrings: set[ast.AST] = set()
         self._code: set[ast.AST] = set()  # strings whose names are names
-        self.seen: list[tuple[str, PythonScope]] = []
-        self.stars: list[int] = []
+        self.seen: list[tuple[str, PythonScope]] = []  # builtin and scope, whose names it reads
+        self.stars: list[int] = []  # where `from m import *` stands
         self.attributes: list[tuple[Any, PythonScope]] = []
-        self.selves: dict[Binding, PythonScope] = {}
-        self.texts: list[str] = []
+        self.selves: dict[Binding, PythonScope] = {}  # first parameter of a method -> its class
+        self.texts: list[str] = []  # strings that are no docstrings
         module = PythonScope(None, "module")
         blocks = [(tree, module), *self._docstring(tree, module)]
         while blocks:  # no recursion: programs nest deeply
@@ -254,9 +242,7 @@ class Reading:
     def _function(self, node: Any, scope: PythonScope) -> list[tuple[ast.AST, PythonScope]]:
         arguments, types = node.args, self._types(node, scope)
         inner = PythonScope(types, "function")
-        keywords = frozenset(
-            parameter.arg for parameter in [*arguments.args, *arguments.kwonlyargs]
-        )
+        keywords = frozenset(p.arg for p in [*arguments.args, *arguments.kwonlyargs])
         decorators = getattr(node, "decorator_list", ())
         owner = scope if scope.kind == "class" else None
         function = Function(

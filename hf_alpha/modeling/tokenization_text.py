@@ -38,21 +38,12 @@ from .bound_names import BoundName, GluedName
 from .chat_names import ROLES
 from .chat_templates import limit_templates
 from .chats import WritesChats
-from .choices import check_choice
+from .choices import check_choice, check_list
 from .grammar import FormulaError, check_unicode
 from .name_rules import is_of_language
-from .names_in_text import (
-    Kept,
-    Known,
-    MarkedText,
-    NameFinder,
-    Span,
-    check_list,
-    check_marked,
-    keys_in,
-    parts,
-)
+from .names_in_text import NameFinder
 from .saving import code_files
+from .spans import Kept, Known, MarkedText, Span, check_marked, keys_in, parts
 from .text_pieces import (
     BETWEEN,
     JOIN,

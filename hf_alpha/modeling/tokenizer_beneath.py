@@ -23,7 +23,9 @@ from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from .batches import copied_backend
-from .names_in_text import NameFinder, Span, check_list, parts
+from .choices import check_list
+from .names_in_text import NameFinder
+from .spans import Span, parts
 from .text_pieces import BETWEEN, JOIN, MOST, SHORT, WORD, Cut
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"

@@ -16,7 +16,8 @@ from typing import Any
 from hf_alpha.checkpoints.places import file_of
 from hf_alpha.io.folders import write_text
 from hf_alpha.io.records import read_json
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, keys_in, known_names, parts
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText, keys_in, known_names, parts
 from hf_alpha.modeling.text_pieces import WORD
 
 FIRST_LOOK_FILE = "first_look.json"

@@ -12,7 +12,7 @@ def by_class(text: str) -> dict[str, str]:
     Raises:
         ValueError: a class is named twice.
     """
-    from hf_alpha.modeling.names_in_text import CLASS_NAME
+    from hf_alpha.modeling.name_rules import CLASS_NAME
 
     parts = re.split(rf",(?={CLASS_NAME}=)", text)
     matches = [re.fullmatch(rf"({CLASS_NAME})=(.+)", part, re.DOTALL) for part in parts]
@@ -89,7 +89,7 @@ def mark_names(texts: Iterable[str], names_of: Mapping[str, list[str]], task: An
     Raises:
         ValueError: a name stands in no text.
     """
-    from hf_alpha.modeling.names_in_text import check_marked
+    from hf_alpha.modeling.spans import check_marked
 
     # What cannot be read from a file has no names.
     marked = [

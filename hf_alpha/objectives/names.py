@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from hf_alpha.checkpoints.imported_code import import_functions
 from hf_alpha.data.rows import names_of_row
 from hf_alpha.modeling.bound_names import key_of
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.modeling.tokenization_symbols import in_row
 
 

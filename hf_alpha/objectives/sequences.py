@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from hf_alpha.modeling.names_in_text import MarkedText, parts
+from hf_alpha.modeling.spans import MarkedText, parts
 
 from .base import SEGMENTS
 from .names import Name, Numbering, cut_out, encoded

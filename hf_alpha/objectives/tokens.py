@@ -16,7 +16,7 @@ from transformers import DataCollatorForTokenClassification, PreTrainedConfig
 
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.choices import check_unique
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 
 from .base import IDS, Batch, Finder, Predictions, Record, Row
 from .classes import Labelled

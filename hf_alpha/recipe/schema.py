@@ -20,7 +20,7 @@ from hf_alpha.io.settings import (
     model_of,
     section,
 )
-from hf_alpha.modeling.names_in_text import NameRule
+from hf_alpha.modeling.name_rules import NameRule
 from hf_alpha.objectives import (
     ANSWER,
     OBJECTIVES,

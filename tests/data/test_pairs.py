@@ -26,7 +26,8 @@ from hf_alpha.data.pairs import (
     hold_out,
     read_pairs,
 )
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import LACKING, TOO_MANY
 from hf_alpha.recipe import Data

@@ -12,7 +12,8 @@ from hf_alpha.checkpoints.imported_code import import_functions
 from hf_alpha.data.rows import load, problems, training_problems
 from hf_alpha.io.inside import OutsideError
 from hf_alpha.logic.drawing.generate import generate
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.objectives.rows import read_rows
 from hf_alpha.recipe import Data
 

@@ -29,8 +29,8 @@ from transformers import AutoTokenizer
 from hf_alpha import CanonicalTokenizer, MarkedText, TextTokenizer
 from hf_alpha.checkpoints.code_links import code_files
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.name_rules import ReadyRule
-from hf_alpha.modeling.names_in_text import NameFinder, NameRule
+from hf_alpha.modeling.name_rules import NameRule, ReadyRule
+from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.ready_rules import READY_RULES
 
 DATA = Path(__file__).parents[1] / "data_files"

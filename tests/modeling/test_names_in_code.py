@@ -16,7 +16,8 @@ from hf_alpha import TextTokenizer
 from hf_alpha.io.yaml_files import parse_yaml
 from hf_alpha.modeling.name_rules import ready_rules
 from hf_alpha.modeling.names_in_code import json_paths
-from hf_alpha.modeling.names_in_text import NameFinder, keys_in, known_names
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import keys_in, known_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```text\n(\{rule: .*?\})\n(.*?)\n?^```$", PAGE, re.DOTALL | re.MULTILINE)

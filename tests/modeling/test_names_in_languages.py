@@ -426,7 +426,7 @@ def test_npm_does_the_same_under_other_names(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_typescript_sees_the_same_symbols_under_other_names(tmp_path: Path) -> None:
-    """The files of rxjs: each identifier means what it meant, types too, and what runs is the same."""
+    """The files of rxjs: each identifier means what it meant, types too; the same runs."""
     if shutil.which("npm") is None:
         pytest.skip("no npm here")
     (plain, other), compiler = (tmp_path / "plain", tmp_path / "other"), typescript()

@@ -21,7 +21,7 @@ from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
 from hf_alpha import CanonicalNames, CanonicalTokenizer, TextTokenizer
-from hf_alpha.modeling.name_rules import uncaptured
+from hf_alpha.modeling.name_spelling import uncaptured
 from hf_alpha.modeling.names_in_python import python_names
 from hf_alpha.testing import check_rule
 

@@ -7,7 +7,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hf_alpha.modeling import names_in_text
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, NameRule, Span, whole_words
+from hf_alpha.modeling.name_rules import NameRule
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText, Span
+from hf_alpha.modeling.words import whole_words
 
 VARIABLE = {"pattern": "[a-z][0-9]*"}
 texts = st.text(st.sampled_from("xyf12+( ,.é\u0301ह\u093f_'"), max_size=25)

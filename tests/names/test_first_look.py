@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import (
     FIRST_LOOK_FILE,

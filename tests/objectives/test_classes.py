@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from hf_alpha.folnet import FolnetConfig
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.objectives.classes import Classes
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import check_tokenizer, make_tokenizer

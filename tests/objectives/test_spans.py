@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_objectives import FOLNET, evaluated, recipe, write_rows
 from transformers import AutoModelForQuestionAnswering
 
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.objectives import metrics
 from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.names import find_names

@@ -22,7 +22,7 @@ from small_objectives import (
 from transformers import AutoModelForTokenClassification, BertConfig, BertForTokenClassification
 
 from hf_alpha.data.formats import read_format
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.objectives.base import Predictions
 from hf_alpha.objectives.names import find_names
 from hf_alpha.objectives.tokenizers import make_tokenizer

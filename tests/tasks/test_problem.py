@@ -6,7 +6,7 @@ import pytest
 from toy_task import ToyTask
 
 from hf_alpha.modeling.grammar import FormulaError
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.tasks import Problem, get_task
 from hf_alpha.tasks.build_tokenizer import build_tokenizer
 from hf_alpha.tasks.text import TextTask

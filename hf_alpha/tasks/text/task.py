@@ -12,7 +12,8 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from hf_alpha.checkpoints.imported_code import import_functions, import_object, module_source
-from hf_alpha.modeling.names_in_text import MarkedText, NameFinder, parts, without_spelling
+from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import MarkedText, parts, without_spelling
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.tasks.base import EQUIVALENCES, WARNED, Task, Verdict, warn_once
 from hf_alpha.tasks.explanation import Explanation

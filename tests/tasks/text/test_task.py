@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_alpha.data.keys import pair_key
-from hf_alpha.modeling.names_in_text import MarkedText
+from hf_alpha.modeling.spans import MarkedText
 from hf_alpha.names.first_look import LACKING, fault, mark
 from hf_alpha.tasks import DrawnTask, Verdict, drawn_task, get_task
 from hf_alpha.tasks.solver_process import SolverCrashError
