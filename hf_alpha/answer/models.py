@@ -97,11 +97,12 @@ class Model(Answerer):
             **self.search_arguments(task),
         }
 
-    def search_arguments(self, task: Task, limit: int | None = None) -> dict[str, Any]:
-        """Return arguments of `generate`; `limit` of the length is by default the search's."""
+    def search_arguments(self, task: Task, model: Any = None) -> dict[str, Any]:
+        """Return arguments of `generate`; where no limit is given, answers have the model's."""
         search = self.search
         beams = max(search.num_beams or task.num_beams, search.top_n)
-        limit = limit or search.max_new_tokens or MAX_NEW_TOKENS
+        own_limit = MAX_NEW_TOKENS if model is None else configured_limit(model)
+        limit = search.max_new_tokens or own_limit
         return search_settings(beams, search.length_penalty, limit, search.top_n)
 
     def notes(self, task: Task, problem: str) -> list[str]:
@@ -117,7 +118,7 @@ class Model(Answerer):
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer in batches of problems of like length; first say which ones it cannot take."""
         model, tokenizer = self.model, self.tokenizer
-        search = self.search_arguments(task, self.search.max_new_tokens or configured_limit(model))
+        search = self.search_arguments(task, self.model)
         if self.search.grammar:
             search["logits_processor"] = [self._by_grammar(task)]
         refused: dict[int, Reply] = {}

@@ -87,14 +87,15 @@ class Problems:
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
         )
-        if recipe.has_pairs:
+        has_pairs, task = recipe.has_pairs, recipe.configured_task
+        if has_pairs:
             rows = user_test_rows(recipe, self.data, self.split, self.source, self.target)
         elif self.data is not None:
             rows = load(
                 self.data, self.split, preferred_split="test",
                 source=self.source or "problem", target=self.target or "answer",
             )  # fmt: skip
-            rows = described(recipe.configured_task, rows, self.data)
+            rows = described(task, rows, self.data)
         elif any((self.split, self.source, self.target)):
             raise ValueError(
                 "--split, --source and --target are for --data, and formulas are drawn: leave them "
@@ -102,8 +103,8 @@ class Problems:
             )
         else:
             return draw_problems(
-                recipe.configured_task, out / "problems", numbers or range(1, 9),
-                sizes or range(1, 16), self.samples or 100, progress=progress,
+                task, out / "problems", numbers or range(1, 9), sizes or range(1, 16),
+                self.samples or 100, progress=progress,
             )  # fmt: skip
         return choose_rows(rows, numbers, sizes, self.samples)
 
@@ -206,11 +207,11 @@ def evaluate(
 
     Of models that do not answer with text: the metrics of their recipe's objective.
     """
-    for place in models:
-        checkpoint_place(place)
     card.check(models)
     if not card.card:
         refuse_options(command, ["license"], "is what a card says, and there is no --card")
+    for place in models:
+        checkpoint_place(place)
     if problems.data is not None:
         look_at_data(models, problems.data, problems.source, problems.target)
     from hf_alpha.processes import choose_device

@@ -352,15 +352,14 @@ def table(
     the length of the shortest witness, have a block of their own.
     """
     metrics = _known_metrics(reports, measure) if metrics is None else metrics
-    bins = names_bins(reports, most_columns)
+    reasons, bins = [*map(_reasons_note, reports)], names_bins(reports, most_columns)
     blocks = [_block(reports, metrics, "symbols:", lambda report: report.by_names(bins), bins)]
     for fact in dict.fromkeys(name for report in reports for name in report.facts):
         rate_names = [metric for metric in metrics if metric != COVARIANCE]
         by_fact = partial(Report.by_fact, name=fact, pool=POOL)
         blocks.append(_block(reports, rate_names, f"{fact.replace('_', ' ')}:", by_fact, pool=POOL))
     measured = [(r.model, r.alpha_covariance) for r in reports if r.alpha_covariance is not None]
-    reasons = filter(None, [*map(_reasons_note, reports)])
-    notes = [*(covariance_notes(measured) if COVARIANCE in metrics else []), *reasons]
+    notes = [*(covariance_notes(measured) if COVARIANCE in metrics else []), *filter(None, reasons)]
     if EDIT_DISTANCE in metrics:
         notes.insert(0, f"{EDIT_DISTANCE}: mean number of tokens, less is better; the rest in %")
     return "\n\n".join(["\n".join([blocks[0], *notes]), *blocks[1:]])
