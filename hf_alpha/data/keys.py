@@ -15,7 +15,7 @@ from hf_alpha.tasks import Task
 SPLITS = {"train": 0.8, "validation": 0.1, "test": 0.1}
 KEY_BYTES = 16
 TRAINED_ROWS_FILE = "trained_rows.npy"
-"""Beside a trained model: keys of the problems that it was trained on, 8 bytes each."""
+"""Beside a trained model: keys of the rows that it was trained on, 8 bytes each."""
 
 
 def split_of(key: bytes) -> str:
@@ -65,10 +65,15 @@ def pair_key(problem: str, finder: NameFinder) -> bytes:
     return key_of(canonical_text(problem, finder))[:8]
 
 
+def form_keys(forms: Iterable[str]) -> np.ndarray:
+    """Return a hash of 8 bytes of each canonical form: (forms,) of uint64."""
+    keys = b"".join(key_of(form)[:8] for form in forms)
+    return np.frombuffer(keys, dtype=">u8").astype(np.uint64)
+
+
 def problem_keys(problems: Iterable[str], finder: NameFinder) -> np.ndarray:
     """Return the keys of problems, see `pair_key`, each once, in order: (keys,) of uint64."""
-    keys = b"".join(pair_key(problem, finder) for problem in problems)
-    return np.unique(np.frombuffer(keys, dtype=">u8").astype(np.uint64))
+    return np.unique(form_keys(canonical_text(problem, finder) for problem in problems))
 
 
 def rows_seen(problems: Iterable[str], finder: NameFinder, keys: np.ndarray) -> list[int]:
@@ -77,13 +82,22 @@ def rows_seen(problems: Iterable[str], finder: NameFinder, keys: np.ndarray) -> 
     Args:
         keys: in order, of `problem_keys`.
     """
-    texts = b"".join(pair_key(problem, finder) for problem in problems)
-    asked = np.frombuffer(texts, dtype=">u8").astype(np.uint64)
-    return np.flatnonzero(np.isin(asked, keys)).tolist()
+    return forms_seen((canonical_text(problem, finder) for problem in problems), keys)
 
 
-def save_keys(folder: Path, keys: np.ndarray) -> None:
-    """Write the keys of the problems that a model was trained on beside it."""
+def forms_seen(forms: Iterable[str], keys: np.ndarray) -> list[int]:
+    """Return the numbers of the rows whose canonical form has one of the keys."""
+    return np.flatnonzero(np.isin(form_keys(forms), keys)).tolist()
+
+
+def save_keys(folder: Path, keys: np.ndarray, checkpoint: str | None = None) -> None:
+    """Write the keys of the rows that a model was trained on beside it.
+
+    Args:
+        checkpoint: the model that training began with; what it was trained on counts too.
+    """
+    if checkpoint is not None and (before := keys_beside(checkpoint)) is not None:
+        keys = np.union1d(before, keys)
     with replacing(folder / TRAINED_ROWS_FILE) as place, place.open("wb") as file:
         np.save(file, keys, allow_pickle=False)
 

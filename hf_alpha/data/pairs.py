@@ -226,17 +226,16 @@ class UserPairs:
         stored = problems_in(self.train, "keys") if isinstance(self.train, Dataset) else ()
         return problem_keys(stored, self.finder)
 
-    def save(self, folder: Path, checkpoint: Any = None) -> None:
+    def save(self, folder: Path, checkpoint: str | None) -> None:
         """Write beside a model what its training data was like, and which problems it had.
 
         Args:
-            checkpoint: the model that training began with; what it was trained on counts too.
+            checkpoint: as for `save_keys`.
         """
         if self.first_look is not None:
             self.first_look.save(folder)
-        before = None if checkpoint is None else keys_beside(str(checkpoint))
         if isinstance(self.train, Dataset):
-            save_keys(folder, self.keys if before is None else np.union1d(before, self.keys))
+            save_keys(folder, self.keys, checkpoint)
 
     def _compare_decoded(self, tokenizer: Any) -> None:
         """Say which targets a tokenizer does not give back, so that no answer can be right."""

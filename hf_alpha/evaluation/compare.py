@@ -14,6 +14,7 @@ from hf_alpha import wings
 from hf_alpha.answer.base import Random
 from hf_alpha.answer.models import Model
 from hf_alpha.data.formats import Row
+from hf_alpha.data.keys import forms_seen, keys_beside
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
@@ -25,9 +26,12 @@ from hf_alpha.evaluation.report import REPORT_FILE, Report, rates_table, warning
 from hf_alpha.io.folders import check_own, lock_folder, locks_folder, write_text
 from hf_alpha.loading import auto_class, load_config
 from hf_alpha.modeling.choices import refuse
+from hf_alpha.names.first_look import seen_in_training
 from hf_alpha.objectives import OBJECTIVES, make_objective
+from hf_alpha.objectives.base import RowsObjective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
+from hf_alpha.objectives.names import find_names, name_columns
 from hf_alpha.recipe import Data, Recipe, recipe_of
 from hf_alpha.tasks import Task
 from hf_alpha.tasks.base import EQUIVALENCES
@@ -340,6 +344,25 @@ def evaluate_objective(
         )
         parts = [part for part in Path(name).parts if part not in ("/", "..")]
         scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
-    text = scores_table(scores, by)
+    seen = _rows_trained_on(models, objective, recipe, data, split)
+    text = "\n".join([*seen, *[""] * bool(seen), scores_table(scores, by)])
     write_text(out / SCORES_FILE, f"{text}\n")
     return text, scores
+
+
+def _rows_trained_on(
+    models: Mapping[str, str], objective: RowsObjective, recipe: Recipe, data: Any, split: str | None
+) -> list[str]:
+    """Say of each model which test rows, or renamings of them, it was trained on."""
+    known = {name: keys_beside(model) for name, model in models.items()}
+    if not any(keys is not None for keys in known.values()):
+        return []
+    finder = find_names(recipe.symbols)
+    rows = objective.read(recipe.data, data, "test", split, name_columns(finder))
+    forms = [*objective.keys(rows, recipe.data, finder)]
+    return [
+        f"? {name}: {warning}"
+        for name, keys in known.items()
+        if keys is not None
+        for warning in seen_in_training(forms_seen(forms, keys), len(forms))
+    ]

@@ -4,6 +4,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -136,11 +137,13 @@ class RowsObjective(Objective):
         with section("data"):
             train, validation = self.read_both(recipe.data, recipe.seed, finder)
         check_validation(recipe, validation)
-        texts = self.texts(first(train, recipe.data.max_train_samples), recipe.data, finder)
+        rows = first(train, recipe.data.max_train_samples)
+        texts = self.texts(rows, recipe.data, finder)
         parts = [rows for rows in (train, validation) if rows is not None]
         with section("data"):
             settings = self.config_settings(parts, recipe.data)
-        return Examples(train, validation, finder, texts, settings)
+        forms = partial(self.keys, rows, recipe.data, finder)
+        return Examples(train, validation, finder, texts, settings, forms)
 
     def new_tokenizer(self, recipe: Any, examples: Any, start: Path | None) -> Any:
         with section("tokenizer"):

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from hf_alpha.data.keys import form_keys, save_keys
 from hf_alpha.modeling.names_in_text import NameFinder
 
 Collator = Callable[[Sequence[Mapping[str, Any]]], dict[str, torch.Tensor]]
@@ -33,6 +35,7 @@ class Examples:
         finder: finds the names of texts; None without names.
         texts: the texts that a new tokenizer is made from; they can be read several times.
         model_settings: fields of a model's configuration that follow from the data.
+        forms: gives what each training row is up to renaming; None where nothing says it.
     """
 
     train: Any = None
@@ -40,6 +43,12 @@ class Examples:
     finder: NameFinder | None = None
     texts: Iterable[str] = ()
     model_settings: Mapping[str, Any] = field(default_factory=dict)
+    forms: Callable[[], Iterable[str]] | None = None
+
+    def save(self, folder: Path, checkpoint: str | None) -> None:
+        """Write beside a model which rows it was trained on; for the arguments see `save_keys`."""
+        if self.forms is not None:
+            save_keys(folder, np.unique(form_keys(self.forms())), checkpoint)
 
 
 class Objective(ABC):

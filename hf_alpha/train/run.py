@@ -12,7 +12,6 @@ from transformers.utils import CONFIG_NAME
 
 from hf_alpha.checkpoints.named_files import WEIGHTS
 from hf_alpha.data.keys import TRAINED_ROWS_FILE
-from hf_alpha.data.pairs import UserPairs
 from hf_alpha.io.folders import check_own, lock_folder
 from hf_alpha.io.settings import section
 from hf_alpha.names.first_look import FIRST_LOOK_FILE
@@ -108,8 +107,7 @@ def train(
             if at_end is None or not (out / RECIPE_FILE).is_file():
                 write_recipe(recipe, out / RECIPE_FILE, notes)
             remember_recipe(out / RECIPE_FILE, code_names)
-            if isinstance(examples, UserPairs):
-                examples.save(out, recipe.checkpoint)
+            examples.save(out, recipe.checkpoint)
         if at_end is None:
             trainer.run(start, tell)
         else:

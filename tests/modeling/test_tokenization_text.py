@@ -201,6 +201,19 @@ def test_text_comes_back_to_the_letter(kind: str, made: list[str]) -> None:
     assert back(ALL[kind], text) == text
 
 
+@pytest.mark.parametrize("host", [small_byte_level(), unigram(end=True), word_piece()])
+def test_ids_of_rows_that_pad_a_table_are_decoded_as_the_host_decodes_them(host):
+    """Models have more rows than tokens: Qwen's and T5's tables are padded."""
+    canonical = CanonicalTokenizer.from_tokenizer(host, {"name": "[a-z]"})
+    ids = [*host("the b fox")["input_ids"], len(host) + 8, *host("c")["input_ids"]]
+    for skip in (True, False):
+        expected = host.decode(ids, skip_special_tokens=skip)
+        assert canonical.decode(ids, skip_special_tokens=skip) == expected
+    assert canonical.decode(len(host) + 8) == host.decode(len(host) + 8) == ""
+    with_names = canonical.decode(ids, names={"b": "x"})
+    assert with_names == canonical.decode([i for i in ids if i < len(host)], names={"b": "x"})
+
+
 @pytest.mark.parametrize("kind", [TextTokenizer, CanonicalTokenizer])
 def test_special_tokens_of_the_host_are_skipped_that_it_has_no_name_for(kind):
     """Such as the end of a turn, with which chat models end their answers."""

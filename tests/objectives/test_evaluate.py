@@ -1,6 +1,6 @@
 from commands import hf_alpha
 from datasets import ClassLabel, Dataset
-from small_objectives import SIZES, evaluated, recipe, relations, write_rows
+from small_objectives import FOLNET, SIZES, evaluated, recipe, relations, write_rows
 from transformers import BertConfig, BertForSequenceClassification
 
 from hf_alpha.objectives.classes import Classes
@@ -33,6 +33,32 @@ def test_a_model_without_answers_is_refused_where_answers_are_needed(tmp_path):
         ),
     ]:
         assert message in hf_alpha(*command).error
+
+
+def test_rows_that_a_model_was_trained_on_are_told_under_any_names(tmp_path):
+    """Of a model with names, renamings too; what a checkpoint was trained on counts."""
+    rows = [
+        {"text": f"{one} sees {two}, {word}", "kind": word}
+        for one, two, word in [("Ann", "Bea", "far"), ("Bea", "Bea", "near"), ("Ann", "Bea", "up")]
+    ]
+    renamed = [{**rows[0], "text": "Dan sees Eli, far"}, {**rows[1], "text": "Ann sees Eli, near"}]
+    train_file = write_rows(tmp_path / "train.jsonl", rows[:2])
+    later_file = write_rows(tmp_path / "later.jsonl", [rows[2], rows[1]])
+    test_file = write_rows(tmp_path / "test.jsonl", [*renamed, rows[2]])
+    data = {"source": "text", "target": "kind", "train": train_file}
+    names = {"symbols": {"person": "[A-Z][a-z]+"}, "model": FOLNET}
+    train(recipe(tmp_path, "class", data, **names))
+    first = (tmp_path / "out").rename(tmp_path / "first")
+    warned = hf_alpha("evaluate", first, "--data", test_file)
+    assert "? first: 1 of 3 rows are renamings of training's: rows 0\n" in warned.out
+    later = {**data, "train": later_file}
+    train(recipe(tmp_path, "class", later, symbols=names["symbols"], checkpoint=str(first)))
+    warned = hf_alpha("evaluate", tmp_path / "out", "--data", test_file)
+    assert "? out: 2 of 3 rows are renamings of training's: rows 0, 2\n" in warned.out
+    train(recipe(tmp_path, "class", data, {"output_dir": str(tmp_path / "plain")}))
+    for file, said in [(test_file, ""), (train_file, "? plain: 2 of 2 rows are")]:
+        out = hf_alpha("evaluate", tmp_path / "plain", "--data", file).out
+        assert out.startswith(said) and ("?" in out) == bool(said)
 
 
 def test_groups_leave_metrics_as_they_are(tmp_path):
