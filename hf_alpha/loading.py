@@ -377,6 +377,8 @@ def _load_weights(
         auto, whole, WEIGHTS, config=config, output_loading_info=True, ignore_mismatched_sizes=True
     )
     check(model, report, f"{whole}/{WEIGHTS}")
+    # Marian would leave out its positions, sinusoids if nobody has trained others.
+    model._keys_to_ignore_on_save = set()
     return model if base is None else _merged(model, place, base), report
 
 

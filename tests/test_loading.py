@@ -9,7 +9,7 @@ from geometrics import SMALL as GEOMETRIC
 from hosts import make_host
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
-from small_tokenizers import word_level
+from small_tokenizers import unigram, word_level
 from strategies import make_model
 from toy_backbone import ToyConfig, ToyForConditionalGeneration
 from transformers import (
@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from hf_alpha import SymbolConfig, get_symbol_model
-from hf_alpha.loading import check_agreement, load_checkpoint
+from hf_alpha.loading import check_agreement, load_answering, load_checkpoint, load_host
 from hf_alpha.modeling.configuration_folnet import FolnetConfig
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
 from hf_alpha.modeling.modeling_folnet import FolnetForMaskedLM
@@ -50,6 +50,25 @@ def test_round_trip(tmp_path, monkeypatch):
         assert loaded_tokenizer.get_vocab() == tokenizer.get_vocab()
         assert all(map(torch.equal, loaded.state_dict().values(), model.state_dict().values()))
         assert not loaded.training
+
+
+def test_a_host_that_is_saved_again_is_the_same(tmp_path):
+    """Marian saves no positions, which are sinusoids; a host may have others, as ANNalog."""
+    tokenizer = unigram(end=True)
+    host = make_host("marian", vocab_size=len(tokenizer))
+    for stack in (host.get_encoder(), host.get_decoder()):
+        stack.embed_positions.weight.data.normal_()
+    weights = {name: value.clone() for name, value in host.state_dict().items()}
+    for part in (host, tokenizer):
+        part.save_pretrained(tmp_path / "host")
+    save_file(weights, tmp_path / "host" / "model.safetensors", metadata={"format": "pt"})
+    place = tmp_path / "host"
+    for load in (load_host, load_answering):
+        load(place)[0].save_pretrained(tmp_path / load.__name__)
+        place = tmp_path / load.__name__
+        tokenizer.save_pretrained(place)
+        again = type(host).from_pretrained(place).state_dict()
+        assert all(torch.equal(again[name], weights[name]) for name in weights)
 
 
 def test_extension_in_one_or_several_steps_is_the_same(tmp_path):

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,6 +25,7 @@ class TextOf(Protocol):
     Attributes:
         columns: those that it reads -> the option that names each.
         encoding: of files; None for UTF-8.
+        read_file: reads the rows of a file of another format than those of `contents_of`.
     """
 
     @property
@@ -32,6 +33,9 @@ class TextOf(Protocol):
 
     @property
     def encoding(self) -> str | None: ...
+
+    @property
+    def read_file(self) -> Callable[[str], Iterable[Mapping[str, Any]]] | None: ...
 
     def __call__(self, row: Mapping[str, Any], number: int) -> str: ...
 
@@ -99,9 +103,12 @@ def stream_inputs(
             raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}")
     given: Iterator[Given] = map(Given, arguments or ())
     if file is not None:
-        columns = None if text_of is None else text_of.columns
-        encoding = None if text_of is None else text_of.encoding
-        contents = enumerate(contents_of(file, columns, encoding))
+        if text_of is None:
+            contents = enumerate(contents_of(file, None))
+        elif text_of.read_file is not None:
+            contents = enumerate(_rows_of(file, text_of.columns, read_file=text_of.read_file))
+        else:
+            contents = enumerate(contents_of(file, text_of.columns, text_of.encoding))
         given = chain(given, (_given(*pair, number, text_of) for number, pair in contents))
     elif not arguments:
         if sys.stdin.isatty():
@@ -146,15 +153,15 @@ def contents_of(
         return ((line, str(line)) for line in _lines_of(file, encoding))
     if columns is None:
         raise ValueError(f"{file} is a table, and this command reads lines: give it a .txt")
-    return _rows_of(file, columns, encoding)
+    return _rows_of(file, columns, encoding=encoding)
 
 
 def _rows_of(
-    file: Path, columns: Mapping[str, str], encoding: str | None
+    file: Path, columns: Mapping[str, str], **options: Any
 ) -> Iterator[tuple[Line, Any]]:
     from hf_alpha.data.rows import read_dataset
 
-    rows = read_dataset(file, columns, streaming=True, encoding=encoding, others=True)
+    rows = read_dataset(file, columns, streaming=True, others=True, **options)
     return ((Line(f"{dict(row)}", f"{file}, row {number}"), row) for number, row in enumerate(rows))
 
 

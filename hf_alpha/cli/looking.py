@@ -40,6 +40,8 @@ def look_at_data(
 ) -> None:
     """Look at data on which models are asked, whose columns options or the first recipe name."""
     content: dict[str, Any] = next(filter(None, map(_beside, models)), {})
+    if _has_format(content):
+        return
     data, given = _pairs(content), {"source": source, "target": target}
     named = {**data, **{key: name for key, name in given.items() if name}}
     look(place, _columns({**content, "data": named}), data.get("encoding"))
@@ -50,7 +52,10 @@ def look_at_rows(file: Path, source: str | None, model: str | None) -> None:
 
     Texts in place of a row of JSON are fine.
     """
-    data = _pairs(_beside(model)) if model is not None else {}
+    content = _beside(model) if model is not None else {}
+    if _has_format(content):
+        return
+    data = _pairs(content)
     if column := source or data.get("source"):
         look(f"{file}", {column: "--source"}, data.get("encoding"))
 
@@ -92,10 +97,16 @@ def _beside(model: str) -> dict[str, Any]:
     return compose(file, within=file.parent)[1] if file.is_file() else {}
 
 
+def _has_format(content: Mapping[str, Any]) -> bool:
+    """Whether a recipe's data are in a format whose columns its reader makes."""
+    data = content.get("data")
+    return isinstance(data, dict) and bool(data.get("format"))
+
+
 def _pairs(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of a recipe for pairs that are answered; nothing of any other."""
     data = content.get("data")
-    if not isinstance(data, dict) or not data.get("train") or data.get("format"):
+    if not isinstance(data, dict) or not data.get("train") or _has_format(content):
         return {}
     return {} if content.get("objective") else {"source": "source", "target": "target", **data}
 

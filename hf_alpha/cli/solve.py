@@ -3,7 +3,7 @@
 import csv
 import json
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, tee
 from pathlib import Path
@@ -250,7 +250,8 @@ def _write(given: Iterator[Given], settings: Settings, out: Path, resume: bool) 
             write_answers(records, out, dialect)
             file.unlink()
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
-    say(f"{statuses.total():,} formulas: {counts}; written to {out}")
+    kind = "texts" if getattr(settings.task, "grammar", None) is None else "formulas"
+    say(f"{statuses.total():,} {kind}: {counts}; written to {out}")
     return statuses
 
 
@@ -351,6 +352,13 @@ class RowTexts:
     def encoding(self) -> str | None:
         """That of the model's own data."""
         return self.recipe.data.encoding if self.recipe is not None else None
+
+    @property
+    def read_file(self) -> Callable[[str], Iterable[Mapping[str, Any]]] | None:
+        """What reads the format of the model's own data."""
+        from hf_alpha.data.formats import reader_of
+
+        return reader_of(self.recipe.data.format) if self.recipe is not None else None
 
     @property
     def _column(self) -> str:

@@ -131,3 +131,24 @@ def test_lines_and_texts_of_json_are_read_too(tmp_path):
     (tmp_path / "cut.txt.gz").write_bytes(b"a\n")
     done = hf_alpha("solve", "--file", tmp_path / "cut.txt.gz")
     assert "cut.txt.gz cannot be read: Not a gzipped file" in done.err
+
+
+def test_a_format_of_the_users_own_is_read_by_every_command(tmp_path, monkeypatch):
+    """`data.format` of the recipe, beside a model that was trained here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "arrows_of_mine.py").write_text(
+        "def read(path):\n"
+        "    for line in open(path):\n"
+        "        yield dict(zip(['asked', 'answered'], line.strip().split(' -> ')))\n"
+    )
+    file = tmp_path / "pairs.csv"
+    file.write_text("".join(f"{row['asked']} -> {row['answered']}\n" for row in ROWS))
+    own = ["text/swap", *TINY, *COLUMNS, "data.format=arrows_of_mine:read", f"data.train={file}"]
+    done = hf_alpha("train", *own, "data.validation=null", "training.output_dir=mine")
+    assert done.code == 0, done.err
+    assert run("evaluate", file, tmp_path / "report", "mine").code == 0
+    done = hf_alpha("solve", "--model", "mine", "--file", file)
+    assert done.code == 0 and done.out.count("\n  answer ") == len(ROWS), done
+    done = hf_alpha("solve", "--model", "mine", "--file", file, "--out", "answers.csv")
+    assert done.out == "8 texts: 8 answered; written to answers.csv\n", done
