@@ -156,9 +156,7 @@ def contents_of(
     return _rows_of(file, columns, encoding=encoding)
 
 
-def _rows_of(
-    file: Path, columns: Mapping[str, str], **options: Any
-) -> Iterator[tuple[Line, Any]]:
+def _rows_of(file: Path, columns: Mapping[str, str], **options: Any) -> Iterator[tuple[Line, Any]]:
     from hf_alpha.data.rows import read_dataset
 
     rows = read_dataset(file, columns, streaming=True, others=True, **options)

@@ -351,7 +351,11 @@ def evaluate_objective(
 
 
 def _rows_trained_on(
-    models: Mapping[str, str], objective: RowsObjective, recipe: Recipe, data: Any, split: str | None
+    models: Mapping[str, str],
+    objective: RowsObjective,
+    recipe: Recipe,
+    data: Any,
+    split: str | None,
 ) -> list[str]:
     """Say of each model which test rows, or renamings of them, it was trained on."""
     known = {name: keys_beside(model) for name, model in models.items()}
