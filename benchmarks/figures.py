@@ -463,6 +463,26 @@ def front() -> str:
     return measure.table(columns, lines, words=[columns[1], columns[-1]])
 
 
+NAMINGS = {
+    "choice": "which of 3 to 5 tools (BFCL)",
+    "calls": "whole calls (BFCL)",
+    "code": "what a function returns (CRUXEval)",
+    "sql": "queries, run (Spider)",
+}
+"""Task of `alias-models` -> what is asked."""
+
+
+def naming() -> str:
+    """Right answers of one model in %, by how things are called."""
+    rows = []
+    for task, what in NAMINGS.items():
+        found = stored("alias-models")["data"][task]["hosts"][HOST]
+        shares = [f"{100 * right / found['questions']:.1f}" for right in found["right"].values()]
+        rows.append([what, f"{found['questions']}", *shares])
+    names = ("own", "invented", "swapped", "canonical")
+    return measure.table(["task", "questions", *names], rows)
+
+
 def reach(points: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """By what there is more of: the nearest point, and the first where at most half are right or
     chance is as good, or else the furthest."""
@@ -638,6 +658,7 @@ def draw_swapped_tools(path: Path) -> None:
 TABLES = {
     "peers": peers,
     "front": front,
+    "naming": naming,
     "released": released,
     "compared": compared,
     "streams": streams,
@@ -677,6 +698,7 @@ DOCUMENTS = (
     "docs/results-performance.md",
     "docs/results.md",
     "docs/alias.md",
+    "docs/results-alias.md",
     "docs/retrofit.md",
     "docs/chats.md",
     "docs/chemistry.md",
@@ -806,7 +828,7 @@ def sentences_of_naming() -> Iterator[tuple[str, str]]:
     cost = f"{own - canonical:.1f} points ({own:.1f} to {canonical:.1f})"
     yield "docs/alias.md", f"In SQL it costs {cost}"
     more, fewer = told["code"]["hosts"]["all"]["signs"]["b : own"]
-    yield "docs/alias.md", f"({more} : {fewer}, p = "
+    yield "docs/alias.md", f"({more} questions more, {fewer} fewer, p = "
 
 
 def sentences_of_edges() -> Iterator[tuple[str, str]]:
