@@ -338,9 +338,9 @@ def prove(
     return largest
 
 
-def _probe(config: FolnetConfig, rows: int = 4, length: int = 24) -> tuple[Tensor, Tensor]:
+def _probe(config: FolnetConfig) -> tuple[Tensor, Tensor]:
     """Return random ids, and types of two texts whose border is another in each row."""
-    generator = torch.Generator().manual_seed(0)
+    rows, length, generator = 4, 24, torch.Generator().manual_seed(0)
     ids = torch.randint(config.vocab_size, (rows, length), generator=generator)
     border = torch.randint(1, length, (rows, 1), generator=generator)
     types = (torch.arange(length) >= border).long()

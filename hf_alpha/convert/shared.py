@@ -80,7 +80,7 @@ def for_proof(model: PreTrainedModel) -> PreTrainedModel:
     return copy.deepcopy(model).eval().float().cpu()
 
 
-def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 12) -> dict:
+def probe(config: AlphaConfig, symbols: list[int]) -> dict:
     """Return random inputs that hold exactly these symbols, in this order of occurrence."""
     generator = torch.Generator().manual_seed(0)
 
@@ -89,7 +89,7 @@ def probe(config: AlphaConfig, symbols: list[int], rows: int = 8, length: int = 
 
     special = (config.pad_token_id, config.decoder_start_token_id)
     tokens = [*(i for i in config.vocabulary.base_ids if i not in special), *symbols]
-    ids, decoder_ids = draw(tokens, rows, length), draw(tokens, rows, 6)
+    ids, decoder_ids = draw(tokens, 8, 12), draw(tokens, 8, 6)
     ids[:, : len(symbols)] = torch.tensor(symbols, dtype=torch.long)
     decoder_ids[:, 0] = config.decoder_start_token_id
     return {

@@ -301,14 +301,25 @@ def by_rules(
     finder: NameFinder | None = getattr(task, "finder", None)
     if finder is None:
         return {}
-    spans = [(text, span) for text in problems for span in finder.find(text)]
-    names: dict[str, dict[str, None]] = {}
-    for text, span in spans:
-        names.setdefault(span.symbol_class, {})[text[span.start : span.stop]] = None
-    symbols = {kind: [*some] for kind, some in names.items()}
-    if not finder.inside and not any(span.binding for _, span in spans):
+    symbols = {kind: [*some] for kind, some in _names_in(problems, finder).items()}
+    bound = (span.binding for text in problems for span in finder.find(text))
+    if not finder.inside and not any(bound):
         return symbols
     return RuledNames(tokenizer, symbols, finder)
+
+
+def _names_in(problems: Iterable[str], finder: NameFinder) -> dict[str, dict[str, None]]:
+    """Return class -> the names that rules find in texts, in order."""
+    names: dict[str, dict[str, None]] = {}
+    for text in problems:
+        for start, stop, kind, _ in finder.find(text):
+            names.setdefault(kind, {})[text[start:stop]] = None
+    return names
+
+
+def examples_of(rule: Any) -> Sequence[str]:
+    """Return the names that a rule lists, or knows as examples."""
+    return rule.tokens or (rule.ready.examples if rule.ready else ())
 
 
 def found_by(
@@ -329,13 +340,11 @@ def found_by(
     finder = NameFinder(cast(Any, symbols))
     if (ranges := getattr(tokenizer, "symbol_ranges", None)) and hasattr(tokenizer, "finder"):
         return _own(tokenizer, finder, ranges)
+    found = _names_in(problems, finder)
     names = {
-        kind: dict.fromkeys(rule.tokens or (rule.ready.examples if rule.ready else ()))
+        kind: {**dict.fromkeys(examples_of(rule)), **found.get(kind, {})}
         for kind, rule in finder.rules.items()
     }
-    for text in problems:
-        for start, stop, kind, _ in finder.find(text):
-            names[kind][text[start:stop]] = None
     if few := [kind for kind, some in names.items() if len(some) < 2]:
         raise ValueError(f"the rule of class {few[0]!r} finds no two names in the problems")
     return RuledNames(tokenizer, {kind: [*some] for kind, some in names.items()}, finder)

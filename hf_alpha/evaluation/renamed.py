@@ -12,13 +12,13 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from hf_alpha.evaluation.names import Renamings
+from hf_alpha.data.formats import Row
+from hf_alpha.evaluation.names import Renamings, examples_of
 from hf_alpha.evaluation.report import Record
 from hf_alpha.modeling.spans import MarkedText, Span, parts, without_spelling
 from hf_alpha.names.first_look import mark
 from hf_alpha.tasks import Task
 
-Row = Mapping[str, Any]
 Name = tuple[str, str]
 """Class and spelling."""
 TRIES = 4
@@ -150,11 +150,7 @@ def _names(task: Task, problem: str) -> list[Name]:
 
 def _listed(task: Task) -> list[Name]:
     rules = getattr(getattr(task, "finder", None), "rules", {})
-    return [
-        (kind, name)
-        for kind, rule in rules.items()
-        for name in rule.tokens or (rule.ready.examples if rule.ready else ())
-    ]
+    return [(kind, name) for kind, rule in rules.items() for name in examples_of(rule)]
 
 
 def _renamed_row(task: Task, row: Row, table: Mapping[Name, str]) -> Row | None:

@@ -61,3 +61,7 @@ def test_a_long_text_is_not_read(tmp_path):
 @given(PLAIN)
 def test_what_is_written_is_read(content):
     assert parse_yaml(write_yaml([content, content]), "here") == [content, content]
+
+
+def test_what_is_long_is_not_deep():
+    assert parse_yaml("- [1]\n" * (DEEPEST + 1), "here") == [[1]] * (DEEPEST + 1)
