@@ -11,7 +11,7 @@ backticks. These keep their spelling:
 - attributes, so all that a class binds: methods and fields, unless they are asked for;
 - names that begin with `__`, which Python has uses for, and, of the module, those of builtins;
 - parameters that a keyword may reach in a way that cannot be followed: `method(key=1)`;
-- what is read by its spelling: by `locals()`, `eval(...)`, `globals()`, and, beside
+- what is read by its spelling: by `locals()`, `eval(...)`, `globals()`, `f"{x=}"`, and, beside
   `from m import *`, names of the module that may be those of `m`;
 - other strings, and comments.
 
@@ -32,6 +32,7 @@ from .python_fragments import fragment_names, fragment_words
 from .python_reading import Binding, Class, Function, PythonScope, Reading, Use, name_of
 
 _READS_ATTRIBUTES = ("getattr", "setattr", "hasattr", "delattr", "vars", "dir")
+_GETS_NAMES = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__set_name__")
 _BUILTIN_ATTRIBUTES = {
     name
     for each in [*vars(builtins).values(), io.TextIOWrapper, io.BytesIO, GeneratorType]
@@ -99,6 +100,7 @@ class _Program(Reading):
                 if role != "written" and (outside := scope.global_name(name)):
                     kept |= {binding, outside}
             places[start] = binding
+            kept |= {binding} if start in self.shown else set()
         seen = self._seen_scopes()
         kept |= {b for b in places.values() if b.scope in seen or self._is_special(b)}
         found = [(start, places[start]) for start in sorted(places) if places[start] not in kept]
@@ -311,7 +313,7 @@ class _Program(Reading):
         return (
             any(use.scope.home(use.name) is None for use in read)
             or "__dict__" in special
-            or any(method in ("__getattr__", "__getattribute__") for method in methods)
+            or any(method in _GETS_NAMES for method in methods)
         )
 
 

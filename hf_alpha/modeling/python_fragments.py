@@ -9,10 +9,10 @@ from .python_code import A_NAME, NAME, code_alone
 
 _DEFINED = regex.compile(rf"(?|\bclass\s+({NAME})|\bdef\s+({NAME})(?!\s*\(\s*(?:self|cls)\b))")
 """Not methods, which are attributes."""
-_BRACKETS = r"(?(DEFINE)(?P<brackets>[[({](?:[^][(){}]|(?&brackets))*[])}]))"
+_BRACKETS = r"(?(DEFINE)(?P<brackets>[[({](?:[^][(){}]++|(?&brackets))*+[])}]))"
 _PARAMETERS = regex.compile(
-    rf"(?|\bdef\s+\w+\s*\(((?:[^][(){{}}]|(?&brackets))*)"
-    rf"|\blambda\b((?:[^][(){{}}:]|(?&brackets))*)){_BRACKETS}"
+    rf"(?|\bdef\s+\w+\s*\(((?:[^][(){{}}]++|(?&brackets))*+)"
+    rf"|\blambda\b((?:[^][(){{}}:]++|(?&brackets))*+)){_BRACKETS}"
 )
 _PARAMETER = regex.compile(rf"\s*\**({NAME})?(?:[^][(){{}},]|(?&brackets))*+,?{_BRACKETS}")
 _TARGET = rf"[(\[]*\*?{NAME}[)\]]*"
@@ -21,14 +21,12 @@ _TARGETS = (
         rf"(?m)(?:^|;)[ \t]*({_TARGET}(?:[ \t]*,[ \t]*{_TARGET})*+)[ \t]*,?[ \t]*(?::[^=\n]*)?"
         r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)"
     ),
-    regex.compile(r"\bfor\s+([^\n:=]*?)\s+in\b"),
+    regex.compile(r"\bfor\s+([^\n:=]{0,300}?)\s+in\b"),
     regex.compile(rf"\bas\s+({NAME})"),
     regex.compile(rf"({NAME})\s*:="),
 )
 _KEYWORD = regex.compile(r"\s*=(?!=)")
-_BEFORE_KEYWORD = regex.compile(r"(?r)[(,]\s*\Z")
 _BRACKET = regex.compile(r"[][(){}]")
-_DOT = regex.compile(r"(?r)\.\s*\Z")
 _IMPORTS = regex.compile(r"(?m)^[ \t]*(?:from\s.*\simport|import)\s.*$")
 
 
@@ -59,15 +57,14 @@ def _words_of(code: str) -> Iterator[tuple[int, int]]:
     parameters, opened, before = {*_parameters(code)}, 0, 0
     for match in A_NAME.finditer(code):
         name, (start, stop) = match.group(), match.span()
-        for bracket in _BRACKET.findall(code, before, start):
+        gap, before = code[before:start], stop
+        for bracket in _BRACKET.findall(gap):
             opened = max(0, opened + (1 if bracket in "([{" else -1))
-        before = stop
+        sign = gap.rstrip()[-1:]
         # In brackets: `a, b = c` assigns.
-        is_keyword = (
-            opened and _KEYWORD.match(code, stop) and _BEFORE_KEYWORD.search(code, 0, start)
-        )
+        is_keyword = opened and sign in ("(", ",") and _KEYWORD.match(code, stop)
         if not (
-            _DOT.search(code, 0, start)
+            sign == "."
             or (is_keyword and (start, stop) not in parameters)
             or keyword.iskeyword(name)
             or name.startswith("__")

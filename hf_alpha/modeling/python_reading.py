@@ -115,6 +115,7 @@ _READS_NAMES = ("locals", "globals", "vars", "dir")
 _RUNS_CODE = ("eval", "exec")
 """Builtins that read names by their spelling: without arguments, or without names of their own."""
 _PLAIN = ("staticmethod", "classmethod", "property")
+_SHOWN = regex.compile(r"[\s)]*=\s*[!:}]")
 _TOLD = regex.compile(
     rf"(?m)(?<!`)(`{{1,2}})(?P<name>{NAME})\1(?!`)|:(?:param|type|arg|keyword)\s+(?:[^\s:]+\s+)?"
     rf"\*{{0,2}}(?P<name>{NAME})\s*:"
@@ -146,6 +147,7 @@ class Reading:
         self.attributes: list[tuple[Any, PythonScope]] = []
         self.selves: dict[Binding, PythonScope] = {}  # first parameter of a method -> its class
         self.texts: list[str] = []  # strings that are no docstrings
+        self.shown: set[int] = set()  # where names stand that f-strings print, `{x=}`
         module = PythonScope(None, "module")
         blocks = [(tree, module), *self._docstring(tree, module)]
         while blocks:  # no recursion: programs nest deeply
@@ -181,6 +183,11 @@ class Reading:
                 self.strings.add(string)
                 if node not in self._docstrings:
                     self.texts.append(string)
+            case ast.JoinedStr(values=values):
+                for each in values:
+                    value = each.value if isinstance(each, ast.FormattedValue) else each
+                    if _SHOWN.match(self.text, value.stop):
+                        self.shown |= {*map(_place, ast.walk(value))}
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 return self._function(node, scope)
             case ast.ClassDef():
@@ -362,6 +369,12 @@ class Reading:
 
 def _in(scope: PythonScope, nodes: Any) -> list[tuple[ast.AST, PythonScope]]:
     return [(node, scope) for node in nodes]
+
+
+def _place(node: Any) -> int:
+    if isinstance(node, ast.Attribute):
+        return int(node.stop) - len(node.attr)
+    return getattr(node, "start", -1)
 
 
 def name_of(node: Any) -> str:

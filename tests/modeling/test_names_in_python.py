@@ -10,6 +10,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -275,6 +276,27 @@ def test_time_is_linear_in_the_text(piece: str, is_one_line: bool) -> None:
     assert many < 5 * few
 
 
+@pytest.mark.parametrize("piece", ["x.y = f(k=1)\n", "for x ", "x, ", "lambda x: (x\n"])
+def test_time_is_linear_in_what_is_no_program(piece: str) -> None:
+    def seconds(number: int) -> float:
+        text = "$" + piece * number
+        start = thread_time()
+        python_names(text)
+        return thread_time() - start
+
+    few, many = (min(seconds(number + i) for i in (0, 1, 2)) for number in (1_000, 4_000))
+    assert many < 8 * few + 0.02
+
+
+def test_classes_that_get_names_of_fields_keep_fields() -> None:
+    """What is set or looked for by its spelling may be printed, or kept under it."""
+    text = "class A:\n    y = 1\n    def {}(self, *names): print(names)\nA().y = 2\n"
+    for method, fields in (("__setattr__", 0), ("__set_name__", 0), ("again", 2)):
+        other = text.format(method)
+        found = python_names(other, attributes=True)
+        assert [other[start:stop] for start, stop, *_ in found].count("y") == fields
+
+
 def test_names_that_are_spelled_alike_are_looked_at_together() -> None:
     """A text is read a few times, however many of its names are spelled alike."""
     text = "".join(f"def f{i}(a{i}): return a{i}\n" for i in range(30)) + "def g(b): return a0(b)\n"
@@ -367,6 +389,7 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("def f(x):\n r'''f x\n :param x: `f`\n :type int x:\n'''", "f x x f x"),
         ("def f(x):\n '''\n >>> x = f(\n ...   x=1)\n >>> x, f\n x\n '''", "f x x1 f x x1 f"),
         ("def f(x):\n '''>>> x(:\n'''", "f x"),
+        ("x = y = z = 1; f'{x=} {(y) = !r:>{z}} x={z} {z == 1}'", "z z z z"),
         # No program: as far as its words show
         ("print((n := 1), n", "n n"),
         ("import x as y, z\ny = f(x, z", ""),
