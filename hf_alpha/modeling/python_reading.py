@@ -185,7 +185,7 @@ class Reading:
                     self.texts.append(string)
             case ast.JoinedStr(values=values):
                 for each in values:
-                    value = each.value if isinstance(each, ast.FormattedValue) else each
+                    value: Any = each.value if isinstance(each, ast.FormattedValue) else each
                     if _SHOWN.match(self.text, value.stop):
                         self.shown |= {*map(_place, ast.walk(value))}
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
@@ -372,9 +372,8 @@ def _in(scope: PythonScope, nodes: Any) -> list[tuple[ast.AST, PythonScope]]:
 
 
 def _place(node: Any) -> int:
-    if isinstance(node, ast.Attribute):
-        return int(node.stop) - len(node.attr)
-    return getattr(node, "start", -1)
+    is_attribute = isinstance(node, ast.Attribute)
+    return int(node.stop) - len(node.attr) if is_attribute else getattr(node, "start", -1)
 
 
 def name_of(node: Any) -> str:
