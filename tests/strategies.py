@@ -8,7 +8,7 @@ from promises import Batch, Family, Sizes, batch_sizes, seeds
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.modeling.relations import SlotRelations, one_hot
+from hf_alpha.modeling.relations import SlotRelations
 
 BASE = 10
 SMALL = {
@@ -156,7 +156,7 @@ def rename_batch(batch: Batch, tables: list[torch.Tensor]) -> Batch:
 
 def slot_relations(queries: tuple[torch.Tensor, ...], own_BM: torch.Tensor) -> SlotRelations:
     """Relations to keys that hold these symbols, -1 for none."""
-    return SlotRelations(queries, one_hot(own_BM, queries[0].shape[-1], queries[0].dtype))
+    return SlotRelations(queries, own_BM)
 
 
 __all__ = [

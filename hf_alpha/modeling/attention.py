@@ -16,9 +16,16 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .configuration_alpha import AlphaConfig
-from .masks import later_hidden, self_attention_part
+from .masks import additive, are_few, later_hidden, self_attention_part
 from .positions import rotate
-from .relations import Matrices, RelationGates, Relations, add_relations, add_relations_
+from .relations import (
+    Matrices,
+    RelationGates,
+    Relations,
+    add_relations,
+    add_relations_,
+    in_blocks,
+)
 
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
@@ -159,27 +166,39 @@ class AlphaAttention(nn.Module):
             query = query.view(n, beams, r, queries * t, heads, self.head_dim).transpose(1, 2)
         query = query.reshape(n * r, -1, heads, self.head_dim).transpose(1, 2)
         fold = Fold(n, r, beams, queries, heads)
-        query, key, value, related = self._relate(hidden_BSTD, relations, query, key, value)
-        summed = bool(related and output_masses)  # which takes the weights themselves
-        attend = self._function(output_weights or summed, mask, related.get("gates"), (t, m))
-        causal = self.is_causal and mask is None and t > 1
-        if causal and (related or queries > 1 or attend is not sdpa_attention_forward):
-            mask, causal = later_hidden(t, query), False
-        mask = self._fold_mask(mask, r, queries, t)
-        if related and attend is not eager_attention:
-            mask, related = add_relations(mask, **related), {}
-        out, weights = attend(
-            self,
-            query,
-            key,
-            value,
-            mask,
-            scaling=self.scaling,
-            dropout=self.config.attention_dropout if self.training else 0.0,
-            is_causal=causal,
-            **({"fold": fold} if output_weights else {}),
-            **related,
-        )
+        query, key, value, gates = self._relate(hidden_BSTD, relations, query, key, value)
+        dropout = self.config.attention_dropout if self.training else 0.0
+        weights: Any = None
+        summed = False
+        if gates is not None and s == 1 and b == n and not (output_weights or are_few(t, m)):
+            assert relations is not None
+            how = (dropout, output_masses)
+            out = self._attend_in_blocks(query, key, value, mask, relations, gates[:, 0], *how)
+        else:
+            related: dict[str, Any] = {}
+            if gates is not None:
+                assert relations is not None
+                related = {"gates": gates, "relations": relations.of_sources(n)}
+            summed = bool(related and output_masses)  # which takes the weights themselves
+            attend = self._function(output_weights or summed, mask, gates, (t, m))
+            causal = self.is_causal and mask is None and t > 1
+            if causal and (related or queries > 1 or attend is not sdpa_attention_forward):
+                mask, causal = later_hidden(t, query), False
+            mask = self._fold_mask(mask, r, queries, t)
+            if related and attend is not eager_attention:
+                mask, related = add_relations(mask, **related), {}
+            out, weights = attend(
+                self,
+                query,
+                key,
+                value,
+                mask,
+                scaling=self.scaling,
+                dropout=dropout,
+                is_causal=causal,
+                **({"fold": fold} if output_weights else {}),
+                **related,
+            )
         masses = None
         if output_masses and relations is not None:
             folded = fold.fold_weights(weights) if output_weights else weights
@@ -199,16 +218,57 @@ class AlphaAttention(nn.Module):
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
-        """Returns queries, keys and values with relations as slots, or what to add to scores."""
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Returns queries, keys and values with relations as slots, or gates for their matrices."""
         if self.gates is None or relations is None:
-            return query, key, value, {}
+            return query, key, value, None
         gates = self.gates(hidden_BSTD)
         if relations.prefers_slots:
             query = relations.extend_queries(query, gates[:, 0], self.scaling)
             # Fused kernels want values as wide as queries.
-            return query, relations.extend_keys(key), relations.extend_keys(value), {}
-        return query, key, value, {"gates": gates, "relations": relations.of_sources(key.shape[0])}
+            return query, relations.extend_keys(key), relations.extend_keys(value), None
+        return query, key, value, gates
+
+    def _attend_in_blocks(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        relations: Relations,
+        gates_BTG: torch.Tensor,
+        dropout: float,
+        output_masses: bool,
+    ) -> torch.Tensor:
+        """Attends for some queries at a time, so that no score of all pairs is held.
+
+        Returns (B, T, H, K), with masses behind the values if asked for: K + symbols.
+        """
+        length = query.shape[2]
+        causal = self.is_causal and mask is None and length > 1
+
+        def attend(part: slice) -> torch.Tensor:
+            keys, shown = slice(part.stop if causal else None), mask
+            if causal:
+                place_M = torch.arange(part.stop, device=query.device)
+                shown = additive((place_M <= place_M[part, None])[None, None], query.dtype)
+            elif mask is not None and mask.shape[2] > 1:
+                shown = mask[:, :, part]
+            few = relations.part(part, keys)
+            out, weights = eager_attention(
+                self,
+                query[:, :, part],
+                key[:, :, keys],
+                value[:, :, keys],
+                shown,
+                self.scaling,
+                dropout,
+                gates=gates_BTG[:, part],
+                relations=few.of_sources(key.shape[0]),
+            )
+            return torch.cat((out, few.sums(weights)), -1) if output_masses else out
+
+        return in_blocks(attend, length, query.device)
 
     def _function(self, weighs: bool, mask: torch.Tensor | None, *more: Any) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.

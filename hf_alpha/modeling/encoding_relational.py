@@ -30,8 +30,8 @@ from transformers.cache_utils import Cache
 from .encoding import RelationalMemory, SymbolEncoding, TextStates, listed_logits
 from .new_symbols import UNUSABLE
 from .relations import (
-    NONE,
-    LastSymbolRelations,
+    IndexRelations,
+    MadeOnce,
     RelationGates,
     Relations,
     SlotRelations,
@@ -40,6 +40,7 @@ from .relations import (
     TextRelations,
     add_relations_,
     by_source,
+    columns_of,
     first_positions,
     in_blocks,
     last_symbols,
@@ -47,6 +48,10 @@ from .relations import (
     num_slots,
     one_hot,
     scaled,
+    sought,
+    sum_by_symbol,
+    sums_over_places,
+    symbols_there,
     written_symbols,
 )
 from .streams import Streams
@@ -176,9 +181,9 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
     def read(streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
         # Padding may hold any id.
         own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
-        same_BLS = one_hot(own_BL, num_slots(streams.ids.shape[1]), streams.weights.dtype)
-        related = SymbolRelations(SlotRelations((same_BLS,), same_BLS))
-        return replace(streams, own=own_BL, related=related)
+        number = num_slots(streams.ids.shape[1])
+        same = IndexRelations(sought(own_BL), (own_BL,), number, streams.weights.dtype)
+        return replace(streams, own=own_BL, related=SymbolRelations(same))
 
     @staticmethod
     def follow(
@@ -189,19 +194,17 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         cache: Cache | None,
     ) -> Streams:
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        so_far_BMS = one_hot(own_BM, number, dtype)
         ends = cache is None or not cache.is_compileable  # with the tokens at hand
-        same_BTS = so_far_BMS[:, -position_T.shape[0] :]
-        same_BTS = same_BTS if ends else one_hot(streams.own, number, dtype)
+        own_BT = own_BM[:, -position_T.shape[0] :] if ends else streams.own
+        same = IndexRelations(sought(own_BT), (own_BM,), number, dtype)
         if position_T.shape[0] == 1 and ends:
-            written_BTS = so_far_BMS.amax(1, keepdim=True)
+            written_BTS = symbols_there(own_BM, number, dtype)[:, None]
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
-        keys_NLS = source.once(("slots", number), lambda: one_hot(source.own, number, dtype))
-        across = SlotRelations((same_BTS, written_BTS), keys_NLS)
+        kept = source.once(("slots", number), MadeOnce)
+        across = SlotRelations((same.queries[0], written_BTS), source.own, kept=kept)
         of_source = SourceRelations(across, written_BTS[..., : streams.ids.shape[1]], position_T)
-        related = SymbolRelations(SlotRelations((same_BTS,), so_far_BMS), of_source)
-        return replace(streams, related=related)
+        return replace(streams, related=SymbolRelations(same, of_source))
 
     def remember(
         self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
@@ -297,10 +300,9 @@ class TextMemory(RelationalMemory):
     def go_on(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
         last_BM = last_symbols(own_BM)
         behind_BM = F.pad(last_BM[:, :-1], (1, 0), value=-1)
-        last_BT = last_BM[:, position_T]
-        last_BT = last_BT.masked_fill(last_BT < 0, NONE)
+        last_BT = sought(last_BM[:, position_T])
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
-        relations = LastSymbolRelations(last_BT, (own_BM, behind_BM), number, dtype)
+        relations = IndexRelations(last_BT, (own_BM, behind_BM), number, dtype)
         if position_T.shape[0] == 1:  # whose scores go into masks, of all layers and of the pointer
             relations = relations.for_layers()
         text = TextRelations(relations, own_BM, position_T)
@@ -336,7 +338,9 @@ class TextMemory(RelationalMemory):
             for x in (self.query_proj(states_BTD), keys_BMG)
         )
         own_BM, position_T = (x.to(device) for x in (text.own, text.positions[-keep:]))
-        there_BMS = one_hot(own_BM, streams.ids.shape[1], query_BHTK.dtype)
+        number = streams.ids.shape[1]
+        by_places = sums_over_places(query_BHTK, number)
+        there_BMS = None if by_places else one_hot(own_BM, number, query_BHTK.dtype)
         relations = text.within.part(slice(-position_T.shape[0], None), slice(None))
         gates_BTG = self.gates(states_BTD)
         _, strength_H = self()
@@ -346,7 +350,10 @@ class TextMemory(RelationalMemory):
             gated = relations.part(part, slice(None)), gates_BTG[:, part]
             weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T[part])
             # Heads first: one product for each position, of its weights of all heads.
-            return torch.einsum("h,bhtm->btm", strength_H, weights_BHTM) @ there_BMS
+            weights_BTM = torch.einsum("h,bhtm->btm", strength_H, weights_BHTM)
+            if there_BMS is None:
+                return sum_by_symbol(weights_BTM, columns_of(own_BM, number)[:, None], number)
+            return weights_BTM @ there_BMS
 
         return in_blocks(masses, position_T.shape[0], device)
 

@@ -143,6 +143,8 @@ MOST_SLOTS = 64
 """On a CPU; with more, heads with slots are so wide that matrices take less time."""
 BLOCK = 128
 """Queries whose scores are held at a time."""
+MANY_SYMBOLS = 64
+"""From so many on, sums over places take less time than products with a table of all of them."""
 
 
 def num_slots(num_symbols: int) -> int:
@@ -150,6 +152,17 @@ def num_slots(num_symbols: int) -> int:
     if torch.compiler.is_compiling():  # rounded up, it would be a condition of the size
         return num_symbols
     return num_symbols + -num_symbols % SLOTS
+
+
+def _block(device: torch.device) -> int:
+    return BLOCK if device.type == "cpu" else 4 * BLOCK  # with less to launch elsewhere
+
+
+def is_in_blocks(length: int, device: torch.device) -> bool:
+    """Returns whether so many queries are more than one block."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return length > _block(device)
 
 
 def in_blocks(
@@ -160,9 +173,9 @@ def in_blocks(
     Of several blocks nothing is stored for the gradients, for which each is computed once more: so
     memory grows with the number of keys, whatever that of the queries is.
     """
-    step = BLOCK if device.type == "cpu" else 4 * BLOCK  # with less to launch elsewhere
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or length <= step:
+    if not is_in_blocks(length, device):
         return function(slice(0, length))
+    step = _block(device)
     if torch.is_grad_enabled():
         function = partial(checkpoint, function, use_reentrant=False)
     starts = range(0, length, step)
@@ -227,17 +240,18 @@ class Relations(ABC):
     dense: Matrices
 
     def for_layers(self) -> Self:
-        """Returns the same relations for several layers, which make matrices once between them."""
-        if len(self.dense) or self.prefers_slots:
+        """Returns the same relations for several layers, which make matrices once between them.
+
+        Those of more than one block of queries are made in each layer, block by block.
+        """
+        if len(self.dense) or self.prefers_slots or is_in_blocks(self.shape[0], self.device):
             return self
-        if self.shape[0] > 1:
-            return replace(self, dense=self.matrices)  # type: ignore[type-var]
-        # Lines of all beams of a source.
-        sources, keys_NSM = len(self.keys), self.keys.mT
-        lines_NES = self.queries[0] if len(self.queries) == 1 else torch.cat(self.queries, 1)
-        lines_NES = lines_NES.view(sources, -1, self.keys.shape[-1])
-        dense = lines_NES.bmm(keys_NSM).unflatten(1, (-1, len(self.queries)))
+        dense = self.matrices if self.shape[0] > 1 else self._lines()
         return replace(self, dense=dense)  # type: ignore[type-var]
+
+    @abstractmethod
+    def _lines(self) -> torch.Tensor:
+        """Returns the matrices of single queries side by side: (N, beams, relations, M)."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -267,8 +281,10 @@ class Relations(ABC):
         """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
         if isinstance(self.dense, tuple) and self.dense:
             return self.dense
-        keys = self.keys.mT
-        return tuple(by_source(query, keys)[:, None] for query in self.queries)
+        return self._matrices()
+
+    @abstractmethod
+    def _matrices(self) -> tuple[torch.Tensor, ...]: ...
 
     def of_sources(self, number: int) -> Matrices:
         """Returns what is added to the scores of attention to so many sources.
@@ -308,9 +324,11 @@ class Relations(ABC):
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
-        keys_NMS = match_rows(self.keys, weights_NHTM.shape[0]).to(weights_NHTM)
-        sums = weights_NHTM.flatten(1, 2).bmm(keys_NMS)
+        sums = self._sums(weights_NHTM.flatten(1, 2))
         return sums.unflatten(1, weights_NHTM.shape[1:3]).transpose(1, 2)
+
+    def _sums(self, x_NEM: torch.Tensor) -> torch.Tensor:
+        return x_NEM.bmm(match_rows(self.keys, x_NEM.shape[0]).to(x_NEM))
 
     def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
@@ -335,46 +353,96 @@ class Relations(ABC):
 
 @dataclass(frozen=True)
 class SlotRelations(Relations):
-    """Relations whose slots are there already."""
+    """Relations of queries whose slots are there already, to keys of which each holds one symbol.
+
+    Attributes:
+        own: index of the symbol at each key, -1 for none: (B, M), or (N, M).
+        kept: where slots of keys are kept.
+    """
 
     queries: tuple[torch.Tensor, ...]
-    keys: torch.Tensor
+    own: torch.Tensor
     dense: Matrices = ()
+    kept: MadeOnce = field(default_factory=MadeOnce)
 
     @property
     def device(self) -> torch.device:
-        return self.keys.device
+        return self.own.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.queries[0].shape[1], self.own.shape[1], self.queries[0].shape[2]
+
+    @property
+    def keys(self) -> torch.Tensor:  # type: ignore[override]
+        query = self.queries[0]
+        return self.kept.once("keys", lambda: one_hot(self.own, query.shape[2], query.dtype))
+
+    def _lines(self) -> torch.Tensor:
+        lines_BES = self.queries[0] if len(self.queries) == 1 else torch.cat(self.queries, 1)
+        lines_NES = lines_BES.view(self.own.shape[0], -1, lines_BES.shape[2])
+        return self._at_keys(lines_NES).unflatten(1, (-1, len(self.queries)))
+
+    def _matrices(self) -> tuple[torch.Tensor, ...]:
+        rows, sources = self.queries[0].shape[0], self.own.shape[0]
+        if rows == sources:
+            return tuple(self._at_keys(query)[:, None] for query in self.queries)
+        length = self.shape[0]
+        each = (query.reshape(sources, -1, query.shape[2]) for query in self.queries)
+        return tuple(self._at_keys(x).view(rows, 1, length, -1) for x in each)
+
+    def _at_keys(self, query_NES: torch.Tensor) -> torch.Tensor:
+        """Returns what queries have in the slot of each key's symbol, 0 for none: (N, E, M)."""
+        column_N1M = self.kept.once("columns", self._columns)
+        column_NEM = column_N1M.expand(-1, query_NES.shape[1], -1)
+        return F.pad(query_NES, (0, 1)).gather(2, column_NEM)
+
+    def _sums(self, x_NEM: torch.Tensor) -> torch.Tensor:
+        if self.own.shape[0] == x_NEM.shape[0] and sums_over_places(x_NEM, self.shape[2]):
+            return sum_by_symbol(x_NEM, self.kept.once("columns", self._columns), self.shape[2])
+        return super()._sums(x_NEM)
+
+    def _columns(self) -> torch.Tensor:
+        return columns_of(self.own, self.shape[2])[:, None]
 
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
-        return type(self)(tuple(query[:, queries] for query in self.queries), self.keys[:, keys])
+        own, kept = self.own[:, keys], self.kept
+        if own.shape != self.own.shape or not isinstance(keys, slice):
+            kept = MadeOnce()
+        return type(self)(tuple(query[:, queries] for query in self.queries), own, kept=kept)
 
     def to(self, device: torch.device) -> Self:
         if self.device == device:
             return self
         queries = tuple(query.to(device) for query in self.queries)
-        return type(self)(queries, self.keys.to(device))  # attention moves what is dense itself
+        return type(self)(queries, self.own.to(device))  # attention moves what is dense itself
 
 
 NONE = -2
 """In place of the index of a symbol: none is looked for, which -1, none at a key, is not."""
 
 
-@dataclass(frozen=True)
-class LastSymbolRelations(Relations):
-    """Relations of a text alone to where the last symbol up to a query stands, and others.
+def sought(own_BT: torch.Tensor) -> torch.Tensor:
+    """Returns indices of symbols, -1 for none, as those that queries look for: (B, T)."""
+    return own_BT.masked_fill(own_BT < 0, NONE)
 
-    They are kept as indices of symbols. Slots are made where they are asked for, side by side for
-    each relation: of many symbols, they would be most of what a model holds.
+
+@dataclass(frozen=True)
+class IndexRelations(Relations):
+    """Relations of queries, each of which looks for one symbol, kept as indices of symbols.
+
+    Slots are made where they are asked for, side by side for each relation: of many symbols, they
+    would be most of what a model holds.
 
     Attributes:
-        last: index of the last symbol up to a query, `NONE` for none: (B, T).
+        sought: index of the symbol that a query looks for, `NONE` for none: (B, T).
         held: for each relation, index of the symbol at a key that it goes to, -1 for none: (B, M).
         number: of slots of each relation.
         dtype: of slots and matrices.
         kept: where slots are kept.
     """
 
-    last: torch.Tensor
+    sought: torch.Tensor
     held: tuple[torch.Tensor, ...]
     number: int
     dtype: torch.dtype
@@ -383,20 +451,20 @@ class LastSymbolRelations(Relations):
 
     @property
     def device(self) -> torch.device:
-        return self.last.device
+        return self.sought.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return self.last.shape[1], self.held[0].shape[1], len(self.held) * self.number
+        return self.sought.shape[1], self.held[0].shape[1], len(self.held) * self.number
 
     @property
     def queries(self) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
         return self.kept.once("queries", self._queries)
 
     def _queries(self) -> tuple[torch.Tensor, ...]:
-        last_BTS, more = one_hot(self.last, self.number, self.dtype), len(self.held) - 1
+        sought_BTS, more = one_hot(self.sought, self.number, self.dtype), len(self.held) - 1
         paddings = ((i * self.number, (more - i) * self.number) for i in range(more + 1))
-        return tuple(F.pad(last_BTS, padding) for padding in paddings)
+        return tuple(F.pad(sought_BTS, padding) for padding in paddings)
 
     @property
     def keys(self) -> torch.Tensor:  # type: ignore[override]
@@ -405,30 +473,23 @@ class LastSymbolRelations(Relations):
     def _keys(self) -> torch.Tensor:
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
 
-    def for_layers(self) -> Self:
-        if len(self.dense) or self.prefers_slots:
-            return self
-        if self.shape[0] > 1:
-            return replace(self, dense=self.matrices)
-        lines_BEM = torch.stack(self.held, 1) == self.last[:, None]
-        return replace(self, dense=lines_BEM[:, None].to(self.dtype))
+    def _lines(self) -> torch.Tensor:
+        lines_BEM = torch.stack(self.held, 1) == self.sought[:, None]
+        return lines_BEM[:, None].to(self.dtype)
 
-    @property
-    def matrices(self) -> tuple[torch.Tensor, ...]:
-        if isinstance(self.dense, tuple) and self.dense:
-            return self.dense
-        last = self.last[:, None, :, None]
-        return tuple((last == held[:, None, None]).to(self.dtype) for held in self.held)
+    def _matrices(self) -> tuple[torch.Tensor, ...]:
+        sought = self.sought[:, None, :, None]
+        return tuple((sought == held[:, None, None]).to(self.dtype) for held in self.held)
 
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         held = tuple(held[:, keys] for held in self.held)
-        return replace(self, last=self.last[:, queries], held=held, dense=(), kept=MadeOnce())
+        return replace(self, sought=self.sought[:, queries], held=held, dense=(), kept=MadeOnce())
 
     def to(self, device: torch.device) -> Self:
         if self.device == device:
             return self
         held = tuple(held.to(device) for held in self.held)
-        return replace(self, last=self.last.to(device), held=held, dense=(), kept=MadeOnce())
+        return replace(self, sought=self.sought.to(device), held=held, dense=(), kept=MadeOnce())
 
 
 class Movable:
@@ -530,6 +591,26 @@ def mean_by_symbol(
     return there_BSL.bmm(hidden_BLD) / count_BS1
 
 
+def sums_over_places(x_BEM: torch.Tensor, num_symbols: int) -> bool:
+    """Returns whether sums over symbols take less time by `sum_by_symbol` than by a product.
+
+    Only those of a CPU have one order. Gradients would go through copies.
+    """
+    many = not torch.compiler.is_compiling() and num_symbols >= MANY_SYMBOLS
+    return many and x_BEM.is_cpu and not torch.is_grad_enabled()
+
+
+def sum_by_symbol(x_BEM: torch.Tensor, column_B1M: torch.Tensor, num_symbols: int) -> torch.Tensor:
+    """Returns the sums of numbers over the places of each symbol: (B, E, S).
+
+    Args:
+        column_B1M: index of the symbol at each place, S for none.
+        num_symbols: S.
+    """
+    sums = x_BEM.new_zeros(*x_BEM.shape[:2], num_symbols + 1)
+    return sums.scatter_add_(2, column_B1M.expand_as(x_BEM), x_BEM)[..., :-1]
+
+
 def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.Tensor:
     """Returns 1 in the slot of the symbol at each position: (B, L, S).
 
@@ -540,11 +621,20 @@ def one_hot(own_BL: torch.Tensor, num_slots: int, dtype: torch.dtype) -> torch.T
     return (own_BL[..., None] == torch.arange(num_slots, device=own_BL.device)).to(dtype)
 
 
+def columns_of(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
+    """Returns the index of the symbol at each position, that of a further column for none: (B, M).
+
+    Args:
+        own_BM: index of the symbol at each position, -1 for none.
+        num_symbols: number of columns of symbols.
+    """
+    return torch.where(own_BM < 0, num_symbols, own_BM)
+
+
 def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     """Returns where each symbol stands first, M for those that do not: (B, S)."""
     count = own_BM.shape[1]
-    # A column beyond the table takes what is no symbol, and is cut off.
-    column = torch.where(own_BM >= 0, own_BM, num_symbols)
+    column = columns_of(own_BM, num_symbols)  # the last one is cut off
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
     first = column.new_full((column.shape[0], num_symbols + 1), count)
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
@@ -559,6 +649,12 @@ def last_symbols(own_BM: torch.Tensor) -> torch.Tensor:
     positions = torch.arange(own_BM.shape[1], device=own_BM.device)
     last_BM = torch.where(own_BM >= 0, positions, 0).cummax(-1).values
     return own_BM.gather(-1, last_BM)
+
+
+def symbols_there(own_BM: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:
+    """Returns whether each symbol stands anywhere, as 1 or 0: (B, S)."""
+    there = torch.zeros((own_BM.shape[0], num_symbols + 1), dtype=dtype, device=own_BM.device)
+    return there.scatter_(1, columns_of(own_BM, num_symbols), 1.0)[:, :-1]
 
 
 def written_symbols(

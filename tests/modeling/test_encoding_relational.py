@@ -18,7 +18,7 @@ from hf_alpha.modeling.encoding_relational import SymbolPointer, TextMemory
 from hf_alpha.modeling.host_encoding import AHEAD, HeadCall, HostRelations
 from hf_alpha.modeling.relations import (
     NONE,
-    LastSymbolRelations,
+    IndexRelations,
     SourceRelations,
     SymbolRelations,
     TextRelations,
@@ -176,7 +176,7 @@ def text_with_relations():
     own, last = torch.tensor(SOURCE), torch.tensor(LAST)
     behind = torch.tensor([[-1, *row[:-1]] for row in LAST])
     looked_for = last.masked_fill(last < 0, NONE)
-    within = LastSymbolRelations(looked_for, (own, behind), NAMES, torch.float32)
+    within = IndexRelations(looked_for, (own, behind), NAMES, torch.float32)
     related = SymbolRelations(within, text=TextRelations(within, own, torch.arange(4)))
     return Streams(torch.tensor([[10, 11], [12, -1]]), own, torch.full((2, 2), 0.5), None, related)
 

@@ -17,7 +17,7 @@ from hf_alpha.modeling.host_attention import (
     relational_attention,
 )
 from hf_alpha.modeling.masks import additive
-from hf_alpha.modeling.relations import NONE, LastSymbolRelations, Relations, one_hot
+from hf_alpha.modeling.relations import NONE, IndexRelations, Relations, one_hot
 
 SIZES = [(7, 3), (5, 2)]  # tokens of source and target of each sample
 HEADS, WIDTH, NAMES = 4, 6, 3
@@ -92,7 +92,7 @@ def test_layers_have_gates_of_their_own_decided_by_queries():
     held = TARGET, nn.functional.pad(TARGET[:, :-1], (1, 0))
     both = [slot_relations((one_hot(TARGET, NAMES, torch.float32),), own) for own in held]
     last = TARGET.masked_fill(TARGET < 0, NONE)
-    relations = LastSymbolRelations(last, held, NAMES, torch.float32)
+    relations = IndexRelations(last, held, NAMES, torch.float32)
     weight = torch.randn(2, HEADS, WIDTH, 2, generator=generator)
     bias = torch.randn(2, HEADS, 2, generator=generator)
     query, key, value = torch.randn(3, 2, HEADS, 3, WIDTH, generator=generator)

@@ -29,7 +29,7 @@ from hf_alpha.modeling import masks, relations
 from hf_alpha.modeling.relations import (
     NONE,
     START,
-    LastSymbolRelations,
+    IndexRelations,
     SlotRelations,
     add_relations,
     add_relations_,
@@ -180,7 +180,8 @@ def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, cou
     generator = torch.Generator().manual_seed(seed)
     draw = partial(torch.randint, 2, generator=generator)
     queries = tuple(draw((sources * beams, 1, 3)).float() for _ in range(count))
-    relations = SlotRelations(queries, draw((sources, 5, 3)).float())
+    own = torch.randint(-1, 3, (sources, 5), generator=generator)
+    relations = SlotRelations(queries, own)
     gates = torch.randn(sources * beams, 1, count * 2, generator=generator)
     mask = torch.randn(sources, 1, 1, 5, generator=generator)
     many, single = (x.of_sources(sources) for x in (relations, relations.for_layers()))
@@ -209,22 +210,25 @@ def test_parts_have_the_relations_of_the_whole(seed, queries, keys, as_places):
     generator, (length, wanted) = torch.Generator().manual_seed(seed), queries
     last = torch.randint(-1, 3, (2, length), generator=generator)
     held = torch.randint(-1, 3, (2, 2, 4), generator=generator).unbind()
-    indices = LastSymbolRelations(last.masked_fill(last < 0, NONE), held, 3, torch.float32)
+    indices = IndexRelations(last.masked_fill(last < 0, NONE), held, 3, torch.float32)
     places = torch.arange(4)[keys] if as_places else keys
     expected = [
         [[[[float(one == there >= 0) for there in row] for one in ones[wanted]]]
          for ones, row in zip(last.tolist(), one_held[:, places].tolist(), strict=True)]
         for one_held in held
     ]  # fmt: skip
-    for whole in (indices, SlotRelations(indices.queries, indices.keys)):
+    same = one_hot(last, 3, torch.float32)
+    wholes = [(indices, expected)]
+    wholes += [(SlotRelations((same,), held[i]), expected[i : i + 1]) for i in range(2)]
+    for whole, matrices in wholes:
         for made in (whole, whole.for_layers()):
             part = made.part(wanted, places)
-            assert [matrix.tolist() for matrix in part.matrices] == expected
+            assert [matrix.tolist() for matrix in part.matrices] == matrices
             slots = [(query @ part.keys.mT)[:, None].tolist() for query in part.queries]
-            assert slots == expected
+            assert slots == matrices
             if part.shape[0] == 1:
                 lines = part.for_layers().dense
-                assert lines.permute(2, 0, 1, 3)[:, :, :, None].tolist() == expected
+                assert lines.permute(2, 0, 1, 3)[:, :, :, None].tolist() == matrices
             assert {x.device.type for x in part.to(torch.device("meta")).matrices} == {"meta"}
 
 
@@ -321,13 +325,15 @@ def test_caches_without_layers_are_filled():
 @pytest.mark.parametrize("symbols", [1, 5])
 @pytest.mark.parametrize("padding_side", ["left", "right"])
 def test_slots_add_what_matrices_add(monkeypatch, symbols, padding_side):
-    """Logits, gradients, and what is generated with a cache and beams."""
+    """Logits, gradients, and what is generated with a cache and beams; in blocks of queries too."""
     model = make_relational()
     batch = random_batch(3, model.config, [(9, symbols), (30, 2), (17, 1)], side=padding_side)
     results = []
-    for many_scores in (1 << 40, 0):
+    for many_scores, few_symbols, block in (1 << 40, 1 << 40, 128), (0, 1 << 40, 128), (0, 0, 4):
         monkeypatch.setattr(masks, "MANY_SCORES", many_scores)
-        monkeypatch.setattr(relations, "FEW_SYMBOLS", 1 << 40)
+        monkeypatch.setattr(relations, "FEW_SYMBOLS", few_symbols)
+        monkeypatch.setattr(relations, "BLOCK", block)
+        monkeypatch.setattr(relations, "MANY_SYMBOLS", block)
         model.zero_grad()
         output = model(**batch)
         output.logits.logsumexp(-1).sum().backward()
@@ -336,10 +342,11 @@ def test_slots_add_what_matrices_add(monkeypatch, symbols, padding_side):
         inputs = {key: batch[key] for key in ("input_ids", "attention_mask", "tree_paths")}
         answers = model.generate(**inputs, **search)
         results.append((output.logits.detach(), gradients, answers))
-    (logits, gradients, answers), (others, other_gradients, other_answers) = results
-    torch.testing.assert_close(logits, others, atol=1e-4, rtol=1e-5)
-    torch.testing.assert_close(gradients, other_gradients, atol=1e-4, rtol=1e-4)
-    assert torch.equal(answers, other_answers)
+    (logits, gradients, answers), *others = results
+    for other_logits, other_gradients, other_answers in others:
+        torch.testing.assert_close(logits, other_logits, atol=1e-4, rtol=1e-5)
+        torch.testing.assert_close(gradients, other_gradients, atol=1e-4, rtol=1e-4)
+        assert torch.equal(answers, other_answers)
 
 
 def test_layers_may_lie_on_several_devices():
