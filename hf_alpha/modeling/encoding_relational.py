@@ -350,7 +350,10 @@ class TextMemory(RelationalMemory):
             gated = relations.part(part, slice(None)), gates_BTG[:, part]
             weights_BHTM = _pointer_weights(scores_BHTM, *gated, own_BM, position_T[part])
             # Heads first: one product for each position, of its weights of all heads.
-            weights_BTM = torch.einsum("h,bhtm->btm", strength_H, weights_BHTM)
+            if part.stop - part.start == 1:  # for which `einsum` is many small calls
+                weights_BTM = (strength_H.to(weights_BHTM) @ weights_BHTM.squeeze(2))[:, None]
+            else:
+                weights_BTM = torch.einsum("h,bhtm->btm", strength_H, weights_BHTM)
             if there_BMS is None:
                 return sum_by_symbol(weights_BTM, columns_of(own_BM, number)[:, None], number)
             return weights_BTM @ there_BMS

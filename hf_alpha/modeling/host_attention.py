@@ -12,7 +12,7 @@ width, G gates.
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -98,6 +98,8 @@ class LayerRelations:
         biases: of the gates, likewise: (H, 1, relations).
         positions: places of the tokens at hand among all so far: (T,).
         reached: layers whose attention has asked.
+        lines: of one query, the relations to the keys that a layer has, for layers with as many on
+            one device: (B, relations, M).
     """
 
     relations: Relations
@@ -105,6 +107,7 @@ class LayerRelations:
     biases: Sequence[torch.Tensor]
     positions: torch.Tensor
     reached: set[int] = field(default_factory=set)
+    lines: dict[Hashable, torch.Tensor] = field(default_factory=dict)
 
     @property
     def unreached(self) -> list[str]:
@@ -122,11 +125,13 @@ class LayerRelations:
     def scores(self, block: nn.Module, query_BH1K: torch.Tensor, num_keys: int) -> torch.Tensor:
         """Returns what is added to the scores of one query and the keys: (B, H, 1, M)."""
         weight, bias = self._of_layer(block, query_BH1K)
-        gates_HBR = torch.baddbmm(bias, query_BH1K[:, :, 0].transpose(0, 1), weight)
-        dense: Any = self.relations.for_layers().dense
-        keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
-        lines_BRM = dense[:, 0, :, keys].to(query_BH1K)
-        return gates_HBR.transpose(0, 1).bmm(lines_BRM)[:, :, None]
+        gates_HBR = torch.baddbmm(bias, query_BH1K.squeeze(2).transpose(0, 1), weight)
+        kind = num_keys, query_BH1K.device, query_BH1K.dtype
+        if (lines_BRM := self.lines.get(kind)) is None:
+            dense: Any = self.relations.for_layers().dense
+            keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
+            self.lines[kind] = lines_BRM = dense[:, 0, :, keys].to(query_BH1K)
+        return gates_HBR.transpose(0, 1).bmm(lines_BRM).unsqueeze(2)
 
     def _of_layer(self, block: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         layer: Any = block.layer_idx
