@@ -27,6 +27,8 @@ from .relations import (
     in_blocks,
 )
 
+HELD_SCORES = 1 << 20
+"""Of a head; up to here they are held for the gradients, which takes less time."""
 CosSin = tuple[torch.Tensor, torch.Tensor] | None
 
 
@@ -268,7 +270,8 @@ class AlphaAttention(nn.Module):
             )
             return torch.cat((out, few.sums(weights)), -1) if output_masses else out
 
-        return in_blocks(attend, length, query.device)
+        held = length * key.shape[2] <= HELD_SCORES
+        return in_blocks(attend, length, query.device, held)
 
     def _function(self, weighs: bool, mask: torch.Tensor | None, *more: Any) -> Callable[..., Any]:
         """Returns the function that attends; all give the same up to rounding.

@@ -166,17 +166,23 @@ def is_in_blocks(length: int, device: torch.device) -> bool:
 
 
 def in_blocks(
-    function: Callable[[slice], torch.Tensor], length: int, device: torch.device
+    function: Callable[[slice], torch.Tensor],
+    length: int,
+    device: torch.device,
+    held: bool = False,
 ) -> torch.Tensor:
     """Returns what a function gives for slices of so many queries, side by side: (B, length, ...).
 
     Of several blocks nothing is stored for the gradients, for which each is computed once more: so
     memory grows with the number of keys, whatever that of the queries is.
+
+    Args:
+        held: store it all the same.
     """
     if not is_in_blocks(length, device):
         return function(slice(0, length))
     step = _block(device)
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() and not held:
         function = partial(checkpoint, function, use_reentrant=False)
     starts = range(0, length, step)
     return torch.cat([function(slice(i, min(i + step, length))) for i in starts], 1)

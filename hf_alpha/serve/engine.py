@@ -1,7 +1,9 @@
 """One model and one thread that does all with it: it answers those that wait, in batches.
 
-A batch has texts of any requests: its rows are drawn, ended and sent one by one. What they are
-answers to was read before, in other processes.
+A batch has texts of any requests: its rows are drawn, ended and sent one by one. A decoder's rows
+are read again, with what they have of their answers, where that lets others join them or leaves out
+many that are done: so nobody waits for the longest one. What rows are answers to was read before,
+in other processes.
 """
 
 import asyncio
@@ -10,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +36,10 @@ COLDEST = 1e-6
 """Least temperature: scores are divided by it, and greedy long before."""
 READERS = 2
 """Processes that read texts: a slow one leaves the other."""
+PATIENCE = 32
+"""Tokens after which a batch takes in whoever waits: to read its rows again costs about one."""
+BY_TOKEN = {"input_ids": list, "attention_mask": lambda ids: [1] * len(ids)}
+"""What a row's inputs have for each token that is added to its text, by the ids."""
 STOPPING = "the server is stopping: ask again later"
 
 
@@ -80,6 +86,11 @@ class Ask:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._items.put_nowait, item)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Tokens that are read, and how many may follow; none where its names lack symbols."""
+        return (0, 0) if self.read.encoding is None else (self.tokens, self.limit)
+
     def is_over(self) -> bool:
         """Whether nothing more is to be done for it."""
         self.gone = self.gone or time.monotonic() > self._deadline
@@ -122,6 +133,16 @@ class AnswerRow:
         """What it is an answer to."""
         return self.ask.read.encoding
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Tokens of the text so far, and how many may follow."""
+        return self.ask.tokens + len(self.ids), self.ask.limit - len(self.ids)
+
+    def so_far(self) -> dict[str, Any]:
+        """Return what the model reads: the text, and what there is of its answer."""
+        more = {name: of(self.ids) for name, of in BY_TOKEN.items()}
+        return {name: [*x, *more[name]] if name in more else x for name, x in self.encoding.items()}
+
     @cached_property
     def beginnings(self) -> Beginnings:
         """Of what its text may not be sent a part of: strings that end it, and names."""
@@ -138,10 +159,13 @@ class Engine:
     def __init__(self, model: Any, tokenizer: Any, limits: Limits):
         self.model, self.tokenizer, self.limits = model, tokenizer, limits
         self._is_decoder = not model.config.is_encoder_decoder
+        # A prompt that sees itself in both directions is another one with an answer behind it.
+        self._goes_on = self._is_decoder and not getattr(model.config, "prefix_lm", False)
+        self._goes_on &= {"stream_ids", *BY_TOKEN} >= {*tokenizer.model_input_names}
         self._end, _ = generation.end_and_pad(model, tokenizer, {})
         self._usual = min(generation.configured_limit(model), limits.max_tokens)
         self._unread, self._waiting = deque[Ask](), deque[Ask]()
-        self._rows, self._batch = deque[AnswerRow](), list[AnswerRow]()
+        self._rows, self._batch, self._steps = deque[AnswerRow](), list[AnswerRow](), 0
         self._added: list[dict[str, int]] = []  # symbols, for names
         self._changed, self.closing = threading.Condition(), False
         self.template, self._matchers = template_of(model, tokenizer), cast(Any, None)
@@ -186,6 +210,10 @@ class Engine:
             while self._next_batch():
                 with self._failing_alone(*(row.ask for row in self._batch)):
                     self._answer()
+                for row in reversed(self._batch):  # those that gave way go on first
+                    row.done = row.done or not self._goes_on or self._is_over(row.ask)
+                    if not row.done:
+                        self._rows.appendleft(row)
 
     @contextmanager
     def _failing_alone(self, *asks: Ask) -> Iterator[None]:
@@ -208,7 +236,7 @@ class Engine:
                 with self._failing_alone(ask):
                     self._take_in(ask)
         self._batch = []
-        while self._rows and len(self._batch) < self.limits.batch and self._fits(self._rows[0]):
+        for _ in range(self._how_many([], [row.size for row in self._rows])):
             self._batch.append(self._rows.popleft())
         return bool(self._batch or not self.closing)
 
@@ -241,22 +269,32 @@ class Engine:
         row.matcher = ask.matcher and ask.matcher.again()
         return row
 
-    def _fits(self, row: AnswerRow) -> bool:
-        """Whether a batch has room for one more row; all of them get the length of the longest."""
-        rows = [*self._batch, row]
-        longest = max(len(one.encoding["input_ids"]) for one in rows)
-        width = longest + max(one.ask.limit for one in rows)
-        room = generation.answer_room(self.model.config, 0, None) if self._is_decoder else None
-        return len(rows) == 1 or width <= min(generation.BATCH_TOKENS // len(rows), room or width)
+    def _how_many(self, sizes: list[tuple[int, int]], more: Sequence[tuple[int, int]]) -> int:
+        """Return how many more rows a batch has room for; all get the length of the longest.
+
+        Args:
+            sizes: of its rows.
+            more: sizes of others, in their order.
+        """
+        room = None
+        if more and self._is_decoder:
+            room = generation.answer_room(self.model.config, 0, None)
+        for count, size in enumerate(more):
+            sizes = [*sizes, size]
+            width = max(length for length, _ in sizes) + max(left for _, left in sizes)
+            most = min(generation.BATCH_TOKENS // len(sizes), room or width)
+            if len(sizes) > 1 and (len(sizes) > self.limits.batch or width > most):
+                return count
+        return len(more)
 
     def _answer(self) -> None:
         if all([self._is_over(row.ask) for row in self._batch]):
             return
         side = "left" if self._is_decoder else None
-        rows = [row.encoding for row in self._batch]
+        self._steps, rows = 0, [row.so_far() for row in self._batch]
         inputs = self.tokenizer.pad(rows, padding_side=side, return_tensors="pt")
         settings = {
-            "max_new_tokens": max(row.ask.limit for row in self._batch),
+            "max_new_tokens": max(row.size[1] for row in self._batch),
             "logits_processor": [self._draw],
             "stopping_criteria": [self._take],
             **{"do_sample": False, "num_beams": 1, "num_return_sequences": 1},
@@ -295,7 +333,28 @@ class Engine:
             if not row.done:
                 with self._failing_alone(row.ask):
                     self._add(row, token)
-        return torch.tensor([row.done for row in self._batch], device=input_ids.device)
+        done = [row.done for row in self._batch]
+        self._steps += 1
+        if self._gives_way():
+            done = [True] * len(done)
+        return torch.tensor(done, device=input_ids.device)
+
+    def _gives_way(self) -> bool:
+        """Return whether what is left of a batch is to be read again, alone or with others.
+
+        That costs about as much as a token of each row: it pays where half of them are done, or as
+        many join; alone, where a quarter is left. So it happens a few times for an answer.
+        """
+        left = [row.size for row in self._batch if not row.done]
+        if not (self._goes_on and left):
+            return False
+        with self._changed:
+            waiting = [row.size for row in self._rows] + [ask.size for ask in self._waiting]
+        joining = self._how_many(left, waiting)
+        if not joining:
+            return len(self._batch) > 3 and 4 * len(left) <= len(self._batch)
+        few = 2 * len(left) <= len(self._batch)
+        return few or joining >= len(left) or self._steps >= PATIENCE
 
     def _add(self, row: AnswerRow, token: int) -> None:
         """Add a token to an answer, and send what is sure by now."""

@@ -25,7 +25,7 @@ from strategies import (
 from transformers import DynamicCache, EncoderDecoderCache
 
 from hf_alpha import AlphaForConditionalGeneration
-from hf_alpha.modeling import masks, relations
+from hf_alpha.modeling import attention, masks, relations
 from hf_alpha.modeling.relations import (
     NONE,
     START,
@@ -329,7 +329,9 @@ def test_slots_add_what_matrices_add(monkeypatch, symbols, padding_side):
     model = make_relational()
     batch = random_batch(3, model.config, [(9, symbols), (30, 2), (17, 1)], side=padding_side)
     results = []
-    for many_scores, few_symbols, block in (1 << 40, 1 << 40, 128), (0, 1 << 40, 128), (0, 0, 4):
+    ways = [(1 << 40, 1 << 40, 128, 0), (0, 1 << 40, 128, 0), (0, 0, 4, 0), (0, 0, 4, 1 << 20)]
+    for many_scores, few_symbols, block, held_scores in ways:
+        monkeypatch.setattr(attention, "HELD_SCORES", held_scores)
         monkeypatch.setattr(masks, "MANY_SCORES", many_scores)
         monkeypatch.setattr(relations, "FEW_SYMBOLS", few_symbols)
         monkeypatch.setattr(relations, "BLOCK", block)

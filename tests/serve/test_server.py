@@ -138,6 +138,24 @@ def test_a_hundred_requests_at_once_get_what_each_gets_alone(client):
     assert asyncio.run(ask_all()) == alone * 25
 
 
+def test_nobody_waits_for_a_longer_answer(client):
+    """Who comes later joins, and all get what they get alone: drawn, rated and in parts, too."""
+    kinds = [{"prompt": TEXTS[0], "max_tokens": 300, "logprobs": 1}, {"prompt": "bob xa1"}]
+    kinds += [{"prompt": "not " * 20 + "zb1 xa1", "temperature": 1.5, "seed": 3}]
+    alone = [complete(client, **{"max_tokens": 5, **kind}).choices[0] for kind in kinds]
+    with ThreadPoolExecutor() as pool:
+        long = pool.submit(partial(complete, client, **kinds[0]))
+        while not client.engine._batch or not client.engine._batch[0].ids:
+            time.sleep(0.001)
+        short = [complete(client, max_tokens=5, **kind).choices[0] for kind in kinds[1:]]
+        assert not long.done()
+        found = [long.result().choices[0], *short]
+    assert [choice.text for choice in found] == [choice.text for choice in alone]
+    rated, expected = found[0].logprobs, alone[0].logprobs
+    assert rated.tokens == expected.tokens
+    assert rated.token_logprobs == pytest.approx(expected.token_logprobs, abs=1e-4)
+
+
 def test_long_texts_and_long_answers_share_no_batch_that_has_no_positions_for_both():
     with served(*converted(positions=32)) as client, ThreadPoolExecutor() as pool:
         asks = [("alice " * 20, {"max_tokens": 8}), ("za1", {"max_tokens": 30})] * 2
