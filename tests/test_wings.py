@@ -21,7 +21,7 @@ def test_few_modules_need_a_wing(wing, package):
 
 @pytest.mark.parametrize(
     ("kind", "most_files", "most_lines"),
-    [("formulas", 31, 8_500), ("decoder", 44, 11_950), ("geometric", 12, 2_900)],
+    [("formulas", 31, 8_500), ("decoder", 44, 12_150), ("geometric", 12, 2_900)],
 )
 def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines, package):
     """Raise a limit for what all such models run; else import less, or elsewhere."""
