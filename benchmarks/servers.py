@@ -1,6 +1,6 @@
 """`hf-alpha serve` beside `transformers serve`: tokens a second, and the time to the first one.
 
-    python benchmarks/serving.py --out serving
+    python benchmarks/servers.py --out serving
 
 A converted Llama (`relational`, d 256, 6 layers, random weights) is served by the one, the Llama by
 the other, each in processes of its own. So many clients ask one after the other, with streams;
