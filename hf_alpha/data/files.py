@@ -42,6 +42,8 @@ _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTI
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
 _ESCAPED = re.compile(r"\\.")
 BLOCK_ROWS = 1000
+LONGEST_CELL = 2**31 - 1
+"""Characters of a cell; the module csv would refuse those beyond 131,072, which pandas reads."""
 DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 """What readers of files raise that are not what their names say."""
 NO_TYPE = (ValueError, TypeError, OverflowError)
@@ -380,9 +382,14 @@ def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -
     Raises:
         ValueError: naming the file; see `check_columns`.
     """
-    with open_text(path, encoding or "utf-8-sig", newline="") as text:
-        rows = csv.reader(text, delimiter="\t" if _kind_of(path) == "tsv" else ",")
-        header, first = read_named(lambda: (next(rows, []), next(rows, [])), path)
+    csv.field_size_limit(LONGEST_CELL)
+    try:
+        with open_text(path, encoding or "utf-8-sig", newline="") as text:
+            rows = csv.reader(text, delimiter="\t" if _kind_of(path) == "tsv" else ",")
+            header, first = next(rows, []), next(rows, [])
+    except (*DAMAGED, csv.Error) as error:
+        raise ValueError(_fault(path, encoding) or f"{path} cannot be read: {error}") from error
+    refuse(not header, f"{path} holds no row: it is empty")
     check_columns(path, header, columns)
     if len(first) > len(header):  # pandas would leave out the rest without a word
         raise ValueError(

@@ -106,6 +106,14 @@ def test_what_is_wrong_with_a_file_is_told_before_a_model_is_loaded(tmp_path, mo
         else:
             assert "has no column 'ask': it has " in done.err and "`--source`" in done.err, done
         assert "no weights" not in done.err and "safetensors" not in done.err, done
+    table = b"asked,answered\nx,\xe9\n"
+    for name, content, message in [
+        ("windows.csv", table, "windows.csv, line 2: byte 0xe9 at 17 of the file is no UTF-8: say"),
+        ("empty.csv", b"", "empty.csv holds no row: it is empty"),
+    ]:
+        (tmp_path / name).write_bytes(content)
+        done = run(command, tmp_path / name, tmp_path / "out", broken)
+        assert message in done.err and done.code in (1, 2), done
     for name in ("a.xlsx", "a.smi", "a.csv.bz2"):
         (tmp_path / name).write_bytes(b"x")
         done = run(command, tmp_path / name, tmp_path / "out", broken)

@@ -214,3 +214,9 @@ def test_all_files_of_a_folder_count_or_none(tmp_path, end):
     header = f"---\nconfigs:\n- config_name: default\n  data_files: part1{end}\n---\n"
     (tmp_path / "README.md").write_text(header)
     assert len(read_pairs(tmp_path)) == len(ROWS)
+
+
+def test_a_cell_may_be_longer_than_the_module_csv_takes(tmp_path):
+    """131,072 characters are its limit, which no other reader of tables has."""
+    (tmp_path / "long.csv").write_text(f"source,target\n{'x ' * 100_000},y\n")
+    assert len(read_pairs(tmp_path / "long.csv")[0]["problem"]) == 200_000
