@@ -35,8 +35,8 @@ PEOPLE = ("Maria", "Ahmed", "Kenji", "Olga", "Priya", "Diego", "Amara", "Lars", 
 """Parts of names that people have, for a rule that finds people."""
 TEXTS = ("messages", "prompt")
 FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
-_LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
-_LAST_WORD = regex.compile(r"\w*$")
+_LIKE_A_NAME = regex.compile(r"(?<!\w)\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
+_LAST_WORD = regex.compile(r"(?<!\w)\w*$")
 _EDGES = regex.compile(r"(?s)(\W*+)\w.*?(\W*)")
 _MOST_SHOWN = 5
 

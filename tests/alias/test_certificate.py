@@ -68,6 +68,12 @@ def tool(name):
 ONE = {"messages": [{"role": "user", "content": "use a_x"}], "tools": [tool("a_x")]}
 
 
+def test_a_word_of_any_length_takes_no_longer_than_its_letters():
+    """It took time with the square of its letters: a quarter of an hour for so many."""
+    made = certify([{"prompt": "a" * 200_000}], CanonicalNames({"letter": "[a-z]"}))
+    assert made.holds and made.names == 0
+
+
 def test_the_command(tmp_path):
     """Of lines of JSON and of text; with an address; exit status and file of figures."""
     chats = tmp_path / "chats.jsonl"

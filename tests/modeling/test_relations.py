@@ -322,7 +322,8 @@ def test_caches_without_layers_are_filled():
     torch.testing.assert_close(found, logits(model, batch)[:, 2:], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("symbols", [1, 5])
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("symbols", [5, 1])
 @pytest.mark.parametrize("padding_side", ["left", "right"])
 def test_slots_add_what_matrices_add(monkeypatch, symbols, padding_side):
     """Logits, gradients, and what is generated with a cache and beams; in blocks of queries too."""
