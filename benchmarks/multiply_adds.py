@@ -13,7 +13,7 @@ from hf_alpha import AlphaConfig
 from hf_alpha.modeling.relations import SLOTS
 
 LEARNED = "learned"
-ADDED = ("relations", "gates", "scores", "memory", "rows", "pointer")
+ADDED = ("gates", "scores", "memory", "rows", "pointer")
 """What `relational` adds to `learned`: see `encoder` and `decoder`."""
 ELEMENTWISE = ("scores",)
 """Those that are no products of matrices."""
@@ -27,17 +27,16 @@ def slots(names: int) -> int:
 def encoder(config: AlphaConfig, names: int, length: int) -> Counter[str]:
     """Encode one input.
 
-    `relational` adds the relation, a product of one-hot tables, `slots` for each query and key, and
-    in each layer its gates, D H a token (`RelationGates`), and their products with it, H for each
-    query and key. (With more scores than here, slots have other products.) After the last
-    layer come the means over the positions of each name, S L D, and two projections of each, 2 S D
-    D (`SymbolMemory`).
+    `relational` adds the relation, a comparison of indices for each query and key, and in each
+    layer its gates, D H a token (`RelationGates`), and their products with it, H for each query and
+    key. (With more scores than here, slots have other products.) After the last layer come the
+    means over the positions of each name, S L D, and two projections of each, 2 S D D
+    (`SymbolMemory`).
     """
     d, f, heads = config.d_model, config.encoder_ffn_dim, config.encoder_attention_heads
     layers = config.encoder_layers
     return Counter({
         LEARNED: layers * (4 * length * d * d + 2 * length**2 * d + 2 * length * d * f),
-        "relations": length**2 * slots(names),
         "gates": layers * length * d * heads,
         "scores": layers * length**2 * heads,
         "memory": names * length * d + 2 * names * d * d,
@@ -52,9 +51,9 @@ def source(config: AlphaConfig, length: int) -> Counter[str]:
 def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: int) -> Counter[str]:
     """Decode T tokens, among M of the answer so far, and compare with the vocabulary.
 
-    `relational` adds one relation to the answer and two to the source, S for each query and key,
-    and in each layer their gates, D H a token each, and the products of these with the relations, H
-    for each query and key. To the embedded tokens it adds rows of the memory, found by a product
+    `relational` adds one relation to the answer and two to the source, comparisons of indices, and
+    in each layer their gates, D H a token each, and the products of these with the relations, H for
+    each query and key. To the embedded tokens it adds rows of the memory, found by a product
     with the one-hot table of names, S D a token. The pointer adds up the weights of each head of
     the last cross-attention by name, H L S, and weighs the heads, H S, and what was written, 2 S
     (elementwise; under `scores`).
@@ -64,7 +63,6 @@ def decoder(config: AlphaConfig, names: int, length: int, queries: int, keys: in
     blocks = 6 * d * d + 2 * pairs * d + 2 * d * f
     return Counter({
         LEARNED: queries * (layers * blocks + d * config.vocab_size),
-        "relations": queries * slots(names) * (keys + 2 * length),
         "gates": queries * layers * 3 * d * heads,
         "scores": queries * (layers * heads * (keys + 2 * length) + (heads + 2) * names),
         "rows": queries * names * d,

@@ -125,8 +125,6 @@ PAGES = {
         not_run={
             '{"names"': PART,
             "import spacy": DATA,
-            "python benchmarks/alias_models.py runs/alias": DATA,
-            "python benchmarks/alias_models.py --out": DATA,
             "hf-alpha certify chats.jsonl --names '{rule: tools}' --upstream": SERVER,
             "hf-alpha certify chats.jsonl --names '{rule: tools}' --model": DATA,
         },
@@ -169,6 +167,7 @@ PAGES = {
         before={"from peft import LoraConfig, get_peft_model": LOADED},
         needs=lambda folder: decoder(folder / "out"),
     ),
+    "docs/results-alias.md": Page(not_run={"python benchmarks/alias_models.py": DATA}),
     "docs/results-models.md": Page(),
     "docs/results-retrofit.md": Page(not_run={"python benchmarks real-tasks": DATA}),
     "docs/retrofit.md": Page(
