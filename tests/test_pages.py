@@ -151,7 +151,7 @@ PAGES = {
         },
     ),
     "docs/folnet.md": Page(
-        not_run={"hf-alpha convert original.cfg": DATA, "FolnetConfig(vocab_size": PART}
+        not_run={"hf-alpha convert original.cfg": DATA}
     ),
     "docs/geometric.md": Page(not_run={"extends: geometric/dimsum-graph": PART}, needs=bert),
     "docs/interface.md": Page(),
@@ -169,11 +169,12 @@ PAGES = {
     ),
     "docs/results-alias.md": Page(not_run={"python benchmarks/alias_models.py": DATA}),
     "docs/results-models.md": Page(),
-    "docs/results-retrofit.md": Page(not_run={"python benchmarks real-tasks": DATA}),
+    "docs/results-retrofit.md": Page(
+        not_run={"python benchmarks real-tasks": DATA, "python benchmarks/real_models.py": DATA}
+    ),
     "docs/retrofit.md": Page(
         not_run={
             "hf-alpha convert MODEL": PLACEHOLDER,
-            "python benchmarks/real_models.py": DATA,
             "model, tokenizer = get_symbol_model(llama": PLACEHOLDER,
             "model:": PART,
             "python examples/tasks/anf.py": HOURS,
