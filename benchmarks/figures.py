@@ -485,9 +485,8 @@ def naming() -> str:
     """Right answers of one model in %, by how things are called."""
     rows = []
     for task, what in NAMINGS.items():
-        found = stored("alias-models")["data"][task]["hosts"][HOST]
-        shares = [f"{100 * right / found['questions']:.1f}" for right in found["right"].values()]
-        rows.append([what, f"{found['questions']}", *shares])
+        count, rates = swap_rates(task)
+        rows.append([what, f"{count}", *(f"{rate:.1f}" for rate in rates)])
     names = ("own", "invented", "swapped", "canonical")
     return measure.table(["task", "questions", *names], rows)
 
@@ -644,9 +643,9 @@ HOST = "qwen"
 """Of README.md's picture."""
 
 
-def swap_rates() -> tuple[int, list[float]]:
-    """Questions about tools, and right answers of README.md's model in %, by naming."""
-    found = stored("alias-models")["data"]["choice"]["hosts"][HOST]
+def swap_rates(task: str) -> tuple[int, list[float]]:
+    """Questions of a task, and right answers of README.md's model in %, by naming."""
+    found = stored("alias-models")["data"][task]["hosts"][HOST]
     count = found["questions"]
     return count, [100 * right / count for right in found["right"].values()]
 
@@ -655,7 +654,7 @@ def draw_swapped_tools(path: Path) -> None:
     """README.md's picture: a real model when tools swap names, without and with the option."""
     from matplotlib.figure import Figure
 
-    _, (own, _, swapped, canonical) = swap_rates()
+    _, (own, _, swapped, canonical) = swap_rates("choice")
     figure = Figure(figsize=(6, 2.6), layout="constrained")
     axes, height = figure.subplots(), 0.36
     sides = {
@@ -830,7 +829,7 @@ def sentences_of_pictures() -> Iterator[tuple[str, str]]:
     yield page, f"right in {seen:.0f} % with names of training, and in {nonsense:.0f} %"
     yield page, f"{min(augmented):.0f} to {max(augmented):.0f} % with random names in training"
     yield page, f"at least {int(min(map(min, remedies)))} % right, whatever the names are"
-    count, (own, _, swapped, canonical) = swap_rates()
+    count, (own, _, swapped, canonical) = swap_rates("choice")
     yield "README.md", f"{count} questions"
     yield "README.md", f"{own:.0f} % become {swapped:.0f} %"
     yield "README.md", f"right in {canonical:.0f} %, whatever"
@@ -838,19 +837,12 @@ def sentences_of_pictures() -> Iterator[tuple[str, str]]:
 
 def sentences_of_naming() -> Iterator[tuple[str, str]]:
     """What documents say of whole calls, SQL and Python, by naming."""
-    told = stored("alias-models")["data"]
-    found = {task: told[task]["hosts"][HOST] for task in ("calls", "sql")}
-    rates = {
-        task: [100 * right / counts["questions"] for right in counts["right"].values()]
-        for task, counts in found.items()
-    }
-    own, _, swapped, canonical = rates["calls"]
-    count = found["calls"]["questions"]
+    count, (own, _, swapped, canonical) = swap_rates("calls")
     yield "README.md", f"{own:.0f}, {swapped:.0f} and {canonical:.0f} % of {count}"
-    own, _, _, canonical = rates["sql"]
+    _, (own, _, _, canonical) = swap_rates("sql")
     cost = f"{own - canonical:.1f} points ({own:.1f} to {canonical:.1f})"
     yield "docs/alias.md", f"In SQL it costs {cost}"
-    more, fewer = told["code"]["hosts"]["all"]["signs"]["b : own"]
+    more, fewer = stored("alias-models")["data"]["code"]["hosts"]["all"]["signs"]["b : own"]
     yield "docs/alias.md", f"({more} questions more, {fewer} fewer, p = "
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from hf_alpha.answer.solving import MODEL, Solution, solve
 from hf_alpha.io.plain_text import printable
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.logic.formulas import as_written
 from hf_alpha.modeling.grammar import check_unicode
 from hf_alpha.modeling.spans import parts, without_spelling
 from hf_alpha.names.given_names import classes_by_row, mark_names, read_names
@@ -202,7 +201,7 @@ def renamed_text(task: Task, problem: Problem, text: str, names: Mapping[str, st
     """
     if task.grammar is not None and text is problem:
         tokens = [names.get(token, token) for token in problem.written]
-        return as_written(task.grammar).format(tokens, "infix")
+        return task.grammar.as_written().format(tokens, "infix")
     finder = getattr(task, "finder", None)
     if finder is None:
         return task.rename(text, names)

@@ -6,7 +6,7 @@ from itertools import chain
 
 from hf_alpha.modeling.grammar import Grammar
 
-from .formulas import as_written, subformula_ends
+from .formulas import subformula_ends
 
 
 class Clock:
@@ -84,5 +84,5 @@ def small_core(
             else:
                 start += size
         size //= 2
-    writer = as_written(grammar)
+    writer = grammar.as_written()
     return tuple(writer.format(parts[number], "infix") for number in numbers)

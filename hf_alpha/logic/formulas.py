@@ -1,7 +1,6 @@
 """Formulas in prefix order: connectives, values from the operands up, where subformulas end."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from hf_alpha.modeling.grammar import Grammar
@@ -79,12 +78,6 @@ def subformula_ends(grammar: Grammar, tokens: Sequence[str]) -> list[int]:
     return ends
 
 
-def as_written(grammar: Grammar) -> Grammar:
-    """Return a grammar that keeps derived operators, as `format` of the given one does not."""
-    operators = {token: arity for token, arity in grammar.arities.items() if arity}
-    return replace(grammar, operators=operators, derived={})
-
-
 def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return the distinct subformulas of a formula, with operators as they were written.
 
@@ -113,5 +106,5 @@ def subformulas(grammar: Grammar, written: Sequence[str]) -> list[tuple[str, lis
         level = following
     starts.setdefault(tuple(written), 0)  # a constant alone
     ordered = sorted(starts, key=lambda tokens: (len(tokens), starts[tokens]))
-    writer = as_written(grammar)
+    writer = grammar.as_written()
     return [(writer.format([*tokens], "infix"), grammar.rewritten([*tokens])) for tokens in ordered]

@@ -13,7 +13,8 @@ as `(a|aa)+c`, would take years."""
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise a ValueError for a value that is none of the choices."""
-    refuse(value not in choices, f"{name} must be one of {', '.join(choices)}; not {value!r}")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; not {value!r}")
 
 
 def check_list(name: str, value: Any, items: str = "strings") -> None:
@@ -24,20 +25,22 @@ def check_list(name: str, value: Any, items: str = "strings") -> None:
 
 def check_known(kind: str, value: str | None, choices: Collection[str]) -> None:
     """Raise a ValueError for a value that is none of the choices; None stands for a default."""
-    known = ", ".join(choices)
-    refuse(value not in (None, *choices), f"unknown {kind} {value!r}: choose one of {known}")
+    if value is not None and value not in choices:
+        raise ValueError(f"unknown {kind} {value!r}: choose one of {', '.join(choices)}")
 
 
 def check_unique(name: str, values: list[str]) -> None:
     """Raise a ValueError if two values are the same."""
-    refuse(len(set(values)) < len(values), f"{name}: one is given twice: {values}")
+    if len(set(values)) < len(values):
+        raise ValueError(f"{name}: one is given twice: {values}")
 
 
 def check_activation(name: str, activation: str) -> None:
     """Raise a ValueError for an activation that Transformers does not know."""
     from transformers.activations import ACT2FN
 
-    refuse(activation not in ACT2FN, f"{name} {activation!r} is unknown")
+    if activation not in ACT2FN:
+        raise ValueError(f"{name} {activation!r} is unknown")
 
 
 def check_numbers(

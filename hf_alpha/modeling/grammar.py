@@ -17,9 +17,9 @@ normalisation: distinct names are never merged, and each comes back as it was wr
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 NOTATIONS = ("prefix", "compact", "infix")
 MAX_TOKENS = 1_000_000
@@ -400,6 +400,11 @@ class Grammar:
         if stack:
             raise FormulaError(f"the formula lacks {len(stack)} operands after its last token")
         return paths
+
+    def as_written(self) -> Self:
+        """Return the grammar that keeps derived operators, as `format` of this one does not."""
+        operators = {token: arity for token, arity in self.arities.items() if arity}
+        return replace(self, operators=operators, derived={})
 
     def format(self, tokens: list[str], notation: str = "prefix") -> str:
         """Write canonical prefix tokens: "prefix" (spaced), "compact" or "infix".

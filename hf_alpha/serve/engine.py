@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any, cast
 
 import torch
@@ -236,7 +237,8 @@ class Engine:
                 with self._failing_alone(ask):
                     self._take_in(ask)
         self._batch = []
-        for _ in range(self._how_many([], [row.size for row in self._rows])):
+        first = [row.size for row in islice(self._rows, self.limits.batch)]
+        for _ in range(self._how_many([], first)):
             self._batch.append(self._rows.popleft())
         return bool(self._batch or not self.closing)
 
@@ -349,7 +351,8 @@ class Engine:
         if not (self._goes_on and left):
             return False
         with self._changed:
-            waiting = [row.size for row in self._rows] + [ask.size for ask in self._waiting]
+            asked: Iterator[AnswerRow | Ask] = chain(self._rows, self._waiting)
+            waiting = [one.size for one in islice(asked, self.limits.batch)]
         joining = self._how_many(left, waiting)
         if not joining:
             return len(self._batch) > 3 and 4 * len(left) <= len(self._batch)

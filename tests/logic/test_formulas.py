@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_alpha.logic.formulas import MAX_ROWS, as_written, subformula_ends, subformulas
+from hf_alpha.logic.formulas import MAX_ROWS, subformula_ends, subformulas
 from hf_alpha.logic.ltl.grammar import LTL
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.tasks import get_task
@@ -37,7 +37,7 @@ def test_a_subformula_ends_where_no_operand_is_missing(tokens):
 @given(FORMULAS)
 def test_what_is_written_is_read_as_it_was(tokens):
     """With derived operators, which the grammar itself rewrites."""
-    infix = as_written(GRAMMAR).format(tokens, "infix")
+    infix = GRAMMAR.as_written().format(tokens, "infix")
     assert GRAMMAR.read(infix) == tokens
 
 
