@@ -21,12 +21,10 @@ class Wing(NamedTuple):
 
     Attributes:
         modules: of `hf_alpha`, each with all that is in it.
-        goal: most other modules that may need it.
         words: by which texts ask for it: types of models, tasks, commands.
     """
 
     modules: str
-    goal: int
     words: str
 
 
@@ -34,17 +32,15 @@ WINGS = {
     "FOLNet": Wing(
         "folnet modeling.modeling_folnet modeling.folnet_stacks modeling.logic_operators "
         "modeling.configuration_folnet convert.folnet convert.folnet_original",
-        1,
         "folnet",
     ),
     "geometric": Wing(
         "modeling.modeling_geometric modeling.configuration_geometric modeling.segment_relations "
         "modeling.tokenization_geometric convert.geometric geometric transduction",
-        1,
         "geometric transduce transducer",
     ),
-    "logic": Wing("logic", 5, "copying ltl propositional"),
-    "serve and demo": Wing("serve demo cli.serving", 3, "serve demo"),
+    "logic": Wing("logic", "copying ltl propositional"),
+    "serve and demo": Wing("serve demo cli.serving", "serve demo"),
 }
 SAVED = {
     "formulas": "configuration_alpha modeling_alpha tokenization_alpha",
@@ -182,7 +178,6 @@ def rows(package: Package) -> Iterator[Mapping[str, object]]:
             "files": len(modules),
             "lines": package.lines(modules),
             "others that need it": len(failing),
-            "goal": wing.goal,
             "which": ", ".join(m.removeprefix("hf_alpha.") for m in failing[:6])
             + ", ..." * (len(failing) > 6),
         }
