@@ -80,9 +80,7 @@ def generate_data(
     command: typer.Context,
     out: Annotated[
         Path,
-        typer.Argument(
-            help="Folder to make; several runs there share the work, killed ones go on."
-        ),
+        typer.Argument(help="Folder to make; a run there that was killed goes on."),
     ],
     *,
     task: Annotated[
@@ -94,6 +92,12 @@ def generate_data(
     workers: Annotated[
         int, typer.Option(min=1, help="Processes; they do not change the result.")
     ] = 1,
+    shard: Annotated[
+        str,
+        typer.Option(
+            help="3/16 makes the third of sixteen shares of the work, in a folder that all share."
+        ),
+    ] = "1/1",
     quiet: Quiet = False,
 ) -> None:
     """Generate a dataset of formulas and answers; equivalent formulas are in one split.
@@ -108,7 +112,7 @@ def generate_data(
     shared = {
         "seed": formulas.seed, "targets": formulas.targets, "hard": formulas.hard,
         "hardness": formulas.hardness, "equivalence": formulas.equivalence,
-        "num_workers": workers, "progress": not quiet,
+        "num_workers": workers, "progress": not quiet, "shard": _pair(shard),
     }  # fmt: skip
     if test.grid:
         refuse_options(command, ["samples"], "is for training data, and --grid makes test data")
@@ -116,7 +120,21 @@ def generate_data(
     else:
         refuse_options(command, ["exclude", "per_cell"], "is for test data, which --grid makes")
         rows = _generate(task, out, samples, formulas, shared)
-    say(f"{out}: {', '.join(f'{count:,} {split}' for split, count in rows.items())}")
+    if "missing" in rows:
+        say(
+            f"{out}: {rows['made']:,} parts made, {rows['missing']:,} are missing; when all shards "
+            "have ended, start all of them again"
+        )
+    else:
+        say(f"{out}: {', '.join(f'{count:,} {split}' for split, count in rows.items())}")
+
+
+def _pair(shard: str) -> tuple[int, int]:
+    """Read which share of how many is asked for."""
+    number, _, count = shard.partition("/")
+    if not (number.isdecimal() and count.isdecimal()):
+        raise ValueError(f"--shard {shard}: give the number of a share and of all, such as 3/16")
+    return int(number), int(count)
 
 
 def _generate(

@@ -25,7 +25,10 @@ def test_hard_formulas(tmp_path):
 
 def test_a_grid_has_each_cell(tmp_path):
     folder, arguments = tmp_path / "grid", ["--grid", "--per-cell", 2, "--quiet"]
-    done = hf_alpha("generate-data", folder, *arguments, "--symbols", "1,3", "--sizes", "4,6")
+    arguments += ["--symbols", "1,3", "--sizes", "4,6"]
+    half = hf_alpha("generate-data", folder, *arguments, "--shard", "2/2")
+    assert half.out.startswith(f"{folder}: 1 parts made, 2 are missing; when all shards have ended")
+    done = hf_alpha("generate-data", folder, *arguments, "--shard", "1/2")
     assert done.code == 0, done.err
     rows = load_dataset(str(folder))["test"]
     assert done.out == f"{folder}: {len(rows)} test\n"
@@ -41,6 +44,8 @@ def test_a_grid_has_each_cell(tmp_path):
         (["--sizes", "0-3"], "from 1 on"),
         (["--targets", "best"], "unknown targets 'best': choose one of equivariant, papers"),
         (["--task", "chess"], "unknown task 'chess'"),
+        (["--shard", "3"], "--shard 3: give the number of a share and of all, such as 3/16"),
+        (["--shard", "0/4"], "shard must be one of 1/4 to 4/4, got 0/4"),
         (["--samples", "0"], "Invalid value for '--samples'"),
         (["--sample", "3"], "No such option"),
         (["--grid", "--samples", "5"], "--samples is for training data, and --grid makes test"),

@@ -1,8 +1,7 @@
 """Chunks: numbers of problems of one size, each drawn from a seed of its own into a file.
 
-Processes share the work through the folder of these files alone. Each goes through the same list,
-and makes what nobody has begun; then what is begun and not there, since who began it may be dead.
-It makes no difference to the files how many processes there are, where, or which of them end.
+Processes divide a list of chunks beforehand: each makes every n-th of them. It makes no difference
+to the files how many processes there are, where, or which of them end.
 """
 
 import logging
@@ -23,6 +22,7 @@ from tqdm.auto import tqdm
 
 from hf_alpha.data.keys import KEY_BYTES, key_in, split_of
 from hf_alpha.io.folders import replacing
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.tasks import DrawnTask
 
 logger = logging.getLogger(__name__)
@@ -108,31 +108,75 @@ def chunk_schema(task: DrawnTask) -> pa.Schema:
     return pa.schema({**columns, **facts, "key": pa.binary(KEY_BYTES)})
 
 
-def make_chunks(
-    chunks: Sequence[Chunk], folder: Path, num_workers: int = 1, progress: bool = False
-) -> list[pa.Table]:
-    """Make chunks, together with any other processes that do the same; return all their rows.
+@dataclass
+class Maker:
+    """Makes chunks, by several processes, and returns their rows.
 
-    A process that dies costs time, and nothing else: its chunk is made by another one.
+    Attributes:
+        folder: of the files.
+        num_workers: processes on this machine.
+        shard: (k, n) makes the k-th of n shares alone, k from 1 on; others make the rest.
+        num_made: files made here, so far.
+        num_missing: files that are not there, of the chunks asked for last.
     """
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # imported once, not in every process
-    helpers = [
-        context.Process(target=_help, args=(chunks, folder))
-        for _ in range(min(num_workers, len(chunks)) - 1)
-    ]
-    try:
-        for helper in helpers:
-            helper.start()
-        _work(tqdm(chunks, unit="chunk", disable=not progress), folder)
-        if dead := [helper for helper in helpers if helper.exitcode]:
-            logger.warning("%d worker process(es) died (out of memory?)", len(dead))
-    finally:
-        for helper in helpers:
-            if helper.pid is not None:
-                helper.terminate()  # what it still does is done
+
+    folder: Path
+    num_workers: int = 1
+    progress: bool = False
+    shard: tuple[int, int] = (1, 1)
+    num_made: int = 0
+    num_missing: int = 0
+
+    def __post_init__(self) -> None:
+        number, count = self.shard
+        refuse(self.num_workers < 1, f"num_workers must be at least 1, got {self.num_workers}")
+        refuse(
+            not 1 <= number <= count,
+            f"shard must be one of 1/{count} to {count}/{count}, got {number}/{count}",
+        )
+
+    def __call__(self, chunks: Sequence[Chunk]) -> list[pa.Table]:
+        """Make chunks and return their rows.
+
+        A process that dies costs time, and nothing else: its chunks are made by this one.
+
+        Raises:
+            MissingChunks: others have not made theirs yet.
+        """
+        number, count = self.shard
+        own = [one for one in chunks[number - 1 :: count] if not one.path(self.folder).exists()]
+        self._make_all(own)
+        self.num_made += len(own)
+        self.num_missing = sum(not one.path(self.folder).exists() for one in chunks)
+        if self.num_missing:
+            raise MissingChunks
+        return [pq.read_table(one.path(self.folder)) for one in chunks]
+
+    def _make_all(self, chunks: Sequence[Chunk]) -> None:
+        own, *others = (chunks[first :: self.num_workers] for first in range(self.num_workers))
+        context = get_context("forkserver")
+        context.set_forkserver_preload([__name__])  # imported once, not in every process
+        helpers = [
+            context.Process(target=_help, args=(share, self.folder)) for share in others if share
+        ]
+        try:
+            for helper in helpers:
+                helper.start()
+            _make_files(tqdm(own, unit="chunk", disable=not self.progress), self.folder)
+            for helper in helpers:
                 helper.join()
-    return [pq.read_table(chunk.path(folder)) for chunk in chunks]
+            if dead := [helper for helper in helpers if helper.exitcode]:
+                logger.warning("%d worker process(es) died (out of memory?)", len(dead))
+            _make_files(chunks, self.folder)
+        finally:
+            for helper in helpers:
+                if helper.pid is not None:
+                    helper.terminate()
+                    helper.join()
+
+
+class MissingChunks(Exception):
+    """Not all chunks are there, and those that are missing are for others to make."""
 
 
 def _help(chunks: Sequence[Chunk], folder: Path) -> None:
@@ -140,29 +184,16 @@ def _help(chunks: Sequence[Chunk], folder: Path) -> None:
     parent = parent_process()
     assert parent is not None
     with suppress(KeyboardInterrupt, FileNotFoundError):  # the parent says what is the matter
-        _work(takewhile(lambda _: parent.is_alive(), chunks), folder)
+        _make_files(takewhile(lambda _: parent.is_alive(), chunks), folder)
 
 
-def _work(chunks: Iterable[Chunk], folder: Path) -> None:
-    begun = []
+def _make_files(chunks: Iterable[Chunk], folder: Path) -> None:
+    """Make the chunks that are not there."""
     for chunk in chunks:
-        try:
-            chunk.path(folder).with_suffix(".begun").touch(exist_ok=False)
-        except FileExistsError:
-            begun.append(chunk)
-        else:
-            _make(chunk, folder)
-    random.SystemRandom().shuffle(begun)  # or all would wait for the same one
-    for chunk in begun:
-        _make(chunk, folder)
-
-
-def _make(chunk: Chunk, folder: Path) -> None:
-    """Do one chunk, unless it is done."""
-    path = chunk.path(folder)
-    if not path.exists():
-        rows = list(rows_of(chunk))
-        write_table(pa.Table.from_pylist(rows, schema=chunk_schema(chunk.task)), path)
+        path = chunk.path(folder)
+        if not path.exists():
+            rows = list(rows_of(chunk))
+            write_table(pa.Table.from_pylist(rows, schema=chunk_schema(chunk.task)), path)
 
 
 def write_table(table: pa.Table, path: Path) -> None:

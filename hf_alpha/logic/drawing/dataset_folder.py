@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from hf_alpha.data.files import PARTS, SETTINGS
 from hf_alpha.data.keys import SPLITS, split_of
 from hf_alpha.io.folders import remove_leftovers, temporary_name, write_text
 from hf_alpha.io.records import check_settings, read_json
-from hf_alpha.modeling.choices import refuse
 from hf_alpha.tasks import DrawnTask
 
-from .chunk import Chunk, Make, make_chunks, try_one, write_table
+from .chunk import Chunk, Make, Maker, MissingChunks, try_one, write_table
 
 TEMPLATE_FILE = Path(__file__).with_name("dataset_card.md.jinja")
 
@@ -28,25 +26,28 @@ def make_dataset(
     settings: dict[str, Any],
     first: Sequence[Chunk],
     draw: Callable[[Make], pa.Table],
-    num_workers: int,
-    progress: bool,
+    work: Mapping[str, Any],
     split: str | None = None,
 ) -> dict[str, int]:
     """Make a dataset, unless it is there; return the number of rows of each split.
 
+    Where other shards have not made theirs, return the numbers of parts that are `made` here, and
+    `missing`.
+
     Args:
         first: the first chunks that are needed.
         draw: returns the rows, by a function that makes chunks.
+        work: the attributes of the `Maker`.
         split: the only one; None for several.
     """
-    refuse(num_workers < 1, f"num_workers must be at least 1, got {num_workers}")
+    make = Maker(folder / PARTS, **work)
     try:
         if counts := _finished(folder, settings):
             return counts
         _start(folder, settings, first)
-        parts = folder / PARTS
-        make = partial(make_chunks, folder=parts, num_workers=num_workers, progress=progress)
         return _finish(folder, first[0].task, settings, draw(make), split)
+    except MissingChunks:
+        return {"made": make.num_made, "missing": make.num_missing}
     except FileNotFoundError:  # another process finished, and removed the parts
         if counts := _finished(folder, settings):
             return counts

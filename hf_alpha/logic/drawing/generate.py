@@ -3,8 +3,8 @@
 The work is cut into chunks. A chunk draws a fixed number of problems of one size from a seed of its
 own, derived from (seed, size, number), and is written as one parquet file; how many chunks a size
 needs depends on nothing but what earlier chunks contain. The dataset is therefore the same for any
-number of processes, and a run that was killed continues with the chunks it has. Further processes,
-on this machine or on others with the same disk, take part when they are started in the same way.
+number of processes, and a run that was killed continues with the chunks it has. Further machines
+take part as shards: each makes every n-th chunk of those that can be known from what is there.
 
 Problems that are equal up to renaming and the order of operands of commutative operators count as
 one. The hash of the canonical form decides which split a problem is in, whatever the seed, the
@@ -166,6 +166,7 @@ def generate(
     *samples: Any,
     num_workers: int = 1,
     progress: bool = True,
+    shard: tuple[int, int] = (1, 1),
     **settings: Any,
 ) -> dict[str, int]:
     """Generate a dataset of problems with answers that `datasets.load_dataset(out_dir)` loads.
@@ -177,13 +178,17 @@ def generate(
 
     Args:
         task: a task, or what `get_task` finds one by.
-        out_dir: folder to make. A run with the same settings that was killed there continues; one
-            that is at work there, on this machine or on another one, shares the work.
+        out_dir: folder to make. A run with the same settings that was killed there continues.
         samples, settings: the arguments of [`Samples`].
         num_workers: processes; no influence on the result.
+        shard: (k, n) is the k-th of n runs, from 1 on, each of which makes its share of the parts
+            that are due, in the same folder; no influence on the result. Which parts there will be
+            depends on the rows of those before: start all runs again until the one that finds all
+            parts writes the dataset.
 
     Returns:
-        The number of rows of each split that has any.
+        The number of rows of each split that has any; of a shard that lacks parts of others, how
+        many parts it has `made`, and how many are `missing`.
 
     Raises:
         TypeError: there is no such setting.
@@ -229,7 +234,8 @@ def generate(
         _warn_if_fewer(many, asked.many_symbols, f"many_symbols: {lack} in the training split")
         return pa.concat_tables([*tables, *many])
 
-    return make_dataset(Path(out_dir), recorded, rounds.next_round(), draw, num_workers, progress)
+    work = {"num_workers": num_workers, "progress": progress, "shard": shard}
+    return make_dataset(Path(out_dir), recorded, rounds.next_round(), draw, work)
 
 
 def generate_grid(
@@ -242,6 +248,7 @@ def generate_grid(
     exclude: Iterable[str] = (),
     num_workers: int = 1,
     progress: bool = True,
+    shard: tuple[int, int] = (1, 1),
     **drawing: Any,
 ) -> dict[str, int]:
     """Generate the test set of a heatmap.
@@ -258,11 +265,12 @@ def generate_grid(
         sizes: numbers of tokens, one row of cells for each.
         exclude: further problems that no problem of the grid may be equivalent to: the training
             data of a model whose splits were made in another way (`read.training_problems`).
+        shard: as for `generate`; one start of all is enough.
         drawing: the arguments of [`Drawing`]. Where a cell has not so many hard problems, it holds
             fewer problems, not more others.
 
     Returns:
-        The number of rows of the one split, "test".
+        The number of rows of the one split, "test"; of a shard, see `generate`.
 
     Raises:
         FormulaError: a problem in `exclude` cannot be read.
@@ -292,7 +300,8 @@ def generate_grid(
     def draw(make: Make) -> pa.Table:
         return pa.concat_tables(make(chunks))
 
-    return make_dataset(Path(out_dir), recorded, chunks, draw, num_workers, progress, "test")
+    work = {"num_workers": num_workers, "progress": progress, "shard": shard}
+    return make_dataset(Path(out_dir), recorded, chunks, draw, work, "test")
 
 
 def _given(**settings: Any) -> dict[str, Any]:
