@@ -33,6 +33,7 @@ from family_trees import Pair, Teller, answers
 OPTIONS = ("stories", "k234", "pairs", "longer", "families")
 FOR_TRAINING = ("pairs", "longer", "families")
 MOST_FACTS = 8
+TURNS = 4
 NEW_PERSON = "Person"
 
 Story = dict[str, Any]
@@ -170,27 +171,29 @@ def with_facts(
     return {**story, "story_edges": edges, "edge_types": relations, "genders": genders_text}
 
 
-def pairs_held_out(stories: Iterable[Story]) -> list[Pair]:
-    """Return every fourth pair of relations with one answer in all families that no story tells."""
+def pairs_held_out(stories: Iterable[Story], turn: int = 0) -> list[Pair]:
+    """Return every fourth pair of relations with one answer in all families that no story tells.
+
+    Args:
+        turn: of the four, which hold out each of these pairs once.
+    """
     told = {tuple(story["edge_types"]) for story in stories}
-    return [pair for pair in answers() if pair not in told][::4]
+    return [pair for pair in answers() if pair not in told][turn::TURNS]
 
 
-def teller(stories: Iterable[Story]) -> Teller:
-    """Return what tells stories about families beside those of a training."""
-    forbidden = pairs_held_out(stories)
-    told = {pair: answer for pair, answer in answers().items() if pair not in forbidden}
-    return Teller(told, frozenset(forbidden))
+def teller(held_out: Collection[Pair]) -> Teller:
+    """Return what tells stories about families without some pairs."""
+    told = {pair: answer for pair, answer in answers().items() if pair not in held_out}
+    return Teller(told, frozenset(held_out))
 
 
 def with_families(
-    rows: Collection[Story], stories: Collection[Story], rng: random.Random
+    rows: Collection[Story], families: Teller, rng: random.Random, most: int = MOST_FACTS
 ) -> list[Story]:
-    """Return rows made of stories, but those with pairs held out, and as many about families."""
-    families = teller(stories)
+    """Return rows but those with pairs held out, and as many about families, up to `most` facts."""
     kept = [row for row in rows if families.allows(row["edge_types"])]
     # More short ones: every pair is to be told by itself, too.
-    counts = [min(rng.randint(2, MOST_FACTS) for _ in range(2)) for _ in kept]
+    counts = [min(rng.randint(2, most) for _ in range(2)) for _ in kept]
     return [*kept, *families.stories(rng, counts)]
 
 
@@ -200,16 +203,28 @@ def read(original: Path) -> list[Story]:
         return [json.loads(row) for row in rows]
 
 
-def convert(stories: list[Story], file: Path, options: Collection[str], orders: int) -> None:
-    """Write the pairs of stories, each with so many orders of its facts."""
+def convert(
+    stories: list[Story],
+    file: Path,
+    options: Collection[str],
+    orders: int,
+    families: Teller | None = None,
+    most: int = MOST_FACTS,
+) -> None:
+    """Write the pairs of stories, each with so many orders of its facts.
+
+    Args:
+        families: tells as many more, where there is one.
+        most: facts of a story that is made.
+    """
     rng = random.Random(0)
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = [row for _ in range(orders) for row in stories]
-    rows = longer_stories(rows, MOST_FACTS if "longer" in options else 0, rng)
+    rows = longer_stories(rows, most if "longer" in options else 0, rng)
     if "pairs" in options:
         rows = with_other_questions(rows, rng)
-    if "families" in options:
-        rows = with_families(rows, stories, rng)
+    if families is not None:
+        rows = with_families(rows, families, rng, most)
     pairs = [pair(row, rng, options) for row in rows]
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
@@ -219,13 +234,12 @@ if __name__ == "__main__":
     if unknown := [o for o in options if o not in OPTIONS and not o.isdecimal()]:
         sys.exit(f"unknown: {unknown[0]}; known are {', '.join(OPTIONS)} and a number")
     split = "k234" if "k234" in options else "k23"
-    for part in ("train", "test"):
-        stories = read(clutrr / f"{split}_{part}.jsonl.gz")
-        number = [int(option) for option in options if option.isdecimal() and part == "train"]
-        used = [option for option in options if option not in FOR_TRAINING or part == "train"]
-        convert(stories, folder / f"{part}.jsonl", used, *(number or [1]))
-    if "families" in options:
-        known = teller(read(clutrr / f"{split}_train.jsonl.gz"))
+    told = {part: read(clutrr / f"{split}_{part}.jsonl.gz") for part in ("train", "test")}
+    families = teller(pairs_held_out(told["train"])) if "families" in options else None
+    orders = [int(option) for option in options if option.isdecimal()] or [1]
+    convert(told["train"], folder / "train.jsonl", options, orders[0], families)
+    convert(told["test"], folder / "test.jsonl", {*options} - {*FOR_TRAINING}, 1)
+    if families is not None:
         counts = [count for count in range(2, 11) for _ in range(100)]
-        about_families = list(known.stories(random.Random("families"), counts))
+        about_families = list(families.stories(random.Random("families"), counts))
         convert(about_families, folder / "families.jsonl", (), 1)
