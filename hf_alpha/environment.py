@@ -59,6 +59,16 @@ def is_left_alone() -> bool:
     return several_asked_for() and not {"RANK", "LOCAL_RANK"} <= os.environ.keys()
 
 
+def own_share() -> tuple[int, int]:
+    """Return which of several processes this is, from 1 on, and how many there are."""
+    return int(os.environ.get("RANK") or 0) + 1, int(os.environ.get("WORLD_SIZE") or 1)
+
+
+def is_first() -> bool:
+    """Return whether this is the first of several processes, or the only one."""
+    return own_share()[0] == 1
+
+
 def how_to_install(module: str | None) -> str | None:
     """Return which extra brings a library, with the command; None for what no extra brings.
 

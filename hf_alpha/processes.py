@@ -1,6 +1,7 @@
 """Distributed helpers: the device, the processes of a run, and how they share work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -48,6 +49,17 @@ def choose_device(name: str = "auto") -> torch.device:
     except (RuntimeError, AssertionError) as error:  # which of them depends on how torch was built
         raise ValueError(f"no device {name!r} here: choose auto or cpu ({error})") from None
     return device
+
+
+@contextmanager
+def first_before_others() -> Iterator[None]:
+    """Have one process do what others find done, such as files that are made."""
+    state = process_state()
+    if state is None:
+        yield
+        return
+    with state.main_process_first():
+        yield
 
 
 def split(items: Sequence[Item], state: Any | None) -> list[Item]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
@@ -77,6 +78,14 @@ class Certificate:
         """Whether no renaming made a difference in canonical spelling."""
         return not (self.differing or self.changed)
 
+    def __add__(self, other: "Certificate") -> "Certificate":
+        """Return the certificate of the texts of both."""
+        both = {name: part + getattr(other, name) for name, part in vars(self).items()}
+        for name, of_texts in both.items():
+            if isinstance(of_texts, list):
+                both[name] = sorted(of_texts, key=itemgetter(0))
+        return Certificate(**both)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         return {"holds": self.holds, **vars(self)}
@@ -97,6 +106,7 @@ def certify(
     requests: Iterable[Mapping[str, Any]],
     names: CanonicalNames,
     ask: Ask | None = None,
+    shard: tuple[int, int] = (1, 1),
 ) -> Certificate:
     """Rename the names of requests in several ways, and see whether that makes a difference.
 
@@ -109,6 +119,8 @@ def certify(
     Args:
         requests: in OpenAI's form: `messages` with `tools`, or a `prompt`.
         ask: a model, whose answers are compared too.
+        shard: (k, n) takes the k-th of n shares of the requests, k from 1 on; the certificate of
+            all of them is the sum.
 
     Raises:
         ValueError: a request is wrong; the message says which. Or names have no words, as rings of
@@ -120,7 +132,8 @@ def certify(
             "no words to be renamed to"
         )
     made = Certificate()
-    for number, body in enumerate(requests):
+    first, count = shard
+    for number, body in islice(enumerate(requests), first - 1, None, count):
         try:
             _try_one(made, number, body, names, ask)
         except ValueError as error:

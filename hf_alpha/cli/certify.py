@@ -12,6 +12,7 @@ from hf_alpha.answer.solving import Line
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import contents_of, quiet_bars, say
 from hf_alpha.cli.options import may_trust, refuse_options
+from hf_alpha.environment import is_first, own_share, several_asked_for
 from hf_alpha.io.folders import write_text
 
 if TYPE_CHECKING:
@@ -66,9 +67,12 @@ def certify(
     as the words that stand for names. Do the bytes that would reach a model by canonical spelling
     stay the same? With a model: do its answers, if it is asked as it is (plain) and in canonical
     spelling? The exit status is 1 if anything changes in canonical spelling.
+
+    On several GPUs: accelerate launch -m hf_alpha certify FILE ... --model MODEL. Each process asks
+    about a share of the texts, and all of them tell the whole.
     """
+    from hf_alpha.alias.certificate import Certificate, shown
     from hf_alpha.alias.certificate import certify as certify_requests
-    from hf_alpha.alias.certificate import shown
     from hf_alpha.checkpoints.imported_code import import_functions
     from hf_alpha.modeling.canonical_names import CanonicalNames
     from hf_alpha.modeling.names_in_text import NameFinder
@@ -90,8 +94,12 @@ def certify(
         ask = _address(upstream, upstream_model, max_tokens)
     elif model is not None:
         ask = _folder(model, max_tokens)
-    made = certify_requests(requests, canonical, ask)
-    if out is not None:
+    made = certify_requests(requests, canonical, ask, own_share())
+    if several_asked_for():
+        from hf_alpha.processes import gather, process_state
+
+        made = sum(gather([made], process_state()), Certificate())
+    if out is not None and is_first():
         write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")
     say(f"{made}")
     if made.undescribed:

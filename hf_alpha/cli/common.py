@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import typer
 
 from hf_alpha.answer.solving import Line
+from hf_alpha.environment import is_first
 from hf_alpha.io.plain_text import printable
 from hf_alpha.io.records import parse_json
 
@@ -48,8 +49,12 @@ class Given(NamedTuple):
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print a text, whatever it quotes of files and models of others; `err` for standard error."""
-    typer.echo(printable(text), err=err)
+    """Print a text, whatever it quotes of files and models of others; `err` for standard error.
+
+    Of several processes that do one work (accelerate), the first prints; errors are everybody's.
+    """
+    if err or is_first():
+        typer.echo(printable(text), err=err)
 
 
 def quiet_bars() -> None:

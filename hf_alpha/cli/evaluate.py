@@ -21,6 +21,7 @@ from hf_alpha.cli.options import (
     names_of,
     refuse_options,
 )
+from hf_alpha.environment import is_first
 
 if TYPE_CHECKING:
     import torch
@@ -206,6 +207,8 @@ def evaluate(
     hf-alpha evaluate t5-small converted tuned --data test.jsonl --out before-and-after
 
     Of models that do not answer with text: the metrics of their recipe's objective.
+
+    On several GPUs, a share of the rows each: accelerate launch -m hf_alpha evaluate MODEL
     """
     card.check(models)
     if not card.card:
@@ -255,7 +258,8 @@ def _evaluate_answers(
     if card.card and len(with_symbols) < len(models):
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)
-    folder, progress = out or problems.folder(models, recipe), sys.stderr.isatty()
+    folder = out or problems.folder(models, recipe)
+    progress = sys.stderr.isatty() and is_first()
     # Data are looked at before models, whose loading takes long; what is drawn is written.
     rows = [] if problems.are_drawn(recipe) else problems.rows(recipe, folder, progress)
     region = trained_region(recipe)
@@ -272,7 +276,8 @@ def _evaluate_answers(
         warnings=warnings | {name: look.warnings for name, look in looks.items()},
         covariance=answers.covariance, renamed=answers.renamed, progress=progress,
     )  # fmt: skip
-    for model, report in zip(models if card.card else (), of_models, strict=card.card):
+    has_cards = card.card and is_first()
+    for model, report in zip(models if has_cards else (), of_models, strict=has_cards):
         facts = {"region": region, "rows": rows, "data": problems.data, **card.facts}
         write_card(Path(model), report, chance, **facts)
     say(f"{table}\nreport and pictures are in {folder}")
@@ -334,7 +339,7 @@ def _evaluate_objective(
     table, scores = evaluate_objective(
         by_name, recipe, data, folder, split=problems.split, by=by, device=device
     )
-    if card.card:
+    if card.card and is_first():
         objective = make_objective(recipe.objective)
         rows = objective.read(recipe.data, data, "test", problems.split)
         for name, model in by_name.items():

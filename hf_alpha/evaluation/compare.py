@@ -17,6 +17,7 @@ from hf_alpha.data.formats import Row
 from hf_alpha.data.keys import forms_seen, keys_beside
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
+from hf_alpha.environment import is_first
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
@@ -32,6 +33,7 @@ from hf_alpha.objectives.base import RowsObjective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
 from hf_alpha.objectives.names import find_names, name_columns
+from hf_alpha.processes import first_before_others
 from hf_alpha.recipe import Data, Recipe, recipe_of
 from hf_alpha.tasks import Task
 from hf_alpha.tasks.base import EQUIVALENCES
@@ -54,9 +56,11 @@ def draw_problems(
     They come from the test split: none is equivalent to one of a training set made by this version
     with the same `equivalence`. `out` keeps the data they are taken from.
     """
-    wings.generation().generate_grid(
-        task, out, symbols, sizes, samples, seed=seed, equivalence=equivalence, progress=progress,
-    )  # fmt: skip
+    with first_before_others():
+        wings.generation().generate_grid(
+            task, out, symbols, sizes, samples,
+            seed=seed, equivalence=equivalence, progress=progress,
+        )  # fmt: skip
     cells: dict[int, dict[int, list[dict[str, Any]]]] = {}
     for row in load(out, "test"):
         cells.setdefault(row["num_symbols"], {}).setdefault(row["size"], []).append(row)
@@ -141,7 +145,7 @@ def compare(
     """Evaluate models and random answers on the same problems.
 
     `out` gets a folder with the report of each, `table.txt` and `heatmap.png`; a run that was
-    stopped continues there.
+    stopped continues there. In several processes (accelerate) each answers a share of the rows.
 
     Args:
         models: whose vocabularies are extended as far as the problems need it.
@@ -183,7 +187,7 @@ def compare(
                     )
                 except ValueError as error:
                     notes.append(f"{model.name}: alpha-covariance was not measured: {error}")
-            if (report.warnings, report.alpha_covariance) != before:
+            if is_first() and (report.warnings, report.alpha_covariance) != before:
                 report.save(folder)
             if measures := _measures(task, report):
                 notes.append(f"{model.name}: {measures}")
@@ -194,12 +198,14 @@ def compare(
                 followed = Followed.of(task, namings, report.records, again.records)
                 notes.append(f"{model.name}: {followed}")
             reports.append(report)
-        draw([Heatmap.of(one, task.measure, region) for one in reports], out / HEATMAP_FILE)
         reports.append(run(chance, task, rows, progress=False, **checking))
-        reports[-1].save(chance_folder)
         lines = [*warning_lines(reports[:-1]), rates_table(reports, task)]
         text = "\n".join([*lines, *([""] if notes else []), *notes])
-        write_text(out / TABLE_FILE, text + "\n")
+        if is_first():
+            heatmaps = [Heatmap.of(one, task.measure, region) for one in reports[:-1]]
+            draw(heatmaps, out / HEATMAP_FILE)
+            reports[-1].save(chance_folder)
+            write_text(out / TABLE_FILE, text + "\n")
     return text, reports
 
 
@@ -339,10 +345,12 @@ def evaluate_objective(
             model, objective, recipe.data, data, split=split, by=by, device=device
         )
         parts = [part for part in Path(name).parts if part not in ("/", "..")]
-        scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
+        if is_first():
+            scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
     seen = _rows_trained_on(models, objective, recipe, data, split)
     text = "\n".join([*seen, *[""] * bool(seen), scores_table(scores, by)])
-    write_text(out / SCORES_FILE, f"{text}\n")
+    if is_first():
+        write_text(out / SCORES_FILE, f"{text}\n")
     return text, scores
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 from uuid import uuid4
 
+from hf_alpha.environment import is_first
+
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
@@ -67,14 +69,15 @@ os.register_at_fork(after_in_child=_leave_locks)
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes that write out of a folder, which is made if it is absent.
 
-    What this process does meanwhile may ask for the same folder again.
+    What this process does meanwhile may ask for the same folder again. Of several that are started
+    together (accelerate), the first claims it for all.
 
     Raises:
         ValueError: another process writes there.
         FileExistsError: there is a file in its place.
     """
     place = folder.resolve()
-    if place in _claimed:
+    if place in _claimed or not is_first():
         yield
         return
     with locked(folder) as is_locked:

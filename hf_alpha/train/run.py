@@ -1,7 +1,6 @@
 """Training as a recipe says: data, model, trainer, and runs that resume where they stopped."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ def train(
     arguments, objective = prepare_arguments(recipe), recipe.aim
     out, is_first = Path(arguments.output_dir), arguments.process_index == 0
     tell = say if is_first else lambda _: None
-    with lock_folder(out) if is_first else nullcontext():  # the first claims it for all
+    with lock_folder(out):
         start = starting_point(arguments)
         if is_first and start is None and not was_trained_here(out):
             ours = (RECIPE_FILE, FIRST_LOOK_FILE, TRAINED_ROWS_FILE, CONFIG_NAME, WEIGHTS)

@@ -11,7 +11,7 @@ from small_tokenizers import byte_level
 
 from hf_alpha import CanonicalNames
 from hf_alpha.alias import certificate
-from hf_alpha.alias.certificate import INVENTED, SWAPPED, WORDS, certify, renamed
+from hf_alpha.alias.certificate import INVENTED, SWAPPED, WORDS, Certificate, certify, renamed
 from hf_alpha.canonical import convert_to_canonical
 
 CHAT = [("user", [0, "for", 2, '"x"', "b"]), ("assistant", [1, "and", 3]), ("user", ["1_000_x"])]
@@ -28,6 +28,16 @@ def test_canonical_requests_are_certified():
     names = CanonicalNames({"x": {"pattern": "[xyz]\\w*", "reserved": ["xor"]}})
     made = certify([{"prompt": "x1 xor y and z"}], names)
     assert made.holds and made.renamings == {SWAPPED: 1, "invented": 1}  # others are no names
+
+
+def test_certificates_of_shares_add_up():
+    find = {"function": lambda text: [] if text < "b" else [(0, text.find(" "))]}
+    names = CanonicalNames({"x": find})
+    requests = [{"prompt": f"{name} = 1"} for name in ("b", "d", "c", "f")]
+    whole = certify(requests, names)
+    shares = [certify(requests, names, shard=(number, 3)) for number in (1, 2, 3)]
+    assert [one.texts for one in shares] == [2, 1, 1] and len(whole.differing) == 4
+    assert sum(shares[::-1], Certificate()) == whole
 
 
 def test_what_depends_on_names_is_found():

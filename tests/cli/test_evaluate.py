@@ -8,10 +8,37 @@ import torch
 import transformers
 from commands import hf_alpha
 from datasets import load_dataset
+from file_trees import files_of
+from own_process import run_in_two
 from pictures import shows_reports
 from row_files import write
+from small_objectives import recipe, relations, write_rows
 from small_tokenizers import word_piece
 from transformers import BertConfig
+
+from hf_alpha.resources import released_model
+from hf_alpha.train import train
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["answers", "classes"])
+def test_two_processes_write_the_report_of_one(tmp_path, kind):
+    """Of a model that answers formulas that are drawn, and of one that tells classes of rows."""
+    tested = ["--symbols", "1-3", "--sizes", "3-9", "--samples", 9, "--renamed", 1]
+    model = released_model("propositional-relational-small")
+    if kind == "classes":
+        file = write_rows(tmp_path / "rows.jsonl", relations(41))
+        data = {"train": file, "source": "story", "target": "kind"}
+        train(recipe(tmp_path, "class", data))
+        model, tested = tmp_path / "out", ["--data", file]
+    alone = hf_alpha("evaluate", model, "--out", tmp_path / "one", *tested)
+    assert alone.code == 0, alone.err
+    script = tmp_path / "script.py"
+    script.write_text("from hf_alpha.cli import main\n\nmain()\n")
+    done = run_in_two(script, "evaluate", model, "--out", tmp_path / "two", *tested)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace("/two", "/one") == alone.out
+    assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
 
 
 @pytest.mark.slow
