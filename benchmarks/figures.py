@@ -246,12 +246,6 @@ def tables_of(result: str) -> str:
     return "\n".join(tables).rstrip()
 
 
-def real_calls() -> str:
-    """The tables of calls of tools on a real model."""
-    tables = re.split(r"\n\n+", tables_of("real-tasks"))
-    return "\n\n".join(one for one in tables if one.startswith("| calls"))
-
-
 def encoding_costs() -> str:
     """Times of `relational` and `streams` by those of `learned`: medians of the rounds' ratios."""
     rows = stored("relational")["data"]["rows"]
@@ -697,7 +691,6 @@ TABLES = {
     "geometric": geometric,
     **{name: partial(tables_of, name) for name in COPIED},
     "transduction": transduction,
-    "real-calls": real_calls,
     "goals": goals,
     "encodings-propositional": partial(study, "encodings", "propositional", "by number of names"),
     "encodings-ltl-names": partial(study, "encodings", "ltl", "by number of names"),
@@ -722,7 +715,7 @@ DOCUMENTS = (
     "docs/results-alias.md",
     "docs/retrofit.md",
     "docs/chats.md",
-    "docs/chemistry.md",
+    "docs/results-chemistry.md",
     "docs/results-retrofit.md",
     "docs/results-folnet.md",
     "docs/results-geometric.md",

@@ -243,7 +243,7 @@ def test_scripts_of_every_database_do_the_same_under_other_names(language, engin
 
 
 def test_queries_as_spider_has_them_do_the_same(tmp_path):
-    """The script that `docs/rules.md` has its table from."""
+    """The script that `docs/results-rules.md` has its table from."""
     schema = {
         "db_id": "shop",
         "table_names_original": ["Customer", "order_items", "sqlite_sequence"],
