@@ -256,7 +256,7 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
                     rows = [permuted(row, rng.random()) for row in rows]
                 if name == "randomised":
                     rows = [in_other_order(row, rng, words) for row in rows]
-                yield learner.batch(rows)
+                yield [learner.batch(rows)]
 
     start = time.process_time()
     loss = tune(learner.model, batches(), steps, rate=5e-4, warmup=100, floor=0.05)

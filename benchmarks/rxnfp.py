@@ -143,7 +143,8 @@ def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str,
             if name == "random":
                 rows = [permuted((text, ""), rng.random())[0] for text in rows]
             lengths = [len(TOKEN.findall(text)) for text in rows]
-            yield learner.batch(rows, [rng.sample(range(n), int(MASKED * n) + 1) for n in lengths])
+            masked = [rng.sample(range(n), int(MASKED * n) + 1) for n in lengths]
+            yield [learner.batch(rows, masked)]
 
     start = time.process_time()
     loss = steps and tune(learner.model, batches(), steps, rate=1e-4, warmup=20, floor=0.05)
