@@ -168,6 +168,7 @@ PAGES = {
         needs=lambda folder: decoder(folder / "out"),
     ),
     "docs/results-alias.md": Page(not_run={"python benchmarks/alias_models.py": DATA}),
+    "docs/results-chemistry.md": Page(not_run={"python benchmarks/": DATA}),
     "docs/results-models.md": Page(),
     "docs/results-retrofit.md": Page(
         not_run={"python benchmarks real-tasks": DATA, "python benchmarks/real_models.py": DATA}
