@@ -41,6 +41,16 @@ WINGS = {
     ),
     "logic": Wing("logic", "copying ltl propositional"),
     "serve and demo": Wing("serve demo cli.serving", "serve demo"),
+    "ready-made rules": Wing(
+        "modeling.ready_rules modeling.names_in_code modeling.names_in_sql "
+        "modeling.names_in_languages modeling.languages "
+        "modeling.names_in_python modeling.python_code modeling.python_fragments "
+        "modeling.python_reading modeling.tokenization_text_ruled "
+        "modeling.tokenization_text_languages modeling.tokenization_canonical_ruled "
+        "modeling.tokenization_canonical_languages",
+        "rule smiles javascript python_names",
+    ),
+    "releases": Wing("hub cli.share", "release card"),
 }
 SAVED = {
     "formulas": "configuration_alpha modeling_alpha tokenization_alpha",

@@ -2,37 +2,35 @@
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from hf_alpha.cli import certify, convert, data, evaluate, share, solve, train
 from hf_alpha.cli.common import quiet_bars, say
 from hf_alpha.cli.options import OnceCommand
 from hf_alpha.environment import missing_library
 from hf_alpha.wings import is_here
 
-if CAN_SERVE := is_here("hf_alpha.cli.serving"):
-    from hf_alpha.cli import serving
-
-PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Train": {
-        "train": train.train,
-        "convert": convert.convert,
-        "compare": train.compare,
-        "quickstart": train.quickstart,
-    },
+PANELS = {
+    "Train": {"train": "train", "convert": "convert", "compare": "train", "quickstart": "train"},
     "Ask": {
-        "solve": solve.solve,
-        "evaluate": evaluate.evaluate,
-        "certify": certify.certify,
-        **({"demo": serving.demo, "serve": serving.serve} if CAN_SERVE else {}),
+        **{"solve": "solve", "evaluate": "evaluate", "certify": "certify"},
+        **dict.fromkeys(("demo", "serve"), "serving"),
     },
-    "Share": {"release": share.release, "push": share.push, "info": share.info},
-    "Data": {"generate-data": data.generate_data, "transduce": data.transduce},
+    "Share": dict.fromkeys(("release", "push", "info"), "share"),
+    "Data": dict.fromkeys(("generate-data", "transduce"), "data"),
 }
-"""Panel of the help -> its commands, in the order of the help."""
-COMMANDS = {name: command for panel in PANELS.values() for name, command in panel.items()}
+"""Panel of the help -> its commands, in the order of the help -> the module of each."""
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    name: getattr(import_module(f"{__name__}.{module}"), name.replace("-", "_"))
+    for modules in PANELS.values()
+    for name, module in modules.items()
+    if is_here(f"{__name__}.{module}")
+}
+"""Those that are in this copy of the package."""
 LATE = ("solve", "info", "transduce", "certify", "serve")
 """They do not begin by importing Transformers: formulas are read first, info without a model is for
 what cannot be imported; transducers, certificates and what is in front of other servers do not need
@@ -60,9 +58,9 @@ app = typer.Typer(
     help="Train, convert, evaluate and share models that do not care how symbols are named.",
     **STYLE,
 )
-for panel, commands in PANELS.items():
-    for name, command in commands.items():
-        app.command(name, cls=OnceCommand, rich_help_panel=panel)(command)
+for panel, names in PANELS.items():
+    for name in filter(COMMANDS.__contains__, names):
+        app.command(name, cls=OnceCommand, rich_help_panel=panel)(COMMANDS[name])
 
 
 def _print_version(value: bool) -> None:

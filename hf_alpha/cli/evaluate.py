@@ -247,7 +247,6 @@ def _evaluate_answers(
     from hf_alpha.answer.models import load_answerer
     from hf_alpha.data.pairs import look_first, trained_rows
     from hf_alpha.evaluation.compare import compare, trained_region
-    from hf_alpha.hub.card import write_card
     from hf_alpha.loading import load_config, spells_names
     from hf_alpha.names.first_look import seen_in_training
 
@@ -276,10 +275,12 @@ def _evaluate_answers(
         warnings=warnings | {name: look.warnings for name, look in looks.items()},
         covariance=answers.covariance, renamed=answers.renamed, progress=progress,
     )  # fmt: skip
-    has_cards = card.card and is_first()
-    for model, report in zip(models if has_cards else (), of_models, strict=has_cards):
+    if card.card and is_first():
+        from hf_alpha.hub.card import write_card
+
         facts = {"region": region, "rows": rows, "data": problems.data, **card.facts}
-        write_card(Path(model), report, chance, **facts)
+        for model, report in zip(models, of_models, strict=True):
+            write_card(Path(model), report, chance, **facts)
     say(f"{table}\nreport and pictures are in {folder}")
 
 
@@ -327,8 +328,6 @@ def _evaluate_objective(
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
     from hf_alpha.evaluation.compare import evaluate_objective, rows_recipe
-    from hf_alpha.hub.card import write_score_card
-    from hf_alpha.objectives import make_objective
 
     recipe = rows_recipe(models)
     given = {"source": problems.source, "target": problems.target}
@@ -340,6 +339,9 @@ def _evaluate_objective(
         by_name, recipe, data, folder, split=problems.split, by=by, device=device
     )
     if card.card and is_first():
+        from hf_alpha.hub.card import write_score_card
+        from hf_alpha.objectives import make_objective
+
         objective = make_objective(recipe.objective)
         rows = objective.read(recipe.data, data, "test", problems.split)
         for name, model in by_name.items():
