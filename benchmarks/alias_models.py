@@ -51,8 +51,8 @@ from alias import as_json_schema
 from hf_alpha import CanonicalNames
 from hf_alpha.alias.certificate import Table, renamed
 from hf_alpha.alias.chat import CanonicalRequest
-from hf_alpha.modeling.canonical_names import LETTERS
 from hf_alpha.modeling.chat_names import tool_names, write_data
+from hf_alpha.modeling.host_words import LETTERS
 from hf_alpha.modeling.words import like_a_word
 from real_tasks import TEMPLATE, lines_of
 from studies import store

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 import transformers
@@ -23,6 +23,7 @@ from transformers.modeling_flash_attention_utils import FLASH_ATTENTION_COMPATIB
 from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
 from transformers.utils import logging
 
+from hf_alpha import wings
 from hf_alpha.auto import DEFAULT_MODEL_TYPE, SYMBOL_MODEL_TYPES
 from hf_alpha.checkpoints.imported_code import import_functions
 from hf_alpha.checkpoints.named_files import WEIGHTS, check_code, check_files
@@ -32,8 +33,7 @@ from hf_alpha.io.inside import OutsideError
 from hf_alpha.io.records import entries_in, read_json, texts_in
 from hf_alpha.modeling.chat_templates import limit_templates
 from hf_alpha.modeling.choices import has_tokens
-from hf_alpha.modeling.host_attention import PREFIX
-from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
+from hf_alpha.modeling.relations import PREFIX
 from hf_alpha.trust import UntrustedCodeError, is_trusted, refused_code, trusting
 
 ANSWERING = (AutoModelForSeq2SeqLM, AutoModelForCausalLM)
@@ -152,14 +152,15 @@ def load_answering(path: str | Path) -> tuple[Any, Any]:
     if not is_plain(path):
         return load_checkpoint(path)
     host, tokenizer = load_host(path, auto_class(load_config(path)))
-    return host, PlainTokenizer.of(tokenizer)
+    return host, wings.plain_tokenizer().of(tokenizer)
 
 
 def answering_parts(path: str | Path) -> tuple[PreTrainedConfig, Any]:
     """Load configuration and tokenizer, as `load_answering` does with the weights."""
     if not is_plain(path):
         return load_parts(path)
-    return load_config(path), PlainTokenizer.of(load_tokenizer(str(Path(path).expanduser())))
+    tokenizer = load_tokenizer(str(Path(path).expanduser()))
+    return load_config(path), wings.plain_tokenizer().of(tokenizer)
 
 
 def is_plain(path: str | Path) -> bool:
@@ -167,40 +168,6 @@ def is_plain(path: str | Path) -> bool:
     config = load_config(path)
     has_names = hasattr(config, "symbol_classes") or spells_names(str(Path(path).expanduser()))
     return auto_class(config) in ANSWERING and not has_names
-
-
-class PlainTokenizer(CanonicalTokenizer):
-    """The tokenizer of a plain model, for tools that take texts with names: these stay as they are.
-
-    What is saved is the model's own.
-    """
-
-    host: Any
-
-    @classmethod
-    def of(cls, host: Any) -> "PlainTokenizer":
-        """Take the tokenizer of a model.
-
-        Raises:
-            ValueError: it is not a fast one.
-        """
-        self = cast(PlainTokenizer, cls.from_tokenizer(host, {}))
-        self.host = host
-        return self
-
-    def use_rules(self, symbols: Mapping[str, Any]) -> None:
-        """Leave names as they are, whatever their rules."""
-
-    def _row(self, texts: tuple[str, ...], *args: Any, **kwargs: Any) -> Any:
-        return super()._row(tuple(map(str, texts)), *args, **kwargs)
-
-    def batch_decode(self, *args: Any, **kwargs: Any) -> list[str]:
-        """Write answers, without spaces at their ends."""
-        return [text.strip() for text in super().batch_decode(*args, **kwargs)]
-
-    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
-        """Save the model's own tokenizer."""
-        return self.host.save_pretrained(*args, **kwargs)
 
 
 def load_config(path: str | Path) -> PreTrainedConfig:
@@ -230,7 +197,7 @@ def load_config(path: str | Path) -> PreTrainedConfig:
 def spells_names(place: str | Path) -> bool:
     """Return whether a folder's tokenizer spells names canonically; its model has no symbols."""
     settings = _read_json_of(tokenizer_place(place), TOKENIZER_CONFIG_FILE)
-    return settings.get("tokenizer_class") == CanonicalTokenizer.__name__
+    return settings.get("tokenizer_class") == "CanonicalTokenizer"
 
 
 def _implementations(settings: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -46,6 +46,21 @@ def drawn_problems() -> Any:
     return part("hf_alpha.logic.drawing.drawn").DrawnProblems
 
 
+def plain_tokenizer() -> Any:
+    """Return the tokenizer of a model of Transformers as it is, a class."""
+    return part("hf_alpha.alias.plain").PlainTokenizer
+
+
+def conversion() -> Any:
+    """Return what gives symbols to a model of Transformers: `hf_alpha.convert`."""
+    return part("hf_alpha.convert")
+
+
+def spelling() -> Any:
+    """Return what has names spelled as words of a model: `hf_alpha.canonical`."""
+    return part("hf_alpha.canonical")
+
+
 def segments() -> Any:
     """Return what puts a transducer on top of a tokenizer: `hf_alpha.transduction.segments`."""
     return part("hf_alpha.transduction.segments")

@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 class Wing(NamedTuple):
-    """A part of the package that can be left out.
+    """A part of the package that can be left out. What joins two wings belongs to both.
 
     Attributes:
         modules: of `hf_alpha`, each with all that is in it.
@@ -49,6 +49,18 @@ WINGS = {
         "modeling.tokenization_text_languages modeling.tokenization_canonical_ruled "
         "modeling.tokenization_canonical_languages",
         "rule smiles javascript python_names",
+    ),
+    "aliases": Wing(
+        "alias canonical modeling.canonical_names modeling.tokenization_canonical "
+        "modeling.tokenization_canonical_ruled modeling.tokenization_canonical_languages "
+        "cli.certify serve.gateway serve.spelling",
+        "canonical certify plain",
+    ),
+    "conversion": Wing(
+        "convert geometric modeling.configuration_retrofit modeling.modeling_retrofit "
+        "modeling.modeling_retrofit_decoder modeling.host_attention modeling.host_encoding "
+        "cli.convert",
+        "convert converted retrofit",
     ),
     "releases": Wing("hub cli.share", "release card"),
 }

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from hf_alpha import CanonicalTokenizer, SymbolConfig, get_symbol_model
-from hf_alpha.loading import PlainTokenizer
+from hf_alpha.alias.plain import PlainTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.engine import Engine
 from hf_alpha.serve.http import Server

@@ -42,7 +42,8 @@ from hf_alpha.alias.certificate import certify
 from hf_alpha.canonical import convert_to_canonical, generating
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.hub.info import describe_model
-from hf_alpha.modeling.canonical_names import LETTERS, Words, host_words
+from hf_alpha.modeling.canonical_names import Words
+from hf_alpha.modeling.host_words import LETTERS, host_words
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
 

@@ -1,8 +1,8 @@
 """Leave a part of the package out in earnest: `python tests/without.py [WING]`.
 
-Of a copy of the repository the modules of one wing are removed, and the tests that use it. Then
-every other module is imported, and tests of the core run. Without a name it is the turn of another
-wing each day. What follows the name is for pytest.
+Of a copy of the repository the modules of one wing are removed, and the tests that use it; of all
+wings, by the name `all`. Then every other module is imported, and tests of the core run. Without a
+name it is the turn of another wing each day, or of all. What follows the name is for pytest.
 """
 
 import datetime
@@ -27,6 +27,7 @@ TESTS = (
     "test_pipelines",
 )
 """Folders and files of tests that run: a minute of tests that go through most of the core."""
+ALL = "all"
 IMPORT_ALL = """
 import importlib, sys
 import hf_alpha
@@ -41,7 +42,7 @@ for module in sys.argv[2:]:
 
 def main() -> int:
     """Return 0 if the rest of the package is whole without the wing."""
-    turns = [*WINGS]
+    turns = [*WINGS, ALL]
     name = " ".join(sys.argv[1:2]) or turns[datetime.date.today().toordinal() % len(turns)]
     with tempfile.TemporaryDirectory(prefix="without-") as folder:
         return leave_out(name, Path(folder).resolve(), sys.argv[2:])
@@ -55,8 +56,9 @@ def leave_out(name: str, copy: Path, options: list[str]) -> int:
     """
     copy_tree(copy)
     everything = Package(copy, with_tests=True)
-    missing = everything.part(WINGS[name].modules)
-    failing, users = everything.failing(missing), everything.tests_of(WINGS[name])
+    wings = WINGS.values() if name == ALL else [WINGS[name]]
+    missing = set().union(*(everything.part(wing.modules) for wing in wings))
+    failing, users = everything.failing(missing), set().union(*map(everything.tests_of, wings))
     for module in missing | users:
         everything.files[module].unlink()
     rest = sorted(m for m in everything.files if m.startswith("hf_alpha") and m not in missing)

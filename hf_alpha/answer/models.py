@@ -28,7 +28,7 @@ from hf_alpha.generation import (
     scored_rows,
     search_settings,
 )
-from hf_alpha.loading import PlainTokenizer, load_answering
+from hf_alpha.loading import load_answering
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding
 from hf_alpha.modeling.tokenization_text import TextTokenizer
@@ -74,7 +74,8 @@ class Model(Answerer):
             FormulaError: a problem cannot be read; the message has its index.
             ValueError: a model of Transformers as it is, and no pairs of the user's own.
         """
-        if isinstance(self.tokenizer, PlainTokenizer) and isinstance(task, DrawnTask):
+        plain = self.tokenizer.spells_names and not self.tokenizer.finder.rules
+        if plain and isinstance(task, DrawnTask):
             raise ValueError(
                 f"{self.name} has no symbols, and answers your own pairs only, no problems of task "
                 f"{task.name!r}: docs/names-benchmark.md asks language models by prompts"

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.shared import ConversionError
-from hf_alpha.modeling.canonical_names import LETTERS, host_words
+from hf_alpha.modeling.host_words import LETTERS, host_words
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.spans import Span
 from hf_alpha.modeling.symbol_encodings import encoding_class

@@ -21,14 +21,13 @@ from typing import Any
 import regex  # type: ignore[import-untyped]
 
 from .bound_names import BoundName, key_of
+from .host_words import LETTERS, count_tokens, host_words
 from .name_rules import reads_answers
 from .names_in_text import NameFinder
 from .spans import Kept, Span, is_only_a_word, keys_in, overlapping, parts
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
 from .words import NamesByWord, whole_words
 
-LETTERS = tuple("bcefghjklnpqruvwxyz")
-"""Words for names. The others are words of English, or stand behind an apostrophe (isn't, I'm)."""
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 _WORD = regex.compile(r"\w+")
 _INSIDE_WORD = regex.compile(r"(?<=\w)(?=\w)")
@@ -98,30 +97,6 @@ class Words:
         return chain(random.Random(seed).sample(first, len(first)), words)
 
 
-def host_words(tokenizer: Any, words: Iterable[str] = LETTERS) -> tuple[str, ...]:
-    """Return the words for names that are one token of a tokenizer.
-
-    There may be none, where each word is several tokens.
-
-    Raises:
-        ValueError: the tokenizer cannot write such words.
-    """
-    words = tuple(word for word in words if _tokens(tokenizer, word) == 1)
-    if not words and not _tokens(tokenizer, "v1"):
-        raise ValueError(
-            "the tokenizer knows none of the words for names (b, c, ..., v1, v2, ...): say which "
-            "ones it writes, words=['1', '2']"
-        )
-    return words
-
-
-def _tokens(tokenizer: Any, word: str) -> int:
-    """Return how many tokens a word is; 0 if it comes back as another one."""
-    ids = tokenizer(word, add_special_tokens=False)["input_ids"]
-    written = tokenizer.decode(ids).replace(" ", "")
-    return 0 if tokenizer.unk_token_id in ids or written != word else len(ids)
-
-
 def default_words(reader: Any, tokenizer: Any = None) -> str | tuple[str, ...]:
     """Return the words for the names that a function or rule finds, if none are given.
 
@@ -129,7 +104,7 @@ def default_words(reader: Any, tokenizer: Any = None) -> str | tuple[str, ...]:
     a word that the answer means: there they have a stem, as the rule says.
     """
     stem: str = getattr(reader, "stem", "")
-    if stem and (tokenizer is None or _tokens(tokenizer, f"{stem}b")):
+    if stem and (tokenizer is None or count_tokens(tokenizer, f"{stem}b")):
         return stem
     return LETTERS if tokenizer is None else host_words(tokenizer)
 

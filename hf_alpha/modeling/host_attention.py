@@ -26,9 +26,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .checks import can_look
 from .masks import additive
-from .relations import Relations, add_relations, in_blocks
+from .relations import PREFIX, Relations, add_relations, in_blocks
 
-PREFIX = "relational_"
 CROSS = re.compile("cross|encoder_attn|EncDec")
 """What all families call attention to the source, or the part that it is in."""
 

@@ -27,6 +27,7 @@ Rows = TypeVar("Rows", bound=torch.Tensor | None)
 
 Matrices = tuple[torch.Tensor, ...] | torch.Tensor
 
+PREFIX = "relational_"  # of the names of attentions of hosts that add relations to their scores
 START = 2.0  # score of the same symbol, in the half of the heads that begin with one
 
 

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from .canonical_names import LETTERS, CanonicalNames, WordsOf
+from .canonical_names import CanonicalNames, WordsOf
 from .choices import check_choice
+from .host_words import LETTERS
 from .names_in_text import NameFinder
 from .tokenization_symbols import CutRow, Names, Table
 from .tokenization_text import TextTokenizer
@@ -40,6 +41,8 @@ class CanonicalTokenizer(TextTokenizer):
         >>> canonical("add q p")["input_ids"] == host_tokenizer("add x y")["input_ids"]
         True
     """
+
+    spells_names = True
 
     def __init__(
         self,

@@ -77,8 +77,10 @@ class SymbolTokenizer(SavesCode, PadsColumns):
 
     Attributes:
         symbol_ranges: class -> [start, stop) pairs of its symbols' ids.
+        spells_names: names become words of the model instead, and there are no symbols.
     """
 
+    spells_names = False
     ragged = {"stream_ids": -1, "labels": -100}  # noqa: RUF012
     symbol_ranges: Ranges
     _symbol_ids: Table  # token of a symbol -> its id

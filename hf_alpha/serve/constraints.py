@@ -15,7 +15,6 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.text_pieces import JOIN
-from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 
 FIRST, JOINED = 0x100000, "\U0010fffd"
@@ -45,7 +44,7 @@ class Spelling:
         if not isinstance(tokenizer, TextTokenizer) or tokenizer.symbols_are_words:
             raise self._fault()
         self.tokenizer, backend = tokenizer, tokenizer.backend_tokenizer
-        self.is_canonical = isinstance(tokenizer, CanonicalTokenizer)
+        self.is_canonical = tokenizer.spells_names
         read = _reader(backend)
         if read is None:
             raise self._fault()

@@ -25,7 +25,6 @@ from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
 from hf_alpha.modeling.text_pieces import Beginnings, last_word
-from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.serve import Limits
 from hf_alpha.serve.http import log_fault
 from hf_alpha.serve.logprobs import BESIDE, Logprobs
@@ -407,7 +406,7 @@ class Engine:
         """
         names, sent = row.encoding.names, len(row.sent)
         end = len(text.rstrip("�"))  # bytes of a character that is not whole
-        if isinstance(self.tokenizer, CanonicalTokenizer):  # what the last word stands for is open
+        if self.tokenizer.spells_names:  # what the last word stands for is open
             end = max((i + 1 for i in range(end) if text[i].isspace()), default=0)
         elif names:  # and whether it will be spelled like a name
             end = last_word(text[:end])

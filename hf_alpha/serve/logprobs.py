@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from hf_alpha import generation
-from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 
 BESIDE = 8
 """Tokens that a token is decoded behind: what stands between two belongs to the second."""
@@ -30,7 +29,7 @@ class Logprobs:
 
     def __init__(self, tokenizer: Any, encoding: Any, goes_on: bool, number: int):
         self._tokenizer, self._names, self._number = tokenizer, encoding.names, number
-        self._spells = isinstance(tokenizer, CanonicalTokenizer)
+        self._spells = tokenizer.spells_names
         self._beside = [*encoding["input_ids"][-BESIDE:]] if goes_on else []
         self._symbols = frozenset(tokenizer.symbol_ids)
         self._known: dict[int, None] = {}  # symbols so far, by which new names are numbered

@@ -11,9 +11,8 @@ from typing import Any
 
 from datasets import Dataset
 
+from hf_alpha import wings
 from hf_alpha.answer.models import digest, load_answerer
-from hf_alpha.canonical import convert_to_canonical
-from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 from hf_alpha.data.keys import rows_seen
 from hf_alpha.data.pairs import evaluation_rows
 from hf_alpha.evaluation.compare import TABLE_FILE, compare
@@ -231,18 +230,20 @@ def _started(
     if not place.exists():
         place.parent.mkdir(exist_ok=True)
         if name == CANONICAL:
-            convert_to_canonical(recipe.checkpoint, place, recipe.symbols, say)
+            wings.spelling().convert_to_canonical(recipe.checkpoint, place, recipe.symbols, say)
         else:
-            convert_host(recipe.checkpoint, place, _symbols_for(name, examples), say)
+            wings.conversion().convert_host(
+                recipe.checkpoint, place, _symbols_for(name, examples), say
+            )
     return recipe.model_copy(update={"checkpoint": str(place)})
 
 
-def _symbols_for(name: str, examples: Any) -> SymbolConfig:
+def _symbols_for(name: str, examples: Any) -> Any:
     """Return what a plain model gets: symbols for all names of a row, and new ones if need be."""
     rules = examples.finder.to_dict()
     counts = examples.lacking(dict.fromkeys(rules, 0), training=True)
     settings = ENCODINGS[name]
-    return SymbolConfig(
+    return wings.conversion().SymbolConfig(
         encoding=settings["symbol_encoding"],
         symbols={
             kind: {**rule, "count": max(counts[kind], LEAST_SYMBOLS)}

@@ -37,7 +37,7 @@ from hf_alpha import MarkedText, SymbolConfig, TextTokenizer, get_symbol_model, 
 from hf_alpha.convert import ConversionError
 from hf_alpha.convert.host_tables import table_rows
 from hf_alpha.convert.retrofit import GATE, convert_host
-from hf_alpha.modeling.canonical_names import LETTERS
+from hf_alpha.modeling.host_words import LETTERS
 from hf_alpha.modeling.symbol_layer import SymbolLayer
 
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}

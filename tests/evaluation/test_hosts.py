@@ -8,10 +8,10 @@ from commands import hf_alpha
 from small_tokenizers import byte_level, unigram
 from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
+from hf_alpha.alias.plain import PlainTokenizer
 from hf_alpha.answer.base import Search
 from hf_alpha.answer.models import Model
 from hf_alpha.evaluation.compare import compare
-from hf_alpha.loading import PlainTokenizer
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.base import WARNED
 
