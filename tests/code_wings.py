@@ -62,6 +62,10 @@ WINGS = {
         "cli.convert",
         "convert converted retrofit",
     ),
+    "comparison": Wing(
+        "train.side_by_side train.quickstart cli.comparing evaluation.harness",
+        "compare quickstart",
+    ),
     "releases": Wing("hub cli.share", "release card"),
 }
 SAVED = {

@@ -13,7 +13,10 @@ from hf_alpha.environment import missing_library
 from hf_alpha.wings import is_here
 
 PANELS = {
-    "Train": {"train": "train", "convert": "convert", "compare": "train", "quickstart": "train"},
+    "Train": {
+        **{"train": "train", "convert": "convert"},
+        **dict.fromkeys(("compare", "quickstart"), "comparing"),
+    },
     "Ask": {
         **{"solve": "solve", "evaluate": "evaluate", "certify": "certify"},
         **dict.fromkeys(("demo", "serve"), "serving"),

@@ -27,6 +27,9 @@ Beams = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Everything drawn is a function of it.")]
 Device = Annotated[str, typer.Option(help="auto (an accelerator if there is one), cpu, cuda:1")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Changes: training.max_steps=100 model.d_model=64")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 TrustRemoteCode = Annotated[
     bool,
