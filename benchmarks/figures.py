@@ -33,7 +33,6 @@ COPIED = (
     *("geometric-study", "geometric-minilm-dimsum"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
     *(
-        "beyond",
         "real-models",
         "real-models-augmented",
         "reactions",
@@ -442,33 +441,66 @@ RELEASED = FRONT | {
 
 
 def released() -> str:
-    """What models answer right, with as much as training had and with more."""
-    points = stored("beyond")["data"]
+    """What models answer right, with as much as training had and with more names."""
     lines = []
     for name, answer in RELEASED.items():
-        size, seen, more = front_row(CARDS / name)
-        further = further_out(points[name]) if name in points else f"names or tokens {more}"
+        size, seen = front_row(CARDS / name)
         link = f"[{name}](../model_cards/{name}/README.md)"
-        lines.append([link, answer, size, seen, further])
-    columns = ["model", "its answer", "trained on", "right in that range, %", "with more, %"]
+        lines.append([link, answer, size, seen, more_names(name)])
+    columns = ["model", "its answer", "trained on", "right in that range, %", "with more names, %"]
     return measure.table(columns, lines, words=[*columns[1:3], columns[-1]])
+
+
+def more_names(name: str) -> str:
+    """Right answers with more names than in training, in problems no longer than those."""
+    known = stored("beyond")["data"]
+    if name in known:
+        points = [point for point in known[name] if point["axis"] == "names"]
+        if not points or name in LONGER:
+            return ""
+        return ", ".join(f"{point['value']}: {beyond.cell(point)}" for point in ends(points))
+    _, trained, tokens, ours, chance = tested_cells(CARDS / name)
+    more = {cell for cell in ours if cell[0] > trained and cell[1] <= tokens}
+    numbers = sorted({names for names, _ in more})
+    cell = f"{share(ours, more)} ({share(chance, more)})"
+    return f"{numbers[0]} to {numbers[-1]}: {cell}"
 
 
 def front() -> str:
     """The same in short: right answers as in training, and with more names at its lengths."""
     lines = []
     for name, answer in FRONT.items():
-        size, seen, _ = front_row(CARDS / name)
+        size, seen = front_row(CARDS / name)
         points = [p for p in stored("beyond")["data"][name] if p["axis"] == "names"]
         more = ""
         if points and name not in LONGER:
-            (_, *_, end), trained = reach(points)["names"], re.search(r"(\d+) names", size)
+            end, trained = ends(points)[-1], re.search(r"(\d+) names", size)
             chance = f" (random {100 * end['random']:.1f})" if "random" in end else ""
             more = f"{trained and trained[1]} → {end['value']}: {100 * end['right']:.1f}{chance}"
         link = f"[{name}](model_cards/{name}/README.md)"
         lines.append([link, answer, seen, more])
     columns = ["model", "its answer", "right, %", "with more names than in training, %"]
     return measure.table(columns, lines, words=[columns[1], columns[-1]])
+
+
+def further(is_longer: bool) -> str:
+    """Right answers with more names, or to longer problems, until chance is as good."""
+    lines = []
+    for name, points in stored("beyond")["data"].items():
+        for axis in dict.fromkeys(point["axis"] for point in points):
+            if is_longer is (axis != "names" or name in LONGER):
+                lines.append([name, axis, *until_chance([p for p in points if p["axis"] == axis])])
+    columns = ["model", "more", "right, % (random)", "no better than random"]
+    return measure.table(columns, lines, words=columns[1:])
+
+
+def until_chance(points: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Right answers of points that are better than random ones, and where they are not."""
+    chance = [point["right"] <= point.get("random", 0) for point in points]
+    better = points[: chance.index(True)] if any(chance) else points
+    cells = ", ".join(f"{point['value']}: {beyond.cell(point)}" for point in better)
+    worse = points[len(better) :]
+    return cells, f"{worse[0]['value']} and more" if worse else ""
 
 
 NAMINGS = {
@@ -490,39 +522,25 @@ def naming() -> str:
     return measure.table(["task", "questions", *names], rows)
 
 
-def reach(points: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """By what there is more of: the nearest point, and the first where at most half are right or
-    chance is as good, or else the furthest."""
-    found = {}
-    for axis in dict.fromkeys(point["axis"] for point in points):
-        near, *others = (point for point in points if point["axis"] == axis)
-        failed = [p for p in (near, *others) if p["right"] <= max(0.5, p.get("random", 0))]
-        found[axis] = [near, *(failed or others[-1:])[:1]]
-    return found
-
-
-def further_out(points: Sequence[Mapping[str, Any]]) -> str:
-    """Right answers at the points of `reach`."""
-    parts = []
-    for axis, shown in reach(points).items():
-        cells = {point["value"]: beyond.cell(point) for point in shown}
-        (first, rate), *rest = cells.items()
-        further = "".join(f", {value}: {cell}" for value, cell in rest)
-        parts.append(f"{first} {axis}: {rate}{further}")
-    return "; ".join(parts)
+def ends(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the nearest point, and the first where at most half are right or chance is as good,
+    or else the furthest."""
+    near, *others = points
+    failed = [point for point in points if point["right"] <= max(0.5, point.get("random", 0))]
+    return [near, *(failed or others[-1:])[:1]]
 
 
 def front_row(folder: Path) -> list[str]:
-    """What was in training, and right answers in that range and beyond."""
+    """What was in training, and right answers in that range."""
     card = (folder / "README.md").read_text(encoding="utf-8")
     found = TESTED.search(card)
     if found:
         size = f"at most {found[2]} names, {SIZES.get(folder.name, f'{found[3]} tokens')}"
         if read_recipe(folder / RECIPE_FILE).task != "text":
-            return [size, *released_row(folder)[-2:]]
+            return [size, released_row(folder)[-2]]
         cells = cells_of(found[1], folder.name)
         seen = {cell for cell in cells if cell[0] <= int(found[2]) and cell[1] <= int(found[3])}
-        return [size, share(cells, seen), share(cells, set(cells) - seen)]
+        return [size, share(cells, seen)]
     told = stored(f"evaluations/{folder.name}")["data"]
     cells = {
         (int(facts), 0): (count, count * told["metrics"][facts]["accuracy"])
@@ -530,25 +548,31 @@ def front_row(folder: Path) -> list[str]:
         if facts != "all"
     }
     seen = {cell for cell in cells if cell[0] <= 8}  # MOST_FACTS of examples/tasks/kinship.py
-    return ["2 to 8 facts", share(cells, seen), share(cells, set(cells) - seen)]
+    return ["2 to 8 facts", share(cells, seen)]
+
+
+def tested_cells(folder: Path) -> tuple[str, int, int, Cells, Cells]:
+    """The result of a model's card, names and tokens of training, and right answers of both: the
+    model's and random ones."""
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    result, names, tokens = TESTED.search(card).groups()  # type: ignore[union-attr]
+    (name,) = (name for name in stored(result)["data"]["models"] if name.startswith("random-"))
+    ours, chance = cells_of(result, folder.name), cells_of(result, name)
+    return result, int(names), int(tokens), ours, chance
 
 
 def released_row(folder: Path) -> list[Any]:
     """Task, tokens in training, and what the table says of a model; its card has the command."""
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    result, names, tokens = TESTED.search(card).groups()  # type: ignore[union-attr]
+    _, names, tokens, ours, chance = tested_cells(folder)
     task = read_recipe(folder / RECIPE_FILE).task
-    ours = cells_of(result, folder.name)
-    (name,) = (name for name in stored(result)["data"]["models"] if name.startswith("random-"))
-    chance = cells_of(result, name)
-    trained_cells = {c for c in ours if c[0] <= int(names) and c[1] <= int(tokens)}
+    trained_cells = {c for c in ours if c[0] <= names and c[1] <= tokens}
     parts = [
         f"{share(ours, part)} (random {share(chance, part)})"
         for part in (trained_cells, set(ours) - trained_cells)
     ]
     ranges = [f"{min(values)}-{max(values)}" for values in zip(*ours, strict=True)]
     return [
-        task, int(tokens), f"[{folder.name}](../{folder.relative_to(measure.ROOT)}/README.md)",
+        task, tokens, f"[{folder.name}](../{folder.relative_to(measure.ROOT)}/README.md)",
         f"at most {names} names, {tokens} tokens", f"{ranges[0]} names, {ranges[1]} tokens", *parts,
     ]  # fmt: skip
 
@@ -682,6 +706,8 @@ TABLES = {
     "alias-models": partial(named_otherwise, False),
     "remedies": remedies,
     "released": released,
+    "more-names": partial(further, False),
+    "longer": partial(further, True),
     "compared": compared,
     "streams": streams,
     "streams-price": streams_price,
