@@ -316,7 +316,7 @@ def _check_method(
         parts = owner.count(args[0]) if args and args[0] else len(owner) // 2
         work.step(10 * parts)  # each has a head
     elif name == "join":
-        args = tuple([*arg] if isinstance(arg, Iterator) else arg for arg in args)
+        args = tuple(arg if isinstance(arg, _DATA) else [*arg] for arg in args)
         work.check(sum(work.size(arg) + _length(arg) * len(owner) for arg in args))
     elif name == "format":
         work.check(_formatted(work, owner, *args, *kwargs.values()))
@@ -332,7 +332,7 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if (work := _work.get()) is None:
             return function(*args, **kwargs)
         before, (value, *more) = args[:first], args[first:]
-        if isinstance(value, Iterator) and name == "join":
+        if name == "join" and not isinstance(value, _DATA):
             value = [*value]
         work.check(_filtered(work, name, value, [*more, *kwargs.values()]))
         result = function(*before, value, *more, **kwargs)

@@ -1,10 +1,13 @@
 """Templates of chats of strangers: none takes long or much, and usual ones write what they did."""
 
 import json
+import resource
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Template
 from small_tokenizers import word_level
 from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -56,6 +59,7 @@ TOO_MUCH = [
     f"{{{{ {HUNDRED_THOUSAND}|map('replace', 'x', {HUNDRED_THOUSAND}[:999])|join }}}}",
     f"{{{{ range(99999)|join({HUNDRED_THOUSAND}) }}}}",
     f"{{{{ {HUNDRED_THOUSAND}.join(range(99999)|map('string')) }}}}",
+    f"{{{{ {HUNDRED_THOUSAND}.join(dict(range(19998)|map('string')|batch(2)).keys()) }}}}",
     "{{ ('a\\n' * 99999)|indent('x' * 9999) }}",
     "{{ 9**9**9**9**9**9 }}",
     "{{ 1|round(10**9) }}",
@@ -84,9 +88,13 @@ def written(template: str, chat: Any = CHAT, **options: Any) -> str:
 @pytest.mark.parametrize("template", [*TOO_LONG, *TOO_MUCH], ids=lambda text: text[:60])
 def test_a_template_without_end_is_ended(template, monkeypatch):
     """Before it has taken the memory, and while it takes the time."""
-    monkeypatch.setattr(chat_templates, "SECONDS", 0.5 if template in TOO_LONG else 60)
+    monkeypatch.setattr(chat_templates, "SECONDS", 0.1 if template in TOO_LONG else 60)
+    monkeypatch.setattr(chat_templates, "LARGEST", 5_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(TemplateLimitError, match="the chat template"):
         written(template)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 500_000, f"the peak of memory is {grown:,} KiB higher"
 
 
 def test_a_tokenizer_with_names_says_so_too():
@@ -98,29 +106,33 @@ def test_a_tokenizer_with_names_says_so_too():
         word_level().apply_chat_template(CHAT, chat_template=TOO_MUCH[0])
 
 
-def templates() -> list[Path]:
+@cache
+def templates() -> dict[str, tuple[Template, Template]]:
+    """All that TRL brings: as Transformers compiles them, and with limits."""
     trl = pytest.importorskip("trl")
-    return sorted(Path(trl.__file__).parent.glob("chat_templates/*.jinja"))
+    texts = {
+        file.name: file.read_text()
+        for file in sorted(Path(trl.__file__).parent.glob("chat_templates/*.jinja"))
+    }
+    compiled = chat_templates._compile_freely, chat_templates._compile
+    return {name: tuple(make(text) for make in compiled) for name, text in texts.items()}
 
 
 @pytest.mark.parametrize("chat", [CHAT, CALLING, CHAT * 6], ids=["chat", "calls", "long"])
 def test_usual_templates_write_what_they_did(chat):
-    """All that TRL brings: with tools and without, whether they take the chat or raise an error."""
+    """With tools and without, whether they take the chat or raise an error."""
     tokens = {f"{name}_token": f"<{name}>" for name in ("bos", "eos", "pad", "unk")}
     number = 0
-    for file in templates():
-        text = file.read_text()
-        freely = chat_templates._compile_freely(text)
-        limited = chat_templates._compile(text)
+    for name, both in templates().items():
         for tools in (None, [{"type": "function", "function": TOOL}]):
             given = {"messages": chat, "tools": tools, "add_generation_prompt": bool(tools)}
             said = []
-            for template in (freely, limited):
+            for template in both:
                 try:
                     said.append(template.render(json.loads(json.dumps(given)) | tokens))
                 except Exception as error:
                     said.append(f"{type(error)} {error}")
-            assert said[0] == said[1], file
+            assert said[0] == said[1], name
             number += 1
     assert number > 50
 
