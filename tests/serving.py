@@ -83,7 +83,7 @@ def running(api):
 def served(model, tokenizer, key="", **limits):
     """A model on a server in this process, and a client of it."""
     api = Api(Engine(model, tokenizer, Limits(**{"max_tokens": 3000, **limits})), "small", key)
-    ask = {"api_key": key or "none", "max_retries": 0, "timeout": 30}
+    ask = {"api_key": key or "none", "max_retries": 0, "timeout": 120}
     with running(api) as url, openai.OpenAI(base_url=url, **ask) as client:
         client.engine = api.engine
         yield client

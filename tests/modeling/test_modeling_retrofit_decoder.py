@@ -302,8 +302,8 @@ def test_logits_of_the_last_tokens_are_those_of_all(settings):
         model(**batch, labels=batch["input_ids"], logits_to_keep=2)
 
 
+@pytest.mark.slow  # test_modeling_alpha.py compiles a model in the quick run
 @pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_compiled_decoder_says_the_same(breaks):
     """Also with a break of the graph within a layer, as a user's hook may have."""

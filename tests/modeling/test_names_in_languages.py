@@ -177,180 +177,7 @@ def test_an_answer_has_names_of_its_problem() -> None:
 
 # -- programs that run ----------------------------------------------------------------------------
 
-PROGRAMS = {
-    "javascript": """
-        const out = [];
-        var hoisted = typeof late;
-        var free = 1; out.push(((a = free) => { var free = a + 1; return free })());
-        function late(n, m = () => n + 1) { var n = n * 2; return [n, m()] }
-        class Stack { #items = []; push(item) { this.#items.push(item); return this }
-          get size() { return this.#items.length } static of(...items) { const made = new Stack();
-            for (const item of items) made.push(item); return made } }
-        function scopes(x) { const found = [x]; { let x = 2; found.push(x) }
-          try { throw x } catch (x) { var caught = x; found.push(x) }
-          for (let x = 0, y = 3; x < y; x++) found.push(() => x);
-          lbl: for (const x in {a: 1}) { for (;;) break lbl }
-          switch (x) { case 1: let z = 5; found.push(z) }
-          return found.map(x => typeof x == "function" ? x() : x).concat(caught) }
-        function blocks() { { function inner() { return 1 } } return typeof inner }
-        const counter = (function self(n) { return n ? n + self(n - 1) : 0 });
-        function* walk({left: l, right: r = null, ...rest}, [first, , third = first] = [1, 2]) {
-          if (l) yield* walk(l); yield [first, third, Object.keys(rest)]; if (r) yield r }
-        const size = 7, shorthand = {size, late, ["size" + size](size) { return size }};
-        out.push(hoisted, late(3), Stack.of(1, 2).size, scopes(1), blocks(), counter(4),
-          [...walk({left: {right: 5}, size})], shorthand.size7(8), shorthand.size,
-          `${out.map((out) => out)} ${(() => arguments.length > -1)()}`);
-        out.push(((a, b) => { [a, b] = [b, a]; return {a, b: b} })(1, 2));
-        console.log(JSON.stringify(out));
-    """,
-    "typescript": """
-        enum Level { Low = 1, High = Low + 1 }
-        const enum Flag { On = "on" }
-        namespace Shapes { const side = 2; export const area = side * side;
-          export function scaled(by: number) { const side = by; return area * side } }
-        interface Named { readonly name: string; greet?(other: Named): string }
-        type Pair<A, B = A> = { [K in keyof A]: A[K] } & { second: B };
-        type Inner<T> = T extends Array<infer U> ? Inner<U> : T;
-        abstract class Base<T extends Named> implements Named { static made = 0;
-          [key: string]: unknown;
-          constructor(readonly name: string, protected items: T[] = [], extra?: number) {
-            Base.made += extra ?? 1 }
-          abstract describe(level: Level): string;
-          greet(this: Base<T>, other: Named) { return `${this.name} ${other.name}` } }
-        class Person extends Base<Person> {
-          describe(level: Level) { const name = Level[level]; return name + this.items.length } }
-        function pick(value: string): string; function pick(value: number[]): number;
-        function pick(value: string | number[]) {
-          return typeof value === "string" ? value + "!" : value.length }
-        function isText(value: unknown): value is string { return typeof value == "string" }
-        function assertText(value: unknown): asserts value is string {
-          if (!isText(value)) throw new Error("no text") }
-        const both = <A extends object, B>(first: A, second: B): Pair<A, B> =>
-          ({ ...first, second }) as Pair<A, B>;
-        function local(Person: number) { interface Point { x: number; move(by: number): Point }
-          const point: Point = { x: Person, move(by) { return { ...this, x: this.x + by } } };
-          const { x: start, move } = point.move(2)!; return [start, typeof move, Person] }
-        const out: unknown[] = [];
-        const ann = new Person("Ann", [new Person("Bob", [], 5)]);
-        const last: Inner<number[][]> = 3, flag: Flag = Flag.On;
-        let text: unknown = ann.greet({ name: "Cy" }); assertText(text);
-        out.push(Level.High, Shapes.scaled(3), ann.describe(Level.High), Base.made, pick("a"),
-          pick([1, 2]), both({ a: 1 }, "b"), local(1), last satisfies number, flag, text.length);
-        for (const [index, item] of out.entries() as Iterable<[number, unknown]>)
-          console.log(index, JSON.stringify(item));
-    """,
-    "go": """
-        package main
-        import ("fmt"; "sort"; str "strings")
-        type node struct { value int; next *node }
-        type shape interface { area(scale int) (size int, err error) }
-        type square struct{ side int }
-        func (square square) area(scale int) (size int, err error) {
-          size = square.side * square.side * scale
-          defer func() { if size > 50 { size, err = 50, fmt.Errorf("%d is too much", size) } }()
-          return }
-        func (node *node) last() *node { for node.next != nil { node = node.next }; return node }
-        func sum(values ...int) int { total := 0
-          for _, value := range values { total := total + value; _ = total }
-          for i := 0; i < len(values); i++ { total += values[i] }; return total }
-        func mapped[T, U any](values []T, f func(value T) U) []U { var out []U
-          for _, v := range values { out = append(out, f(v)) }; return out }
-        func kind(x any) string { switch x := x.(type) {
-          case int: x++; return fmt.Sprint("int ", x)
-          case fmt.Stringer, nil: return fmt.Sprint(x == nil)
-          case string: if x, ok := any(len(x)).(int); ok { return fmt.Sprint(x) } }
-          return "other" }
-        func scopes(x int) []int { out := []int{x}
-          if x := x + 1; x > 5 { out = append(out, x) } else if y := x * 2; y > x {
-            x, y := y, x; out = append(out, x, y) } else { out = append(out, -x) }
-          x, z := x+10, 3; { x := x; x++; out = append(out, x) }
-        outer:
-          for x := range 4 { switch y := x % 3; {
-            case y == 1: continue outer; case x > 2: break outer
-            default: z := z + y; out = append(out, z) } }
-          return append(out, x, z) }
-        func main() {
-          const low, high = iota, iota + 4
-          list := &node{value: low, next: &node{value: high}}
-          point := struct{ x, y int }{x: 1, y: 2}; x, y := 7, 8
-          table := map[int]string{x: "x", y: "y"}; keys := []int{}
-          for key := range table { keys = append(keys, key) }; sort.Ints(keys)
-          ch := make(chan int, 2); ch <- 5; close(ch); got := []int{}
-          for range 2 { select { case v, ok := <-ch: if ok { got = append(got, v) } } }
-          var shapes = []shape{square{2}, square{9}}
-          for i, shape := range shapes { size, err := shape.area(i + 1); fmt.Println(size, err) }
-          len := func(s string) int { return str.Count(s, "") - 1 }
-          type local struct{ len int }; made := local{len: len("four")}
-          fmt.Println(list.last().value, point.x, point.y, x, y, keys, got, sum(1, 2, 3),
-            mapped([]int{1, 2}, func(v int) string { return str.Repeat("a", v) }),
-            kind(1), kind(nil), kind("abc"), kind(1.5), scopes(1), scopes(7), made.len) }
-    """,
-    "java": """
-        import java.util.*;
-        import java.util.function.*;
-        public class Main {
-          int x = 1; static int size = 4; enum Color { RED, BLUE } record Point(int x, int y) {}
-          Main(int x) { this.x = x; }
-          int sum(int... values) { int total = x; for (int value : values) total += value;
-            int size = total; { int inner = size; size += inner; }
-            { int inner = 2; size += inner; }
-            return size + Main.size; }
-          static <T> List<T> twice(List<T> list, Function<T, T> f) {
-            List<T> out = new ArrayList<>();
-            for (T item : list) { out.add(f.apply(item)); } return out; }
-          static int captured(int base, int other) { Supplier<Integer> s = new Supplier<>() {
-              int local = base; public Integer get() { int other = local; return other + base; } };
-            Supplier<Integer> t = () -> other + s.get(); return t.get(); }
-          static String kind(Object o, Color c) { if (o instanceof String text) return text;
-            if (!(o instanceof Point point)) return "none"; int RED = 9;
-            switch (c) { case RED: int n = point.x(); return "red" + n + RED;
-              default: n = 2; return "other" + n; } }
-          public static void main(String[] args) throws Exception {
-            Main main = new Main(3); BiFunction<Integer, Integer, Integer> f = (a, b) -> a * 10 + b;
-            StringBuilder out = new StringBuilder();
-            outer: for (int i = 0, j = 9; ; i++, j--) {
-              for (;;) { if (i > j) break outer; break; }
-              out.append(i * j).append(' '); }
-            try (Scanner in = new Scanner("5")) {
-              out.append(in.nextInt()); throw new Exception("e");
-            } catch (RuntimeException | Error e) { out.append(e);
-            } catch (Exception e) { out.append(e.getMessage()); }
-            System.out.println(out + " " + main.sum(1, 2) + twice(List.of(1, 2), v -> v + 1)
-              + captured(1, 2) + kind("s", null) + kind(new Point(1, 2), Color.RED)
-              + f.apply(1, 2));
-          } }
-    """,
-    "c": r"""
-        #include <stdio.h>
-        #include <string.h>
-        #define MAX(a, b) ((a) > (b) ? (a) : (b))
-        #define SHOW(x) printf(#x "=%d\n", x)
-        #define BUMP (hidden += 1)
-        #define swap(t, p, q) do { t tmp = p; p = q; q = tmp; } while (0)
-        typedef struct node { int value; struct node *next; } node;
-        enum color { RED = 3, BLUE };
-        static int counter = 1, table[4] = {1, 2, 3, 4};
-        static int sum(const int *values, int size);
-        static int apply(int (*f)(int x, int y), int x, int y) { return f(x, y); }
-        static int add(int a, int b) { int counter = a; { int counter = 5; b += counter; }
-          return counter + b; }
-        static int sum(const int *values, int size) {
-          int total = 0; for (int i = 0; i < size; i++) { int i2 = values[i]; total += i2; }
-          return total; }
-        static int list(node *node) { int value = 0;
-          while (node) { value = value * 10 + node->value;
-            node = node->next; } return value; }
-        int shadow(int n) { int m = n, hidden = 1; BUMP; { int n = m + 1; m = n * sizeof(n); }
-          if (m > 100) goto done; m += RED + hidden;
-        done: return (n) + MAX(n, m); }
-        int main(int argc, char **argv) {
-          node last = {3, 0}, first = {.value = 2, .next = &last}; int shown = 4, p = 1, q = 2;
-          char text[] = "text"; static int calls; swap(int, p, q);
-          SHOW(shown); SHOW(p); counter += ++calls;
-          printf("%d %d %d %d %s %zu %d\n", apply(add, 1, 2), sum(table, 4), list(&first),
-            shadow(3), text, strlen(text), counter + (argc > 5)); return 0; }
-    """,
-}
+PROGRAMS = Path(__file__).parents[1] / "data_files" / "programs"
 RUN: dict[str, tuple[str, str, Callable[[Path], list[list[str]]]]] = {
     "javascript": ("node", "main.js", lambda file: [["node", str(file)]]),
     "typescript": (
@@ -382,11 +209,11 @@ def output(language: str, text: str, folder: Path) -> str:
 
 
 @pytest.mark.slow  # compilers
-@pytest.mark.parametrize("language", PROGRAMS)
+@pytest.mark.parametrize("language", RUN)
 def test_programs_print_the_same_under_other_names(language: str, tmp_path: Path) -> None:
     if shutil.which(RUN[language][0]) is None:
         pytest.skip(f"no {RUN[language][0]} here")
-    program = PROGRAMS[language]
+    program = (PROGRAMS / RUN[language][1]).read_text()
     printed = output(language, program, tmp_path)
     found = check_rule(
         {"rule": language},
@@ -486,4 +313,4 @@ def test_classes_of_the_jdk_are_the_same_bytes_under_other_names(tmp_path: Path)
 
 
 def test_every_language_is_tested() -> None:
-    assert MARKED.keys() == PROGRAMS.keys() == LANGUAGES.keys()
+    assert MARKED.keys() == RUN.keys() == LANGUAGES.keys()

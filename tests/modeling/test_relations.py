@@ -53,8 +53,9 @@ def logits(model, batch):
 # Reference -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("classes", [{}, TWO_CLASSES], ids=["one class", "two classes"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_equals_reference(seed, classes):
     check_reference(make_relational(seed, **classes), RelationalReferenceModel, seed)
 

@@ -331,7 +331,7 @@ def with_parts(draw: st.DrawFn, kind: str) -> MarkedText:
 
 @pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("kind", INSIDE)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_names_inside_words_come_back_to_the_letter(kind: str, data: st.DataObject) -> None:
     text, tokenizer = data.draw(with_parts(kind)), INSIDE[kind]
@@ -383,7 +383,7 @@ def as_read(tokenizer: TextTokenizer, text: str, names: dict[str, str]) -> tuple
 
 @pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("kind", CLASHING, ids=" ".join)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_names_are_all_that_renaming_changes_whatever_plain_tokens_spell(kind, data) -> None:
     """Random ids under any names: what is read as a name was written as one, and no other."""

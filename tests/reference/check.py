@@ -12,7 +12,7 @@ def check_reference(
 ) -> None:
     """Compare forward and gradients of a padded batch, in float64."""
     model = model.double()
-    batch = random_batch(seed, model.config, [(6, 3), (4, 1), (3, 0), (5, 2)])
+    batch = random_batch(seed, model.config, [(6, 3), (4, 1), (2, 0)])
     out = model(**batch).logits
     weights = torch.randn(
         out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)

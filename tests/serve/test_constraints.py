@@ -100,23 +100,23 @@ def test_a_name_with_a_quote_stands_in_json_as_json_writes_it(client, name):
 
 def test_a_tool_is_called_where_one_has_to_be(client):
     named = {"type": "function", "function": {"name": "xa1"}}
-    for choice in ("required", named):
-        for options in DRAWN:
-            options = {"max_tokens": 300 if choice is named else 100, **options}
-            one = chat(client, SAID, tools=TOOLS, tool_choice=choice, **options)
-            two = chat(client, renamed(SAID), tools=other_names(TOOLS),
-                       tool_choice=other_names(choice), **options)  # fmt: skip
-            told = [[(c.function.name, c.function.arguments) for c in reply.message.tool_calls]
-                    for reply in (one, two)]  # fmt: skip
-            assert told[1] == [(renamed(name), renamed(written)) for name, written in told[0]]
-            assert one.message.content == ""
-            assert one.finish_reason == two.finish_reason in ("tool_calls", "length")
-            for name, written in told[0]:
-                if name == "xa1" and one.finish_reason != "length":
-                    jsonschema.validate(json.loads(written), SCHEMA)
-                assert name == "xa1" or choice == "required"
-            if choice is named:
-                assert len(told[0]) == 1 and one.finish_reason == "tool_calls"
+    greedy, drawn = DRAWN
+    for choice, options in ((named, {"max_tokens": 300, **greedy}),
+                            ("required", {"max_tokens": 100, **drawn})):  # fmt: skip
+        one = chat(client, SAID, tools=TOOLS, tool_choice=choice, **options)
+        two = chat(client, renamed(SAID), tools=other_names(TOOLS),
+                   tool_choice=other_names(choice), **options)  # fmt: skip
+        told = [[(c.function.name, c.function.arguments) for c in reply.message.tool_calls]
+                for reply in (one, two)]  # fmt: skip
+        assert told[1] == [(renamed(name), renamed(written)) for name, written in told[0]]
+        assert one.message.content == ""
+        assert one.finish_reason == two.finish_reason in ("tool_calls", "length")
+        for name, written in told[0]:
+            if name == "xa1" and one.finish_reason != "length":
+                jsonschema.validate(json.loads(written), SCHEMA)
+            assert name == "xa1" or choice == "required"
+        if choice is named:
+            assert len(told[0]) == 1 and one.finish_reason == "tool_calls"
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from hf_alpha.logic.ltl import LTLTask
 from hf_alpha.tasks import DrawnTask, Verdict, get_task
 
 TASK, LTL = get_task("propositional"), LTLTask()
-SETTINGS = {"num_samples": 3000, "sizes": (1, 12), "num_symbols": 4}
+SETTINGS = {"num_samples": 1500, "sizes": (1, 12), "num_symbols": 4}
 
 
 def run(folder, **changes):
@@ -81,7 +81,7 @@ def test_sizes_are_uniform_within_alpha(alpha, enough, tmp_path, caplog):
         assert sizes.total() == SETTINGS["num_samples"] and not caplog.text
     else:
         assert max(full) == int(limit)
-        assert f"{SETTINGS['num_samples'] - sizes.total()} of 3000 rows are missing" in caplog.text
+        assert f"{SETTINGS['num_samples'] - sizes.total()} of 1500 rows are missing" in caplog.text
 
 
 def test_the_number_of_workers_changes_nothing(dataset, tmp_path):
@@ -247,7 +247,7 @@ def test_grid(tmp_path):
 def test_no_test_problem_is_a_training_problem_written_differently(task, commutative, tmp_path):
     """Up to renaming and commuting, each problem in all the ways there are to write it."""
     quick = {"constant_priority": 0.5, "alpha": 1.0, "progress": False}
-    generate(task, tmp_path / "data", 1500, (1, 9), num_symbols=3, **quick)
+    generate(task, tmp_path / "data", 800, (1, 9), num_symbols=3, **quick)
     generate_grid(task, tmp_path / "grid", range(4), range(1, 10), 10, seed=3, progress=False)
     splits = {**rows_of(tmp_path / "data"), "grid": rows_of(tmp_path / "grid")["test"]}
     syntax = task.grammar.operators, task.grammar.constants, commutative
@@ -309,7 +309,7 @@ def test_bad_settings(tmp_path):
 
 
 def test_up_to_renaming_only_the_rows_are_those_of_the_first_release(tmp_path):
-    run(tmp_path / "data", equivalence="renaming")
+    run(tmp_path / "data", num_samples=3000, equivalence="renaming")
     rows = json.dumps(rows_of(tmp_path / "data"), sort_keys=True).encode()
     assert hashlib.sha256(rows).hexdigest()[:16] == "4176fe6341849a78"
 
