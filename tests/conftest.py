@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish() -> None:
-    """Look for garbage from now on."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for garbage from now on, and start the process that others are forked from: it imports
+    what all kinds of them need, where the first kind would leave the others to import it each."""
     gc.enable()
+    forked = ("hf_alpha.logic.drawing.chunk", "hf_alpha.serve.reading", "hf_alpha.serve.spelling")
+    if any("/serve/" in item.nodeid or "/drawing/" in item.nodeid for item in session.items):
+        forkserver.set_forkserver_preload([*forked])
+        forkserver.ensure_running()
 
 
 @pytest.fixture(scope="module", autouse=True)

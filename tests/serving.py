@@ -73,9 +73,11 @@ def running(api):
     server = Server(api, ["127.0.0.1"])
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-    server.handle_exit(signal.SIGTERM, None)
-    thread.join(20)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    finally:
+        server.handle_exit(signal.SIGTERM, None)
+        thread.join(20)
     assert not thread.is_alive()
 
 
