@@ -26,6 +26,8 @@ CODE_OR_LINK = re.compile(
 )
 """Code, or a link: groups 1 to 3 are its label, target and anchor. A label may hold code."""
 BLOCK_START = re.compile(r"(-|\d+\.) |\|")
+COMMAND = re.compile(r"^(?:hf-alpha|pip) .*$", re.MULTILINE)
+"""A line of a command's help that is a command."""
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "training/README.md")
 
 
@@ -145,9 +147,13 @@ def command_page(name: str, command: Any) -> str:
         plain = isinstance(default, (str, int, float)) and default not in (True, False, "")
         said = " ".join((parameter.help or "").split()).replace("|", "\\|")
         panels[title].append(f"| `{names}` | {said} | {f'`{default}`' if plain else ''} |")
-    text = f"# hf-alpha {name}\n\n```\n{usage}\n```\n\n{inspect.cleandoc(command.help)}\n"
+    help_text = inspect.cleandoc(command.help).replace("\\[", "[")
+    said = COMMAND.sub(r"```\n\g<0>\n```", help_text)
+    text = f"# hf-alpha {name}\n\n```\n{usage}\n```\n\n{said}\n"
     for title, rows in panels.items():
-        text += f"\n## {title}\n\n| | | default |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
+        kind = "argument" if title == "Arguments" else "option"
+        head = f"| {kind} | what it is | default |\n| --- | --- | --- |\n"
+        text += f"\n## {title}\n\n{head}" + "\n".join(rows) + "\n"
     return text
 
 

@@ -13,6 +13,7 @@ STYLE = """
 .reply section {flex: 1 1 20em; min-width: 0}
 .reply p, .reply pre {margin: .4em 0}
 .reply pre {overflow-x: auto; font-size: .8em}
+.reply code {font-size: .9em; margin: 0 .2em}
 .reply strong {border-radius: .4em; padding: .1em .5em; margin-right: .4em; color: #fff;
   background: #5f6368}
 .reply .correct, .reply .exact, .reply .same {background: #146c2e}
