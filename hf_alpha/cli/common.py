@@ -198,7 +198,8 @@ def _lines_of(file: Path, encoding: str | None) -> Iterator[Line]:
             with open_bytes(file) as stream:
                 yield from _lines(stream, str(file))
     except (ValueError, OSError, EOFError, LookupError, zlib.error) as problem:
-        raise ValueError(f"{file} cannot be read: {problem}") from problem
+        reason = getattr(problem, "strerror", None) or problem  # which does not name the file again
+        raise ValueError(f"{file} cannot be read: {reason}") from problem
 
 
 def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:

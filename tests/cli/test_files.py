@@ -146,6 +146,8 @@ def test_lines_and_texts_of_json_are_read_too(tmp_path):
     (tmp_path / "cut.txt.gz").write_bytes(b"a\n")
     done = hf_alpha("solve", "--file", tmp_path / "cut.txt.gz")
     assert "cut.txt.gz cannot be read: Not a gzipped file" in done.err
+    done = hf_alpha("certify", tmp_path / "none.jsonl", "--names", "[a-z]")
+    assert done.err.count("none.jsonl") == 1 and "No such file or directory" in done.err
 
 
 def test_a_format_of_the_users_own_is_read_by_every_command(tmp_path, monkeypatch):
