@@ -8,30 +8,19 @@ reader goes back to a file is counted by `code_walks.py`.
 """
 
 import ast
+import re
 import sys
 from collections import Counter
 from pathlib import Path
 
 LONG = 60
 READ = "CONTRIBUTING.md", "docs/architecture.md"
-PAGES = [
-    f"docs/{name}.md"
-    for name in [
-        "start",
-        "choosing",
-        "your-own-task",
-        "retrofit",
-        "chemistry",
-        "solving",
-        "train",
-        "folnet",
-        "geometric",
-        "architecture",
-        "promises",
-        "performance",
-        "interface",
-    ]
-]
+NOT_READ = re.compile(
+    r"^```.*?^```$|<!-- figures: .*?<!-- end -->|(?<=\])\([^)]*\)", re.DOTALL | re.MULTILINE
+)
+"""Of a page: code, tables that are made from results, and where a link leads."""
+NOT_PAGES = "results", "paper", "LOG"
+"""What names of files in docs/ begin with that are looked up, and not read."""
 
 
 def measures(root: Path) -> dict[str, str]:
@@ -67,7 +56,17 @@ def measures(root: Path) -> dict[str, str]:
         "options of the longest command": "{} ({})".format(*most_options),
         "lines of tests": f"{sum(len(_lines(path)) for path in (root / 'tests').rglob('*.py')):,}",
         "words of CONTRIBUTING, architecture": f"{sum(_words(root / name) for name in READ):,}",
-        "words of the pages for users": f"{sum(_words(root / name) for name in PAGES):,}",
+        "words of pages that people read": f"{sum(words_read(root).values()):,}",
+    }
+
+
+def words_read(root: Path) -> dict[str, int]:
+    """Return the words, by page, of README and of docs/ but for results, the paper and the log."""
+    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return {
+        page.name: len(re.findall(r"\S*\w\S*", NOT_READ.sub("", page.read_text("utf-8"))))
+        for page in pages
+        if not page.name.startswith(NOT_PAGES)
     }
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import code_measures
 import own_process
 import pytest
 import torch
@@ -26,11 +27,6 @@ from hf_alpha.tasks.text.swapping import swapping_pairs
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-NOT_READ = re.compile(
-    r"^```.*?^```$|<!-- figures: .*?<!-- end -->|(?<=\])\([^)]*\)", re.DOTALL | re.MULTILINE
-)
-"""Code, tables that are made from results, and where a link leads."""
-WORD = re.compile(r"\S*\w\S*")
 
 
 def run(page: str, folder: Path, section: str = "") -> tuple[str, str]:
@@ -62,18 +58,9 @@ def blocks_of(text: str, language: str) -> list[str]:
     return [code for found, code in BLOCK.findall(text) if found == language]
 
 
-def words_read() -> dict[str, int]:
-    """Words of README and of the pages of docs/, but for results, the paper and the log."""
-    return {
-        page.name: len(WORD.findall(NOT_READ.sub("", page.read_text(encoding="utf-8"))))
-        for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-        if not page.name.startswith(("results", "paper", "LOG"))
-    }
-
-
 def test_pages_that_people_read_have_at_most_18000_words():
     """What is to be added takes the place of something else."""
-    words = words_read()
+    words = code_measures.words_read(ROOT)
     assert len(words) > 15 and sum(words.values()) <= 18_000, words
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 700
 
