@@ -1,7 +1,5 @@
 """torch.export and ONNX with dynamic batch and length; results as of the model itself."""
 
-import itertools
-
 import pytest
 import torch
 from geometrics import FORMS, batch, small_model
@@ -14,6 +12,7 @@ from hf_alpha.modeling.modeling_folnet import (
     FolnetForSequenceClassification,
 )
 
+pytestmark = pytest.mark.slow
 ENCODINGS = {
     "streams, rope": {"encoder_position": "rope"},
     "streams, tree": {"encoder_position": "tree"},
@@ -66,12 +65,8 @@ class States(torch.nn.Module):
         return self.encoder(input_ids, attention_mask, stream_ids, tree_paths).last_hidden_state
 
 
-def cases(*quick):
-    """All pairs of an encoding and a module; those that are not quick are marked slow."""
-    return [
-        pytest.param(*case, marks=[] if case in quick else pytest.mark.slow)
-        for case in itertools.product(ENCODINGS, (Logits, States))
-    ]
+parts = pytest.mark.parametrize("module", [Logits, States])
+encodings = pytest.mark.parametrize("encoding", ENCODINGS)
 
 
 def inputs(module, config, sizes, target):
@@ -92,7 +87,8 @@ def prepared(module, encoding):
     return module(model).eval(), small, large, shapes
 
 
-@pytest.mark.parametrize(("encoding", "module"), cases(("learned", Logits)))
+@parts
+@encodings
 def test_exported_programs_take_other_sizes(encoding, module):
     whole, small, large, shapes = prepared(module, encoding)
     with torch.no_grad():
@@ -103,8 +99,8 @@ def test_exported_programs_take_other_sizes(encoding, module):
             )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("encoding", "module"), cases(("relational", States)))
+@parts
+@encodings
 def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     whole, small, large, shapes = prepared(module, encoding)
@@ -123,7 +119,6 @@ def test_onnx_models_take_other_sizes(encoding, module, tmp_path):
             )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["graph", "gated rotary"])
 def test_geometric_encoders_are_exported(form):
     """With a dynamic number of texts, tokens and segments."""
@@ -148,7 +143,6 @@ class FolnetLogits(torch.nn.Module):
         return self.model(**batch).logits
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "settings"),
     [

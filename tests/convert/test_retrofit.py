@@ -2,7 +2,7 @@
 
 import copy
 import json
-from itertools import cycle, permutations
+from itertools import cycle, islice, permutations
 from pathlib import Path
 
 import pytest
@@ -132,8 +132,7 @@ def test_a_renamed_text_has_the_renamed_answer_also_where_plain_tokens_spell_nam
 
     found, clashes = answers(text)
     assert clashes
-    _, *orders = map("".join, permutations(names))
-    for order in orders:
+    for order in map("".join, islice(permutations(names), 1, None, 2)):
         renamed, _ = answers(text.translate(str.maketrans(names, order)))
         for one, two in zip(found, renamed, strict=True):
             assert read(one, names) == read(two, order)

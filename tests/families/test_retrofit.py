@@ -91,6 +91,7 @@ class TestBartRelational(CountsPadding, Streams):
     settings: ClassVar = RELATIONAL
 
 
+@pytest.mark.slow  # each encoding is tested with T5, each host with one
 class TestBartDualPart(CountsPadding, DualPart):
     host = "bart"
 
@@ -129,6 +130,7 @@ class TestM2M100Relational(Other):
     settings: ClassVar = RELATIONAL
 
 
+@pytest.mark.slow  # what it has beside BART, M2M100 has too
 class TestMBart(CountsPadding, Other):
     host = "mbart"
     # It puts a sample's last label first, and fails by itself where there is none.

@@ -104,12 +104,13 @@ def test_equals_reference_for_all_positions(positions):
     check_reference(make_model(**positions), ReferenceModel)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "other",
     [
-        {"normalize_features": False, "adacos": False},
         {"normalize_embeddings": False, "normalize_features": False, "adacos": False},
         {"activation_function": "gelu", "scale_embedding": True},
+        {"normalize_features": False, "adacos": False},
     ],
     ids=str,
 )

@@ -66,6 +66,7 @@ def test_equals_reference_for_all_switches(switches):
     check_reference(make_relational(**switches), RelationalReferenceModel)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("positions", POSITIONS[1:], ids=lambda p: "-".join(map(str, p.values())))
 def test_equals_reference_for_all_positions(positions):
     check_reference(make_relational(**positions), RelationalReferenceModel)
