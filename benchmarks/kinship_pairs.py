@@ -155,17 +155,23 @@ def in_turns(args: argparse.Namespace, pairs: Mapping[Pair, str], training: Any)
     """Train and ask the small models; return the table and its numbers."""
     rows: dict[int, dict[int, Any]] = {}
     for seed in map(int, args.seeds.split(",")):
-        for turn in range(TURNS):
+        for turn in map(int, args.turns.split(",")):
             folder = train(args.data, args.runs, turn, seed, args.steps)
             rows.setdefault(seed, {})[turn] = answered(pairs, training, folder, turn)
             found = rates({seed: {turn: rows[seed][turn]}})
             print(f"seed {seed}, turn {turn}: {found}", file=sys.stderr, flush=True)
     lines = []
     for group, shares in rates(rows).items():
-        counts = [len(found[group]) for found in next(iter(rows.values())).values()]
-        number = str(sum(counts)) if group == HELD_OUT else f"{min(counts)}"
-        lines.append([group, number, measure.mean_and_spread(shares), str(len(shares))])
-    heads = ["pairs of relations", "pairs", "right, %", "seeds"]
+        counts = {len(found[group]) for turns in rows.values() for found in turns.values()}
+        number = " or ".join(map(str, sorted(counts)))
+        by_turn = [
+            f"{rates({seed: {turn: found}})[group][0]:.1f}"
+            for seed, turns in rows.items()
+            for turn, found in turns.items()
+        ]
+        cells = [measure.mean_and_spread(shares), ", ".join(by_turn), str(len(shares))]
+        lines.append([group, number, *cells])
+    heads = ["pairs of relations", "of a turn", "right, %", "of each training, %", "seeds"]
     data = {"rates": rates(rows), "steps": args.steps, "rows": rows}
     return measure.table(heads, lines), data
 
@@ -179,7 +185,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, default=MODEL, help="a model that tells classes")
     parser.add_argument("--runs", type=Path, help="train small models there, in place of --model")
     parser.add_argument("--seeds", default="0", help="of small models (0)")
-    parser.add_argument("--steps", type=int, default=2000, help="of small models (2000)")
+    turns = ",".join(map(str, range(TURNS)))
+    parser.add_argument("--turns", default=turns, help=f"of small models ({turns})")
+    parser.add_argument("--steps", type=int, default=3200, help="of small models (3200)")
     measure.add_out(parser)
     args = parser.parse_args(argv)
     pairs = answers()

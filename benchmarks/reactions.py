@@ -19,6 +19,13 @@ have 8 rings and more, as 59 reactions of training have. The remedies are those 
 
 An answer is right if it is the same molecule. Reactions whose product has a digit that the
 reactants lack are left out: `relational` and `streams` of an encoder-decoder write none.
+
+A training as the field's, for a GPU, and the same in small, which a CPU tries in minutes:
+
+    python benchmarks/reactions.py FOLDER --data data/uspto_mit --seeds 0,1,2 --steps 40000 \
+        --files train.txt,valid.txt --rows 0 --batch 128 --tests 1000 --jobs 5 --out reactions-long
+    python benchmarks/reactions.py FOLDER --data data/uspto_mit --steps 3 --rows 200 --batch 8 \
+        --tests 20 --width 32 --remedies plain-scratch,random-scratch,relational-scratch
 """
 
 import random
@@ -27,6 +34,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -41,8 +49,8 @@ from hf_alpha.modeling.ready_rules import ring_numbers
 from real_models import DEVICE, DRAWS, Pair, finish, minutes_of, options, results_of, tune
 
 DIGITS = "123456789"
-ROWS, LONGEST = 32, 96  # reactions of a step; tokens of a side
-TRAINING, TESTS, MANY_TESTS = 9_000, 300, 50
+LONGEST = 96
+"""Tokens of a side."""
 RINGS, BEAMS = 8, 5  # of reactants with many rings; of top 5
 TESTED = "digits of RDKit", "permuted"
 ORDER, MANY = "random SMILES", f"{RINGS} rings and more"
@@ -70,6 +78,27 @@ MEASURES = {
     MANY: (MANY, "right"),
 }
 """Column of the second table -> test, and what is counted there."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is trained and asked.
+
+    Attributes:
+        rows: reactions to train with; 0 for all.
+        batch: reactions of a step.
+        tests: reactions of each test; of many rings a sixth.
+        width: of models that know nothing; 0 for ANNalog's.
+        files: of training, in the folder of the data.
+    """
+
+    rows: int = 9_000
+    batch: int = 32
+    tests: int = 300
+    width: int = 0
+    files: str = "valid.txt"
+
+
 written = runpy.run_path(str(measure.ROOT / "examples" / "tasks" / "reactions.py"))["written"]
 
 
@@ -84,10 +113,14 @@ def fits(source: str, target: str, words: frozenset[str]) -> bool:
 
 
 def reactions(
-    file: Path, words: frozenset[str], count: int, seed: int, rings: int = 0
+    files: Sequence[Path], words: frozenset[str], count: int, seed: int, rings: int = 0
 ) -> list[Pair]:
-    """Return so many reactions, in an order drawn by the seed, of at least so many rings."""
-    lines = file.read_text(encoding="utf-8").split("\n")
+    """Return so many reactions, in an order drawn by the seed, of at least so many rings.
+
+    Args:
+        count: 0 for all.
+    """
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").split("\n")]
     random.Random(seed).shuffle(lines)
     found: list[Pair] = []
     for line in lines:
@@ -101,19 +134,26 @@ def reactions(
             found.append((source, target))
         if len(found) == count:
             return found
-    raise ValueError(f"{file} has {len(found)} reactions that fit, not {count}")
+    if not count:
+        return found
+    names = ", ".join(map(str, files))
+    raise ValueError(f"{names}: {len(found)} reactions fit, not {count}")
 
 
 @cache
-def reaction_pairs(data: Path, words: frozenset[str]) -> tuple[list[Pair], dict[str, list[Pair]]]:
+def reaction_pairs(
+    data: Path, words: frozenset[str], plan: Plan
+) -> tuple[list[Pair], dict[str, list[Pair]]]:
     """Return reactions to train with, and of each test, read once."""
-    test = reactions(data / "test.txt", words, TESTS, seed=1)
+    tested = [data / "test.txt"]
+    test = reactions(tested, words, plan.tests, seed=1)
     rng = random.Random(0)
-    return reactions(data / "valid.txt", words, TRAINING, seed=0), {
+    train = [data / name for name in plan.files.split(",")]
+    return reactions(train, words, plan.rows, seed=0), {
         TESTED[0]: test,
         TESTED[1]: [permuted(pair, number) for number, pair in enumerate(test)],
         ORDER: [in_other_order(pair, rng, words) for pair in test],
-        MANY: reactions(data / "test.txt", words, MANY_TESTS, seed=1, rings=RINGS),
+        MANY: reactions(tested, words, -(-plan.tests // 6), seed=1, rings=RINGS),
     }
 
 
@@ -155,11 +195,14 @@ def spaced(smiles: str) -> str:
 class Learner:
     """A model, its tokenizer, and how reactions become batches and answers."""
 
-    def __init__(self, name: str, host: Path):
+    def __init__(self, name: str, host: Path, width: int = 0):
         name, _, scratch = name.partition("-")
         self.model: Any = MarianMTModel.from_pretrained(host)
         if scratch:
-            self.model = MarianMTModel(self.model.config)
+            config = self.model.config
+            if width:
+                config.d_model = config.encoder_ffn_dim = config.decoder_ffn_dim = width
+            self.model = MarianMTModel(config)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(host)
         self.reading: dict[str, Any] = {"return_tensors": "pt", "padding": True}
         self.decoding: dict[str, Any] = {"skip_special_tokens": True}
@@ -238,20 +281,21 @@ def tests(learner: Learner, name: str, pairs: Sequence[Pair]) -> dict[str, Any]:
     return result
 
 
-def run(folder: Path, data: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
+def run(folder: Path, data: Path, plan: Plan, name: str, steps: int, seed: int) -> dict[str, Any]:
     """Train a model and test it."""
     torch.manual_seed(seed)
     host = annalog(folder)
-    learner = Learner(name, host)
+    learner = Learner(name, host, plan.width)
     words = frozenset(AutoTokenizer.from_pretrained(host).get_vocab())
-    train, kinds = reaction_pairs(data, words)
+    train, kinds = reaction_pairs(data, words, plan)
+    name = name.partition("-")[0]
     rng = random.Random(seed)
 
     def batches() -> Iterator[Any]:
         while True:
             order = rng.sample(range(len(train)), len(train))
-            for start in range(0, len(order), ROWS):
-                rows = [train[i] for i in order[start : start + ROWS]]
+            for start in range(0, len(order), plan.batch):
+                rows = [train[i] for i in order[start : start + plan.batch]]
                 if name == "random":
                     rows = [permuted(row, rng.random()) for row in rows]
                 if name == "randomised":
@@ -277,7 +321,12 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     lines, more = [], []
     for run_name, runs in results.items():
         name, steps = run_name.split()
-        rows = SPELLINGS.get(name, {name: "right"})
+        base, sign, scratch = name.partition("-")
+        rows = {
+            f"{shown}{sign}{scratch}": key
+            for shown, key in SPELLINGS.get(base, {base: "right"}).items()
+            if all(key in run["tests"][TESTED[0]] for run in runs)  # earlier versions lack some
+        }
         for shown, key in rows.items():
             cells = [shown, steps, str(len(runs))]
             for kind in TESTED:
@@ -301,13 +350,19 @@ def _share(runs: Sequence[Mapping[str, Any]], kind: str, key: str) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is asked for, and print the table of all that is there."""
     parser = options(__doc__.split("\n")[0], "plain,random,randomised,relational,binding", "300")
-    parser.add_argument(
-        "--data", type=Path, required=True, help="the folder of valid.txt and test.txt"
-    )
+    add, usual = parser.add_argument, Plan()
+    add("--data", type=Path, required=True, help="the folder of valid.txt and test.txt")
+    add("--files", default=usual.files, help=f"of training ({usual.files})")
+    add("--rows", type=int, default=usual.rows, help=f"of training, 0: all ({usual.rows})")
+    add("--batch", type=int, default=usual.batch, help=f"rows of a step ({usual.batch})")
+    add("--tests", type=int, default=usual.tests, help=f"rows of a test ({usual.tests})")
+    add("--width", type=int, default=0, help="of models that know nothing (ANNalog's)")
     args = parser.parse_args(argv)
     if not args.table:
         annalog(args.folder)
-    results = results_of(args, "reactions", partial(run, args.folder, args.data))
+    plan = Plan(args.rows, args.batch, args.tests, args.width, args.files)
+    kind = "reactions" if plan == usual else "-".join(["reactions", *map(str, astuple(plan))])
+    results = results_of(args, kind, partial(run, args.folder, args.data, plan))
     finish(table(results), results, args.out, argv or sys.argv[1:])
 
 

@@ -1,7 +1,7 @@
 """You have facts about people, and ask how two of them are related.
 
-A small FOLNet of `model_cards/` learned this from stories of 2 to 8 facts. It composes relations
-further than that, mostly right, and people are names: what they are called has no influence.
+A small FOLNet of `model_cards/` learned this from stories of 2 to 8 facts. It takes longer
+ones, mostly right, and people are names: what they are called has no influence.
 """
 
 from pathlib import Path
