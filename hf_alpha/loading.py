@@ -1,15 +1,12 @@
 """Loading a checkpoint: a model and the tokenizer that belongs to it, both as they were saved."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import load_file
 from transformers import (
     CONFIG_MAPPING,
     AutoConfig,
@@ -27,7 +24,7 @@ from hf_alpha import wings
 from hf_alpha.auto import DEFAULT_MODEL_TYPE, SYMBOL_MODEL_TYPES
 from hf_alpha.checkpoints.imported_code import import_functions
 from hf_alpha.checkpoints.named_files import WEIGHTS, check_code, check_files
-from hf_alpha.checkpoints.places import ADAPTER, base_of, checkpoint_place, file_of
+from hf_alpha.checkpoints.places import base_of, checkpoint_place, file_of
 from hf_alpha.checkpoints.timed_patterns import PLAIN, SlowPatternError, check_patterns
 from hf_alpha.io.inside import OutsideError
 from hf_alpha.io.records import entries_in, read_json, texts_in
@@ -44,30 +41,6 @@ IMPLEMENTATIONS = {
 }
 """What a configuration may choose: code that is installed with PyTorch and Transformers."""
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
-ADAPTER_WEIGHTS = "adapter_model.safetensors"
-MERGED = (
-    *("LORA", "ADALORA", "IA3", "LOHA", "LOKR", "OFT", "BOFT", "HRA", "VERA", "LN_TUNING"),
-    "TRAINABLE_TOKENS",
-)
-"""The kinds of adapters that become part of a model's weights."""
-NOT_MERGED = {
-    "alora_invocation_tokens": "the adapter works behind these tokens only",
-    "arrow_config": "several adapters share the work",
-}
-"""Settings of an adapter that cannot become part of its model's weights, and why."""
-_ANYWHERE = r"(^|.*\.){}($|\..*)"
-PATTERNS = {
-    **dict.fromkeys(("target_modules", "modules_to_save", "exclude_modules"), _ANYWHERE),
-    "feedforward_modules": _ANYWHERE,
-    **dict.fromkeys(("rank_pattern", "alpha_pattern"), r"(.*\.)?({})$"),
-    "layers_pattern": r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
-}
-"""Settings with patterns, and what PEFT makes of each in a list; one that is alone is all."""
-USUAL = (
-    *("base_model_name_or_path", "revision", "peft_type", "task_type", "auto_mapping"),
-    *("peft_version", "inference_mode", "target_modules", "r", "lora_alpha", "lora_dropout"),
-)
-"""Settings that are no reason why an adapter cannot be used."""
 Check = Callable[[PreTrainedModel, dict[str, Any], str], None]
 """Of a model, what Transformers reports of loading it, and the file for errors."""
 
@@ -286,7 +259,7 @@ def _from_pretrained(auto: Any, place: str, part: str, **arguments: Any) -> Any:
         UntrustedCodeError: it needs code of its own, which is not trusted.
         OutsideError: a file is a link to somewhere else, or names a file or code there.
     """
-    with _part(place, part):
+    with reading(place, part):
         check_files(place, part)
         try:
             result = auto.from_pretrained(place, trust_remote_code=False, **arguments)
@@ -346,99 +319,7 @@ def _load_weights(
     check(model, report, f"{whole}/{WEIGHTS}")
     # Marian would leave out its positions, sinusoids if nobody has trained others.
     model._keys_to_ignore_on_save = set()
-    return model if base is None else _merged(model, place, base), report
-
-
-def _merged(model: PreTrainedModel, place: str, base: str) -> PreTrainedModel:
-    """Merge an adapter into its model.
-
-    Args:
-        place: folder or Hub name of the adapter.
-        base: that of the model, for errors.
-
-    Raises:
-        CheckpointError: weights of the adapter are missing, left over, of another shape or not
-            finite.
-        FileNotFoundError: it has no weights.
-        ImportError: PEFT is not installed.
-        ValueError: it was made for a model of another class, or does not become part of weights.
-    """
-    try:
-        from peft import PeftConfig, PeftModel, get_peft_model_state_dict
-    except ImportError:
-        raise ImportError(f"{place} is an adapter, which needs PEFT: pip install peft") from None
-    check_files(place, ADAPTER)
-    weights = file_of(place, ADAPTER_WEIGHTS)
-    if weights is None:
-        raise FileNotFoundError(f"{place} is an adapter without {ADAPTER_WEIGHTS}")
-    with _part(place, ADAPTER):
-        config = PeftConfig.from_pretrained(str(weights.parent))
-    with _part(place, ADAPTER_WEIGHTS):
-        in_file = load_file(weights)
-    of_another = f": it is an adapter for another model than {base}, a {type(model).__name__}"
-    _check_adapter(config, type(model).__name__, place, of_another)
-    file = f"{place}/{ADAPTER_WEIGHTS}"
-    _check_finite(in_file, file)
-    _check_patterns(f"{place}/{ADAPTER}", _patterns_of(config), model)
-    with warnings.catch_warnings(action="ignore"):  # what is missing is said here
-        try:
-            adapted = PeftModel.from_pretrained(model, weights.parent, config=config)
-        except (ValueError, RuntimeError, KeyError) as error:  # no such modules; other shapes
-            raise CheckpointError(f"{place}{of_another}: {_on_one_line(error)}") from error
-        except Exception as error:  # whatever else its settings lead to
-            raise _odd(config, place, error) from error
-        expected = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys()
-        left_over = in_file.keys() - expected - adapted.state_dict().keys()
-        _refuse_tensors(file, sorted(expected - in_file.keys()), f"is missing{of_another}")
-        _refuse_tensors(file, sorted(left_over), f"is left over{of_another}")
-        try:
-            merged: PreTrainedModel = adapted.merge_and_unload()
-        except Exception as error:
-            raise _odd(config, place, error) from error
-    return merged.requires_grad_(True).eval()
-
-
-def _check_adapter(config: Any, kind: str, place: str, of_another: str) -> None:
-    """Refuse an adapter for a model of another class, or of a kind that is not merged."""
-    for key, reason in NOT_MERGED.items():
-        if getattr(config, key, None) is not None:
-            raise CheckpointError(f"{place}/{ADAPTER}: {key}: {reason}: use it by PEFT itself")
-    if config.peft_type not in MERGED:
-        raise ValueError(
-            f"{place} is an adapter of the kind {config.peft_type.value}, which does not become "
-            f"part of a model's weights, as {', '.join(MERGED)} do: use it by PEFT itself"
-        )
-    mapping = config.auto_mapping if isinstance(config.auto_mapping, dict) else {}
-    made_for = mapping.get("base_model_class", kind)
-    if made_for != kind:
-        raise ValueError(f"{place}{of_another}: it was trained on a {made_for}")
-
-
-def _odd(config: Any, place: str, error: Exception) -> CheckpointError:
-    """Return the error for settings that PEFT cannot use: those that few adapters have."""
-    unusual = [
-        field.name
-        for field in fields(config)
-        if field.name not in USUAL
-        and getattr(config, field.name) not in (field.default, None, {}, [])
-    ]
-    return CheckpointError(
-        f"{place}/{ADAPTER}: these settings cannot be used, or not on this model: "
-        f"{', '.join(unusual) or 'none that is unusual'} ({type(error).__name__}: "
-        f"{_on_one_line(error)})"
-    )
-
-
-def _patterns_of(config: Any) -> dict[str, list[str]]:
-    """Return the patterns of an adapter as PEFT puts them together: key -> patterns."""
-    patterns = {}
-    for key, form in PATTERNS.items():
-        listed = getattr(config, key, None)
-        if isinstance(listed, str):
-            form, listed = form if key == "layers_pattern" else r"(?:{})\Z", [listed]
-        each = listed if isinstance(listed, list | set | dict) else []
-        patterns[key] = [form.format(x) for x in each if not PLAIN.fullmatch(f"{x}")]
-    return patterns
+    return model if base is None else wings.merged()(model, place, base), report
 
 
 def _check_quantization(auto: Any, config: PreTrainedConfig, place: str) -> None:
@@ -455,10 +336,11 @@ def _check_quantization(auto: Any, config: PreTrainedConfig, place: str) -> None
     if any(patterns.values()):
         with torch.device("meta"):
             model = auto.from_config(config)
-        _check_patterns(f"{place}/config.json", patterns, model)
+        refuse_slow(f"{place}/config.json", patterns, model)
 
 
-def _check_patterns(file: str, patterns: Mapping[str, list[str]], model: PreTrainedModel) -> None:
+def refuse_slow(file: str, patterns: Mapping[str, list[str]], model: PreTrainedModel) -> None:
+    """Refuse a file whose patterns take long to match the names of a model's modules."""
     try:
         check_patterns(patterns, [name for name, _ in model.named_modules()])
     except SlowPatternError as error:
@@ -514,8 +396,8 @@ def _check_body(model: PreTrainedModel, report: dict[str, Any], file: str) -> No
     body = f"{model.base_model_prefix}."
     of_body = [name for name in _new_weights(report) if name.startswith(body)]
     missing_names = [name for name in of_body if not name.startswith(f"{body}pooler")]
-    _refuse_tensors(file, missing_names, "is missing")
-    _check_finite(model.state_dict(), file)
+    refuse_tensors(file, missing_names, "is missing")
+    check_finite(model.state_dict(), file)
 
 
 def _renew_head(model: PreTrainedModel, new: list[str]) -> list[str]:
@@ -584,7 +466,7 @@ def config_for(tokenizer: Any, settings: Mapping[str, Any]) -> PreTrainedConfig:
 
 
 @contextmanager
-def _part(place: str, name: str) -> Iterator[None]:
+def reading(place: str, name: str) -> Iterator[None]:
     """Say which part of a checkpoint cannot be read, whatever the reader of its format raises."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # what is wrong with the weights is said here, in one line
@@ -598,14 +480,15 @@ def _part(place: str, name: str) -> Iterator[None]:
             if Path(place).is_dir()
             else "neither a folder here nor a complete model that can be reached on the Hub"
         )
-        raise FileNotFoundError(f"{place!r} is {kind}: {_on_one_line(error)}") from error
+        raise FileNotFoundError(f"{place!r} is {kind}: {on_one_line(error)}") from error
     except Exception as error:
-        raise CheckpointError(f"{place}: {name} cannot be read: {_on_one_line(error)}") from error
+        raise CheckpointError(f"{place}: {name} cannot be read: {on_one_line(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
 
 
-def _on_one_line(error: Exception) -> str:
+def on_one_line(error: Exception) -> str:
+    """Return what an error says, on one line."""
     return " ".join(str(error).split())
 
 
@@ -616,20 +499,21 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
         report: what Transformers says about loading: sets of names, and shapes that differ.
     """
     for key, problem in (("missing_keys", "is missing"), ("unexpected_keys", "is left over")):
-        _refuse_tensors(file, sorted(report[key]), problem)
+        refuse_tensors(file, sorted(report[key]), problem)
     shapes = {name: shapes for name, *shapes in sorted(report["mismatched_keys"])}
     for in_file, in_model in list(shapes.values())[:1]:
         problem = f"has the shape {tuple(in_file)}, and {tuple(in_model)} by config.json"
-        _refuse_tensors(file, list(shapes), problem)
-    _check_finite(model.state_dict(), file)
+        refuse_tensors(file, list(shapes), problem)
+    check_finite(model.state_dict(), file)
 
 
-def _check_finite(tensors: Mapping[str, torch.Tensor], file: str) -> None:
+def check_finite(tensors: Mapping[str, torch.Tensor], file: str) -> None:
+    """Refuse a file with numbers that are not finite."""
     names = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
-    _refuse_tensors(file, names, "holds numbers that are not finite")
+    refuse_tensors(file, names, "holds numbers that are not finite")
 
 
-def _refuse_tensors(file: str, names: list[str], problem: str) -> None:
+def refuse_tensors(file: str, names: list[str], problem: str) -> None:
     """Refuse a file with bad tensors; the first is named."""
     if names:
         others = f", and {len(names) - 1} more" if len(names) > 1 else ""

@@ -56,6 +56,11 @@ def conversion() -> Any:
     return part("hf_alpha.convert")
 
 
+def merged() -> Any:
+    """Return what merges an adapter into its model, a function."""
+    return part("hf_alpha.convert.merged").merged
+
+
 def spelling() -> Any:
     """Return what has names spelled as words of a model: `hf_alpha.canonical`."""
     return part("hf_alpha.canonical")

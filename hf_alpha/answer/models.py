@@ -98,11 +98,11 @@ class Model(Answerer):
             **self.search_arguments(task),
         }
 
-    def search_arguments(self, task: Task, usual_limit: int = MAX_NEW_TOKENS) -> dict[str, Any]:
-        """Return arguments of `generate`; answers have the usual limit where none is given."""
+    def search_arguments(self, task: Task) -> dict[str, Any]:
+        """Return arguments of `generate`; answers have the model's limit where none is given."""
         search = self.search
         beams = max(search.num_beams or task.num_beams, search.top_n)
-        limit = search.max_new_tokens or usual_limit
+        limit = search.max_new_tokens or configured_limit(self.model)
         return search_settings(beams, search.length_penalty, limit, search.top_n)
 
     def notes(self, task: Task, problem: str) -> list[str]:
@@ -118,7 +118,7 @@ class Model(Answerer):
     def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
         """Answer in batches of problems of like length; first say which ones it cannot take."""
         model, tokenizer = self.model, self.tokenizer
-        search = self.search_arguments(task, configured_limit(model))
+        search = self.search_arguments(task)
         if self.search.grammar:
             search["logits_processor"] = [self._by_grammar(task)]
         refused: dict[int, Reply] = {}
