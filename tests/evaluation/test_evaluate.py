@@ -91,7 +91,7 @@ def test_the_search_is_as_wide_as_the_papers_unless_told():
         ({}, 3), ({"top_n": 2}, 3), ({"top_n": 4}, 4), ({"num_beams": 1}, 1),
         ({"num_beams": 1, "top_n": 2}, 2),
     ]:  # fmt: skip
-        answerer = Model("", None, None, Search(**settings))
+        answerer = Model("", make_model(), None, Search(**settings))
         assert answerer.search_arguments(TASK)["num_beams"] == beams
 
 
