@@ -2,6 +2,7 @@
 
 import code_wings
 import pytest
+import without
 
 from hf_alpha import wings
 
@@ -42,3 +43,7 @@ def test_what_was_left_out_is_named():
         ImportError, match=r"hf_alpha\.logic\.chess is not in this copy of hf_alpha"
     ):
         wings.part("hf_alpha.logic.chess")
+
+
+def test_tests_of_the_core_are_where_they_are_looked_for():
+    assert all(without.existing(code_wings.CHECKOUT / "tests" / test) for test in without.TESTS)

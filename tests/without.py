@@ -24,7 +24,7 @@ TESTS = (
     "objectives/test_causal",
     "objectives/test_trainer",
     "convert/test_proof",
-    "test_pipelines",
+    "answer/test_pipelines",
 )
 """Folders and files of tests that run: a minute of tests that go through most of the core."""
 ALL = "all"
@@ -72,12 +72,13 @@ def leave_out(name: str, copy: Path, options: list[str]) -> int:
     if holes:
         print("holes in the wall:", *holes, sep="\n")
         return 1
-    tests = [path for test in TESTS for path in _existing(copy / "tests" / test)]
+    tests = [path for test in TESTS for path in existing(copy / "tests" / test)]
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
     return subprocess.run(pytest, cwd=copy, env=environment).returncode
 
 
-def _existing(test: Path) -> list[str]:
+def existing(test: Path) -> list[str]:
+    """Return the folder or file of tests, which may have been left out."""
     return [str(path) for path in (test, test.with_suffix(".py")) if path.exists()]
 
 
