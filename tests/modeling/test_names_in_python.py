@@ -10,11 +10,11 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable
-from pathlib import Path
 from time import thread_time
 from typing import Any
 
 import pytest
+from case_files import parts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_texts import LIBRARY, TESTS, checked, is_the_same, renamed, run_tests, sets
@@ -127,8 +127,7 @@ def printed(program: str) -> str:
 def test_renamed_programs_print_what_they_printed() -> None:
     """And answers capture nothing, though names are called as builtins, and as one another."""
     builtin = "def f(list, sum, len, sorted, range, print, math, x1): return sum + len(x1)\n"
-    forms = (Path(__file__).parents[1] / "data_files" / "python_forms.txt").read_text()
-    texts = [builtin, *re.findall(r"(?ms)^### .*?\n(.*?)(?=^### |\Z)", forms)]
+    texts = [builtin, *parts_of("python_forms.txt").values()]
     found = check_rule({"rule": "python"}, texts, lambda *both: len({*map(printed, both)}) == 1)
     assert found.renamed > 50
 

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from case_files import cases_of
 from sql_texts import ENGINES, checked, spider
 
 from hf_alpha import CanonicalNames
@@ -21,175 +22,8 @@ INSERT INTO users (id, name, size, day) VALUES (1, 'name', 3, 5), (2, 'b', 4, 6)
 INSERT INTO users VALUES (3, 'users', 4, 7);
 INSERT INTO Orders VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'size');
 """
-EVERYWHERE = [
-    "SELECT t.name, (SELECT count(*) FROM orders AS t WHERE t.\"user\" = 1) FROM users AS T;",
-    "SELECT a.n FROM (SELECT t.name AS n, id FROM users t) a JOIN orders AS t ON t.\"user\" = a.ID",
-    "SELECT users.* FROM users WHERE EXISTS (SELECT 1 FROM orders users WHERE users.id = users.id)",
-    "SELECT name FROM users WHERE id IN (SELECT id FROM orders WHERE users.name <> name)",
-    "SELECT t.a FROM (SELECT id AS a FROM users) AS t UNION SELECT t.a FROM (SELECT 9 AS a) AS t",
-    "WITH big AS (SELECT * FROM users WHERE size > 3), small(x) AS (SELECT id FROM big) "
-    "SELECT big.name, small.x FROM big, small WHERE big.id = small.x ORDER BY small.X",
-    "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < 3) SELECT n FROM c",
-    "SELECT id, SUM(size) OVER w AS s FROM users WINDOW w AS (PARTITION BY day ORDER BY id)",
-    "SELECT size, count(*) AS size FROM users GROUP BY size HAVING count(*) > 0 ORDER BY 1",
-    "SELECT rowid FROM users",
-    "SELECT CAST(name AS TEXT), lower(name), 'name' FROM users WHERE name <> 'users'",
-    "UPDATE users SET size = size + 1 WHERE id = (SELECT max(id) FROM users); SELECT * FROM users",
-    "DELETE FROM users WHERE NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.\"user\" = users.id); "
-    "SELECT * FROM users",
-    "INSERT INTO users (id, name) VALUES (1, 'new') ON CONFLICT (id) DO UPDATE SET name = "
-    "excluded.name || users.name; SELECT name FROM users",
-    "CREATE VIEW v(a, b) AS SELECT name, size FROM users; SELECT v.a FROM v WHERE b = 4",
-    "CREATE VIEW names AS SELECT name AS n FROM users; SELECT names.n FROM names",
-    "CREATE INDEX i ON users (name, size DESC); DROP INDEX i; SELECT name FROM users",
-    "ALTER TABLE users ADD x INT; ALTER TABLE users RENAME COLUMN x TO y; SELECT y FROM users",
-    "SELECT o.name FROM users AS u LEFT JOIN orders AS o USING (id) ORDER BY u.id",
-    "SELECT * FROM users AS a NATURAL JOIN (SELECT id FROM orders) AS b",
-    "SELECT CASE WHEN size > 3 THEN name END AS e FROM users ORDER BY e, id",
-    "SELECT count(*) FILTER (WHERE size > 3) FROM users",
-]  # fmt: skip
-SCRIPTS = {
-    "sqlite": [
-        # triggers
-        "CREATE TRIGGER tr AFTER UPDATE OF name, size ON users FOR EACH ROW WHEN new.size > "
-        "old.size BEGIN INSERT INTO orders (id, name) VALUES (new.id, old.name); "
-        "UPDATE users SET day = CASE WHEN rowid = new.rowid THEN 0 ELSE new.day END; END; "
-        "UPDATE users SET size = 9; SELECT * FROM orders, users",
-        "CREATE TABLE new (old INT); INSERT INTO new VALUES (3); CREATE TRIGGER tr BEFORE INSERT "
-        "ON new BEGIN UPDATE new SET old = new.old; END; INSERT INTO new VALUES (4); "
-        "SELECT new.old FROM new",
-        # what SQLite has
-        "SELECT column1 FROM (VALUES (1), (2))",
-        "WITH v AS (VALUES (1, 2)) SELECT column2 FROM v",
-        "SELECT _rowid_, oid, users.rowid FROM users ORDER BY rowid",
-        "SELECT count(*) FROM sqlite_master",
-        "SELECT name, sql FROM sqlite_master",
-        "SELECT name FROM pragma_table_info('users')",
-        "PRAGMA table_info(users)",
-        "PRAGMA foreign_keys = ON; SELECT foreign_keys FROM (SELECT 1 AS foreign_keys)",
-        "SELECT key, value, users.name FROM json_each('{\"size\": 3}'), users ORDER BY users.id",
-        "SELECT main.users.name, users.name FROM main.users",
-        "CREATE TABLE k (a INT PRIMARY KEY, b MYTYPE) WITHOUT ROWID; INSERT INTO k VALUES (1, 2); "
-        "SELECT a, b FROM k",
-        "CREATE TABLE s (a INT CHECK (a > 0), b TEXT COLLATE nocase, CONSTRAINT c UNIQUE (a, b)) "
-        "STRICT; INSERT INTO s VALUES (1, 'A'); SELECT a FROM s WHERE b = 'a'",
-        "SAVEPOINT s; RELEASE s; SELECT s.id FROM users AS s",
-        "VACUUM; SELECT VACUUM FROM (SELECT 1 AS VACUUM)",
-        # words in double quotes that are no columns
-        "SELECT name FROM users WHERE name = \"name\" OR name = \"b\"",
-        "SELECT \"name\", \"b\" FROM users WHERE name IN (\"users\", \"c\") ORDER BY \"id\"",
-        "SELECT \"users\" FROM users; INSERT INTO orders (name) VALUES (\"size\"); "
-        "SELECT name FROM orders",
-        # ways to quote
-        "SELECT id AS 'xy', [name], `size` FROM [users] ORDER BY \"xy\"",
-        "SELECT \"max(size)\" FROM (SELECT max(size) FROM users)",
-        "INSERT INTO users (id) VALUES (8) RETURNING rowid, id; SELECT id FROM users",
-        "REPLACE INTO users (id, name) SELECT id, name FROM orders; SELECT * FROM users",
-        "UPDATE users SET name = o.name FROM orders o WHERE o.id = users.id; SELECT * FROM users",
-        "CREATE TABLE copy AS SELECT name AS n FROM users; SELECT n FROM copy",
-    ],
-    "duckdb": [
-        "SELECT u.p.x, p.y FROM (SELECT {'x': 1, 'y': 2} AS p, 4 AS x) AS u",
-        "CREATE TABLE s (p STRUCT(x INT, y INT)); INSERT INTO s VALUES ({'x': 1, 'y': 2}); "
-        "SELECT p.x, s.p.y, p['x'] FROM s",
-        "CREATE TABLE s (p STRUCT(x INT, y INT)); INSERT INTO s VALUES (ROW(1, 2)); "
-        "SELECT p.x, s.p.y FROM s",
-        "SELECT struct_pack(a := size).a FROM users ORDER BY ALL",
-        "SELECT struct_extract({'size': 3}, 'size'), size FROM users ORDER BY ALL",
-        "SELECT v.a, b FROM (VALUES (1, 2)) AS v(a, b)",
-        "SELECT col0 FROM (VALUES (1), (2))",
-        "SELECT col1 FROM (VALUES (1, 2)) AS v",
-        "SELECT unnest, range FROM unnest([1, 2]), range(2) ORDER BY ALL",
-        "SELECT u.x FROM unnest([1, 2]) AS u(x) ORDER BY x",
-        "SELECT table_name FROM information_schema.tables WHERE table_name = 'users'",
-        "SELECT count(*) FROM duckdb_tables()",
-        "SELECT * EXCLUDE (name) FROM users ORDER BY ALL",
-        "SELECT * REPLACE (size + 1 AS size) FROM users ORDER BY ALL",
-        "SELECT list_transform([1, 2], lambda x: x + size) FROM users ORDER BY ALL",
-        "SELECT \"max(size)\" FROM (SELECT max(size) FROM users)",
-        "SELECT \"count_star()\" FROM (SELECT count(*) FROM users)",
-        "CREATE MACRO twice(a) AS a * 2; SELECT twice(size) FROM users ORDER BY ALL",
-        "FROM users SELECT name ORDER BY id",
-        "SELECT date_trunc('day', DATE '2020-02-02'), day FROM users ORDER BY ALL",
-        "SELECT datediff('day', DATE '2020-02-02', DATE '2020-02-03'), day FROM users ORDER BY ALL",
-        "PIVOT users ON day USING sum(size) GROUP BY name ORDER BY ALL",
-        "SELECT main.users.name FROM main.users ORDER BY ALL",
-        "SELECT memory.main.users.name FROM memory.main.users ORDER BY ALL",
-        "CREATE SCHEMA s; CREATE TABLE s.t (a INT); INSERT INTO s.t VALUES (1); "
-        "SELECT s.t.a FROM s.t",
-        "CREATE TYPE mood AS ENUM ('a', 'b'); CREATE TABLE t (m mood); SELECT m::mood FROM t",
-        "CREATE SEQUENCE sq; SELECT nextval('sq'), id FROM users ORDER BY ALL",
-        "INSERT INTO users (id, name) VALUES (1, 'c') ON CONFLICT DO NOTHING RETURNING name",
-        "SELECT t FROM users AS t ORDER BY ALL LIMIT 0",
-        "SELECT u.name AS n, n || 'x' FROM users u WHERE n <> '' ORDER BY ALL",
-        "SELECT size FROM users QUALIFY row_number() OVER (PARTITION BY size ORDER BY id) = 1 "
-        "ORDER BY ALL",
-        "SELECT j.size FROM (SELECT '{\"size\": 7}'::JSON AS j), users ORDER BY ALL",
-    ],
-}  # fmt: skip
-MARKED = {
-    None: [
-        "SELECT @@version, @x FROM «t» WHERE «b» = %s AND «c» = %(x)s AND «d» = :x AND «e» = ?",
-        "SELECT 5 % «s», «a» %«s» FROM «t» LIMIT %s",
-        "SELECT «Users».«a» FROM «users» WHERE \"«Users»\".«b» = \"«Users»\".«a»",
-        "SELECT DATEDIFF(day, «a», 3), MAX(«month») FROM «t» WHERE «day» = 3",
-        "CREATE TABLE «t» («a» INT);\nShow the a of each t.",
-        "CREATE TABLE «t» («a» INT);\nHow many of «t» have an «A»? All that x has.",
-        "see a; SELECT a FROM «t»",
-        "CREATE TABLE t (a INT) WEIRD OPTION 3",
-        "SELECT «t».«a» FROM «u» AS «t» WHERE «t».«b» =",
-    ],
-    "sqlite": [
-        "SELECT «a» AS '«x y»', `«b c»` FROM [«t u»] ORDER BY \"«x y»\"",
-        "select «a»1.«b» from «t» «a»1 where «a»1.\"«c»\" = \"d\" and [«f»] = 1 order by \"«b»\"",
-        "WITH «t» AS (SELECT * FROM «t») SELECT «t».«a» FROM «t»",  # which table is not sure
-        "SELECT «t».«a» FROM «x» AS «t», (SELECT 1 AS «t») AS «u»1 WHERE «t» = 1",
-        "WITH «a»1 AS (SELECT * FROM «b»), «b» AS (SELECT 1 AS «x») SELECT «a»1.«x» FROM «a»1",
-        "SELECT «t»1.«a», (SELECT «t»2.«a» FROM «u» AS «t»2), «T»1.«b» FROM «t» AS «T»1",
-        "DROP TRIGGER «tr»; DROP VIEW «v»; ANALYZE «t»; VACUUM; REINDEX; END; SAVEPOINT s",
-        "SELECT «a» FROM t; EXPLAIN SELECT b, c FROM t",
-    ],
-    "duckdb": [
-        "SELECT {'f': 1}.f, «s».g, «s»['h'], struct_pack(«k» := 1).«k», h FROM «t»",
-        "SELECT * FROM read_csv('x.csv') WHERE a = 1; SELECT «t».«b» FROM «t»",
-        "CREATE MACRO twice(a) AS a * 2; SELECT twice(«b») FROM «t»",
-        "SELECT «a»: 1, «b»: «x» FROM «t»",
-    ],
-    "bigquery": [
-        "SELECT «t»1.«a» FROM `«x-1».«d».«t»` AS «t»1, `«d».t_*` WHERE _TABLE_SUFFIX = '1'",
-        "SELECT `«t».«a»`, «t».«s».f, STRUCT(1 AS «g»).«g» FROM «d».«t»",
-        "SELECT «e».key, «e».value.x FROM `«d».«t»` AS «t»1, UNNEST(«t»1.«arr») AS «e»",
-        "SELECT * FROM `p.d.INFORMATION_SCHEMA.TABLES` WHERE table_name = 't'",
-        "SELECT DATE_TRUNC(«date», MONTH), EXTRACT(YEAR FROM «date») AS «year» FROM «t»",
-        "SELECT «Users».«a» FROM «d».«users» WHERE «users».«A» = 1",
-    ],
-    "postgres": [
-        "INSERT INTO «t» («a») VALUES ($1) RETURNING old.«a», new.«a», ctid",
-        "SELECT count(«t»), «t».«a» FROM «u» AS «t» FOR UPDATE OF «t»",
-        "SELECT max FROM (SELECT max(«a») FROM «t») AS «s»1",
-        "SELECT «x»1.a FROM json_to_recordset('[]') AS «x»1(a int)",
-        "SELECT «a»1.attname FROM pg_attribute AS «a»1, users AS «u»1",
-        "SELECT public.«users».«a», «b»::mood FROM public.«users», «app».«users» «u»1",
-        "CREATE FUNCTION f(a int) RETURNS int AS $$ SELECT users.b $$ LANGUAGE sql; "
-        "SELECT «c», b FROM users",
-        "SELECT nextval('s'), 't'::regclass, «c» FROM t, s",
-        "SELECT «b», \"«C»\", «c» FROM «t» WHERE \"d\" = D",
-        "SELECT «l»1.«a» FROM «t», LATERAL (SELECT «t».«x» AS «a») AS «l»1",
-        "CREATE TRIGGER «tr» AFTER INSERT ON «t» FOR EACH ROW EXECUTE FUNCTION f()",
-    ],
-    "mysql": [
-        "CREATE TRIGGER «tr» BEFORE UPDATE ON «t» FOR EACH ROW INSERT INTO «l» VALUES (NEW.«c»)",
-        "INSERT INTO «t» («a») VALUES (DEFAULT) ON DUPLICATE KEY UPDATE «a» = VALUES(«a»)",
-        "SELECT `«a»`.`«b c»` FROM `«db»`.`«a»` WHERE «x» = \"a\" LIMIT %s",
-        "SELECT a FROM t; DESCRIBE t",
-    ],
-    "tsql": [
-        "UPDATE «t» SET «a» = 1 OUTPUT deleted.«a», inserted.«a» FROM [dbo].[«t»] WHERE «b» = @p",
-        "SELECT «a» FROM t; EXEC sp_help 't'",
-    ],
-    "oracle": ["SELECT LEVEL, ROWNUM, «a» FROM «t» CONNECT BY PRIOR «b» = «c»"],
-    "snowflake": ["SELECT «v»:a.b::string, $1 FROM «t»"],
-}  # fmt: skip
+SCRIPTS = cases_of("sql_scripts.txt")
+MARKED = cases_of("marked_sql.txt")
 
 
 def marked(text: str, language: str | None) -> str:
@@ -202,8 +36,9 @@ def marked(text: str, language: str | None) -> str:
 
 @pytest.mark.parametrize("language", MARKED)
 def test_what_is_a_name(language):
+    dialect = None if language == "any" else language
     for text in MARKED[language]:
-        assert marked(re.sub(r"«(.*?)»[0-9]*", r"\1", text), language) == text
+        assert marked(re.sub(r"«(.*?)»[0-9]*", r"\1", text), dialect) == text
 
 
 def parts(text: str) -> tuple[str, str]:
@@ -237,7 +72,7 @@ def test_scripts_do_the_same_under_other_names():
 def test_scripts_of_every_database_do_the_same_under_other_names(language, engine):
     pytest.importorskip(engine.replace("sqlite", "sqlite3"))
     rule = {"rule": "sql"} | ({} if language is None else {"language": language})
-    texts = EVERYWHERE + (SCRIPTS[engine] if language else [])
+    texts = SCRIPTS["everywhere"] + (SCRIPTS[engine] if language else [])
     found = check_rule(rule, [TABLES + text for text in texts], same(engine))
     assert found.names > 180
 
