@@ -37,6 +37,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "streams": (f"{SIZE}; the papers' algorithms written out", "About 5 minutes"),
         "growth": ("none", "About 2 minutes"),
         "memory": ("one stream", "About 5 minutes"),
+        "conversion": ("the file of weights", "About 2 minutes"),
         "scale": ("none", "About 30 minutes"),
         "retrofit": ("the bare backbone: a T5, GPT-2 or Llama", "About 20 minutes"),
         "geometric": ("a BERT of the same size", "About 2 minutes"),

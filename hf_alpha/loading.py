@@ -509,8 +509,16 @@ def _check_weights(model: PreTrainedModel, report: dict[str, Any], file: str) ->
 
 def check_finite(tensors: Mapping[str, torch.Tensor], file: str) -> None:
     """Refuse a file with numbers that are not finite."""
-    names = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    names = [name for name, tensor in tensors.items() if not _is_finite(tensor)]
     refuse_tensors(file, names, "holds numbers that are not finite")
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Return whether all numbers are finite; of the usual kinds without a copy of the tensor."""
+    usual = tensor.is_floating_point() and tensor.element_size() > 1
+    if usual and tensor.numel() and type(tensor) is torch.Tensor:
+        tensor = torch.stack(tensor.aminmax())
+    return bool(torch.isfinite(tensor).all())
 
 
 def refuse_tensors(file: str, names: list[str], problem: str) -> None:

@@ -183,6 +183,15 @@ def test_people_counts_what_comes_back_and_what_is_not_found(tmp_path):
     assert counts["renamings"] == 12  # called PersonB, it is read as it is spelled
 
 
+@pytest.mark.slow
+def test_a_conversion_holds_little_more_than_the_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (shape,) = (name for name in load("conversion").SHAPES if name.startswith("135M"))
+    load("conversion").main(["--shapes", shape, f"--out={tmp_path / 'out'}"])
+    held = kept()["data"]["rows"][shape]
+    assert 0.5 < held["work"] / held["file"] < load("conversion").GOAL
+
+
 def test_growth_counts_what_the_model_multiplies():
     """Against PyTorch's own counter, which sees its own products (so few rows that all are)."""
     import torch

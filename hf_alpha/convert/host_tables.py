@@ -6,7 +6,7 @@ not still do not. (`resize_token_embeddings` ties again by the configuration: a 
 configuration says that its head is tied although it is not, would lose its head.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from hf_alpha.convert.shared import ConversionError
 
+BLOCK = 1024
+"""Rows of a table that are looked at together."""
 COUNTS = {"num_embeddings", "out_features"}  # attributes of modules: the rows of their weight
 
 
@@ -56,7 +58,7 @@ def resize_tables(host: PreTrainedModel, rows: int) -> None:
         )
     with torch.no_grad():
         for tensor, dim in entries:
-            mean = tensor.float().mean(dim, keepdim=True).to(tensor.dtype)
+            mean = tensor.mean(dim, keepdim=True, dtype=torch.float32).to(tensor.dtype)
             new = mean.repeat_interleave(rows - old, dim)
             tensor.data = torch.cat([tensor.data, new], dim)
             tensor.grad = None
@@ -128,9 +130,16 @@ def row_length(host: PreTrainedModel, rows: Sequence[int]) -> list[float]:
     tables = _inputs(host)
     table = tables.get("encoder", tables["decoder"])
     ids = torch.tensor(list(rows), device=table.weight.device)
-    with torch.no_grad():
-        input_rows, output_rows = table(ids), _output(host).weight[ids]
-    return [float(x.float().norm(dim=-1).mean()) for x in (input_rows, output_rows)]
+    return [_mean_length(read, ids) for read in (table, _output(host).weight.__getitem__)]
+
+
+@torch.no_grad()
+def _mean_length(read: Callable[[Tensor], Tensor], ids: Tensor) -> float:
+    """Return the mean length of what is read for ids, in little memory."""
+    lengths = torch.empty(len(ids), device=ids.device)  # what is kept in parts would scatter it
+    for part, block in zip(lengths.split(BLOCK), ids.split(BLOCK), strict=True):
+        part.copy_(read(block).float().norm(dim=-1))
+    return float(lengths.mean())
 
 
 # -- finding the tables ---------------------------------------------------------------------------

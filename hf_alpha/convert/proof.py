@@ -191,24 +191,36 @@ def prove_encoding(
         _prove_cache(model, family, probe_with_names)
 
 
-@torch.no_grad()
-def prove_saving(model: RetrofitModel, folder: Path) -> None:
-    """Check that a model that is loaded from a folder says what the one that was saved says.
+class SavingProof:
+    """That a model which is loaded from a folder says what the one that was saved says.
 
-    Raises:
-        ConversionError: with the largest difference.
-        CheckpointError: weights are missing or left over.
+    The two need not be in memory together.
+
+    Args:
+        model: that was saved.
     """
-    loaded, _ = load_checkpoint(folder)
-    config = model.config
-    probe = _with_names(random_probe(model, config.vocabulary.base_ids), config)
-    saved = plain_logits(model, probe)
-    inputs = {name: value.to(loaded.device) for name, value in probe.items()}
-    if gap := _gap(saved, plain_logits(loaded, inputs).to(saved), model.dtype):
-        raise ConversionError(
-            f"proof failed: loaded from what was written, the model's logits differ by up to "
-            f"{gap:.2e}"
-        )
+
+    def __init__(self, model: RetrofitModel):
+        config = model.config
+        self.probe = _with_names(random_probe(model, config.vocabulary.base_ids), config)
+        self.logits = plain_logits(model, self.probe)
+
+    def load(self, folder: Path) -> RetrofitModel:
+        """Return the loaded model.
+
+        Raises:
+            ConversionError: it says something else; with the largest difference.
+            CheckpointError: weights are missing or left over.
+        """
+        loaded, _ = load_checkpoint(folder)
+        probe = {name: value.to(loaded.device) for name, value in self.probe.items()}
+        logits = plain_logits(loaded, probe).to(self.logits)
+        if gap := _gap(self.logits, logits, loaded.dtype):
+            raise ConversionError(
+                f"proof failed: loaded from what was written, the model's logits differ by up to "
+                f"{gap:.2e}"
+            )
+        return loaded
 
 
 def _gap(one: Tensor, two: Tensor, dtype: torch.dtype) -> float:

@@ -6,6 +6,7 @@ common is checked on every conversion, by `proof`.
 """
 
 import copy
+import gc
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -33,10 +34,10 @@ from hf_alpha.convert.backbone_rows import CLASS, BackboneRows, Tokens, by_class
 from hf_alpha.convert.host_tables import check_tables, table_rows
 from hf_alpha.convert.proof import (
     Family,
+    SavingProof,
     plain_logits,
     prove_encoding,
     prove_growth,
-    prove_saving,
     prove_texts,
     random_probe,
 )
@@ -557,10 +558,14 @@ def convert_host(
         host, tokenizer = load_checkpoint(source) if has_symbols else load_host(source, auto)
         before = table_rows(host)
         model, tokenizer = _symbol_model(host, tokenizer, config)
+        added = table_rows(host) - before
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
-        prove_saving(model, unfinished)
-    say(_what_was_made(Path(out), model, tokenizer, table_rows(host) - before))
+        proof = SavingProof(model)
+        del host, model  # so that memory never holds both
+        gc.collect()
+        model = proof.load(unfinished)
+    say(_what_was_made(Path(out), model, tokenizer, added))
     return model
 
 

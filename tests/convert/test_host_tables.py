@@ -19,7 +19,7 @@ from hf_alpha.convert.host_tables import (
     row_length,
     table_rows,
 )
-from hf_alpha.convert.proof import prove_saving
+from hf_alpha.convert.proof import SavingProof
 
 NEW = VOCABULARY + 7
 hosts = pytest.mark.parametrize("name", HOSTS)
@@ -173,7 +173,7 @@ def test_two_tables_of_one_size_are_of_one_vocabulary(tmp_path):
     assert len(encoder.weight) == len(decoder.weight) > len(tokenizer)
     for part in (model, symbols):
         part.save_pretrained(tmp_path)
-    prove_saving(model, tmp_path)
+    SavingProof(model).load(tmp_path)
 
 
 @torch.no_grad()

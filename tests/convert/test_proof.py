@@ -10,7 +10,7 @@ from tokenizers import AddedToken, pre_tokenizers
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
-from hf_alpha.convert.proof import prove_growth, prove_saving
+from hf_alpha.convert.proof import SavingProof, prove_growth
 from hf_alpha.convert.shared import check_gap
 
 
@@ -33,11 +33,11 @@ def test_a_folder_that_holds_another_model_is_found(tmp_path):
     model, symbols = get_symbol_model(host, tokenizer, SymbolConfig())
     for part in (model, symbols):
         part.save_pretrained(tmp_path)
-    prove_saving(model, tmp_path)
+    SavingProof(model).load(tmp_path)
     layer = model.backbone.model.layers[0]
     layer.self_attn.v_proj.register_forward_hook(lambda module, args, output: 1.1 * output)
     with pytest.raises(ConversionError, match="loaded from what was written"):
-        prove_saving(model, tmp_path)
+        SavingProof(model).load(tmp_path)
 
 
 def test_texts_that_are_other_tokens_are_found():
