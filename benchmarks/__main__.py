@@ -54,7 +54,10 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "encodings": ("each other; a random assignment", "Hours"),
         "beyond": ("random answers", "About an hour"),
         "clutrr": ("a BERT of the same size; what training says by heart", "Hours"),
-        "kinship_pairs": ("pairs of relations that training tells", "About 1 minute"),
+        "kinship_pairs": (
+            "pairs of relations that training tells",
+            "About 1 minute; 15 a small model",
+        ),
         "geometric_study": ("a BERT of the same size; the lexicon alone", "About an hour"),
         "geometric_pretrained": (
             "conditional random fields; the lexicon alone",

@@ -172,7 +172,11 @@ def in_turns(args: argparse.Namespace, pairs: Mapping[Pair, str], training: Any)
         cells = [measure.mean_and_spread(shares), ", ".join(by_turn), str(len(shares))]
         lines.append([group, number, *cells])
     heads = ["pairs of relations", "of a turn", "right, %", "of each training, %", "seeds"]
-    data = {"rates": rates(rows), "steps": args.steps, "rows": rows}
+    asked_of = {
+        f"seed {seed}": {f"turn {turn}": found for turn, found in turns.items()}
+        for seed, turns in rows.items()
+    }
+    data = {"rates": rates(rows), "steps": args.steps, "rows": asked_of}
     return measure.table(heads, lines), data
 
 
