@@ -7,7 +7,6 @@ import keyword
 import random
 import re
 import sys
-import textwrap
 import types
 from collections.abc import Callable
 from time import thread_time
@@ -42,56 +41,7 @@ def test_a_library_under_other_names_has_the_same_symbol_tables(name: str) -> No
     assert is_the_same((LIBRARY / f"{name}.py").read_text())
 
 
-PROGRAMS = {
-    "keywords": """
-        from functools import partial
-        def f(a, *, b=2): return [a, b]
-        def g(f, b): return f(1, b=b)
-        class C:
-            def __init__(self, a, d=0): self.a = a + d
-            def m(self, b): return f(b=b, a=self.a)
-        def h(c, **more): return c, more
-        result = f(b=1, a=3), g(f, b=4), C(a=1, d=2).m(b=5), h(c=6, k=7), partial(f, a=8)(b=9)
-    """,
-    "f-strings": r"""
-        def f(x, width, *more):
-            y = {"x": x}
-            z = f"{x!r:>{width}}|{y['x']}|{{x}}|\N{LATIN SMALL LETTER X}" rf"\{x}" '''{
-                [x for x in more]}'''
-            return z, f'{(lambda x: f"{x:{width}}")(x)}', f"{x != width} {x:x<5}"
-        result = f(3, 7, "é", "😀")
-    """,
-    "scopes": """
-        x, n, t, total = 1, 0, (), []
-        class A:
-            x = x + 1
-            y = [n + i for i in range(x)]
-            def m(self, n=x): return x, n, self.x
-        def count():
-            global n
-            n += 1
-            def inner():
-                nonlocal t
-                t += (n,)
-                return lambda t=t: (t, n)
-            t = (0,)
-            return inner()(), t
-        if any((last := i) > 2 for i in range(5)): total += [last, *(x for x in t)]
-        try: raise ValueError(x)
-        except ValueError as error: total.append(str(error))
-        q = 1; del q
-        result = A().m(), A.y, count(), n, total, [x for x in range(3) for x in range(x)]
-    """,
-    "patterns": """
-        def f(value):
-            match value:
-                case {"a": x, **rest}: return x, rest
-                case [x, [*y], (1 | 2) as z]: return x, y, z
-                case str(real=x) | int(real=x): return x
-                case other: return other
-        result = f({"a": 1, "b": 2}), f([1, [2, 3], 1]), f(5), f(None)
-    """,
-}
+PROGRAMS = parts_of("python_programs.txt")
 
 
 def outcome(program: str) -> str:
@@ -104,7 +54,6 @@ def outcome(program: str) -> str:
 @settings(max_examples=20)
 @given(st.randoms(use_true_random=False))
 def test_programs_compute_the_same_under_other_names(program: str, rng: random.Random) -> None:
-    program = textwrap.dedent(program).strip()
     bindings = sorted({binding for *_, binding in python_names(program)})
     taken = {*re.findall(r"\w+", program), *keyword.kwlist, *dir(builtins)}
     letters = [f"{a}{b}" for a in "xyzßλ变" for b in ["", *"0éb"] if f"{a}{b}" not in taken]
@@ -164,58 +113,7 @@ def test_canonical_spelling_leaves_a_word_to_an_answer_too() -> None:
     assert spelled.back("return list(sorted(c))") == "return e(sorted(list))"  # no name of its own
 
 
-ATTRIBUTES = {
-    "lists": """
-        class Node:
-            size = 0
-            def __init__(self, first, behind=None):
-                self.worth, self.next = first, behind
-                Node.size += 1
-            def walk(self, deep=1):
-                node = self
-                while node:
-                    yield node.worth
-                    node = node.next
-            def items(self): return [*self.walk(deep=2)]
-        class Named(Node):
-            label = "Named"
-            def walk(self): return super().walk()
-        result = Node(1, Node(2)).items(), Named(3).label, [*Named(4).walk()], Node.size
-    """,
-    "outside": """
-        import io
-        class Tee(io.StringIO):
-            def write(self, text): return super().write(text * 2)
-        class Field:
-            kind = 1
-            def __init__(self, closed): self.closed = closed; self.total = closed
-            def add(self): self.total += getattr(self, "closed"); return self.total
-        tee = Tee(); print("a", end="", file=tee)
-        result = tee.getvalue(), Field(3).add(), tee.closed, [f.kind for f in [Field(1)]]
-    """,
-    "imports": """
-        import types
-        class A:
-            def go(self): return self.x
-            def __init__(self): self.x = self.y = 1
-        def f(a): return a.go(), A().x, a.y
-        result = f(A())
-    """,
-    "bases": """
-        class A:
-            def go(self): return self.x
-            x = 1
-        class B(A, dict): pass
-        result = B().go()
-    """,
-    "matched": """
-        class Point:
-            __match_args__ = ("x", "y")
-            def __init__(self, x, y): self.x, self.y, self.z = x, y, "z y"
-        match Point(1, 2):
-            case Point(x=1, y=other): result = other, Point(3, 4).z
-    """,
-}
+ATTRIBUTES = parts_of("python_attributes.txt")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +127,7 @@ ATTRIBUTES = {
     ],
 )
 def test_methods_and_fields_that_no_other_class_has_are_names(program, attributes) -> None:
-    program = textwrap.dedent(ATTRIBUTES[program]) + "print(result)\n"
+    program = f"{ATTRIBUTES[program]}print(result)\n"
     found = {program[i:j] for i, j, *_ in python_names(program, attributes=True)}
     assert found - {program[i:j] for i, j, *_ in python_names(program)} == {*attributes.split()}
     rule = {"rule": "python", "attributes": True}
@@ -319,7 +217,7 @@ def test_names_that_are_spelled_alike_are_looked_at_together() -> None:
 @pytest.mark.parametrize("name", ["f-strings", "patterns"])
 def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
     """Where no scope and no call says that it has fewer."""
-    program = textwrap.dedent(PROGRAMS[name]).strip()
+    program = PROGRAMS[name]
     whole = {program[i:j] for i, j, *_ in python_names(program)}
     for end in range(len(program)):
         start = program[:end]
