@@ -5,7 +5,7 @@ from typing import Any
 import torch
 import transformers
 from hypothesis import strategies as st
-from promises import Batch, Family, Sizes
+from promises import Batch, Family, Sizes, TextFamily
 from strategies import BASE, TWO_CLASSES, random_batch
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -148,22 +148,10 @@ class PooledFamily(EncoderFamily):
         return slice(None)
 
 
-class DecoderFamily(FolnetFamily):
+class DecoderFamily(TextFamily, FolnetFamily):
     """Decoders alone, which go on with a text."""
-
-    auto_class = "AutoModelForCausalLM"
 
     def make_batch(
         self, seed: int, config: PreTrainedConfig, sizes: Sizes, side: str = "left"
     ) -> Batch:
         return super().make_batch(seed, config, sizes, side)
-
-    def positions(self, batch: Batch, row: int) -> Any:
-        return batch["attention_mask"][row].bool()
-
-    def labelled(self, seed: int, config: PreTrainedConfig, sizes: Sizes) -> Batch:
-        batch = self.make_batch(seed, config, sizes, "right")
-        return {
-            **batch,
-            "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100),
-        }

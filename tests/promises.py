@@ -170,6 +170,20 @@ class Family:
             return self.scores(model(**batch))
 
 
+class TextFamily(Family):
+    """Decoders alone: a text is its own answer, and padding on the left has no scores."""
+
+    auto_class = "AutoModelForCausalLM"
+
+    def labelled(self, seed: int, config: PreTrainedConfig, sizes: Sizes) -> Batch:
+        batch = self.make_batch(seed, config, sizes, "right")
+        padding = batch["attention_mask"] == 0
+        return {**batch, "labels": batch["input_ids"].masked_fill(padding, -100)}
+
+    def positions(self, batch: Batch, row: int) -> Any:
+        return batch["attention_mask"][row].bool()
+
+
 @functools.lru_cache(maxsize=100)
 def _shared_model(
     family: type[Family], seed: int, dtype: torch.dtype | None, settings: str

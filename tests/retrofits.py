@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from hosts import VOCABULARY, make_host
 from hypothesis import strategies as st
-from promises import Batch, Family, Sizes, symbol_ids
+from promises import Batch, Family, Sizes, TextFamily, symbol_ids
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -159,10 +159,9 @@ class RetrofitFamily(Family):
         return random_batch(seed, config, sizes, side=side)
 
 
-class DecoderFamily(RetrofitFamily):
+class DecoderFamily(TextFamily, RetrofitFamily):
     """A decoder with a symbol layer."""
 
-    auto_class = "AutoModelForCausalLM"
     answers_are_names_of_the_input = False
 
     def make_batch(
@@ -171,11 +170,3 @@ class DecoderFamily(RetrofitFamily):
         batch = super().make_batch(seed, config, sizes, side)
         del batch["decoder_input_ids"]
         return batch
-
-    def positions(self, batch: Batch, row: int) -> Any:
-        return batch["attention_mask"][row].bool()
-
-    def labelled(self, seed: int, config: PreTrainedConfig, sizes: Sizes) -> Batch:
-        batch = self.make_batch(seed, config, sizes, "right")
-        padding = batch["attention_mask"] == 0
-        return {**batch, "labels": batch["input_ids"].masked_fill(padding, -100)}

@@ -10,9 +10,9 @@ from promises import (
     Caching,
     ExactExtension,
     Extension,
-    Family,
     NoExtension,
     RoundTrip,
+    TextFamily,
     Training,
     batch_sizes,
     holds,
@@ -50,13 +50,12 @@ def make_decoder(seed=0, **settings):
     return model.eval()
 
 
-class DecoderFamily(Family):
+class DecoderFamily(TextFamily):
     """Decoders alone of this package; a subclass says how names become vectors."""
 
     settings: ClassVar = {}
     variants = st.sampled_from(VARIANTS)
     saved = (VARIANTS[0], VARIANTS[1])
-    auto_class = "AutoModelForCausalLM"
 
     def make_model(self, seed=0, **settings):
         return make_decoder(seed, **{**self.settings, **settings})
@@ -74,14 +73,6 @@ class DecoderFamily(Family):
             rows.append(torch.cat((padding, ids) if side == "left" else (ids, padding)))
         ids = torch.stack(rows)
         return {"input_ids": ids, "attention_mask": (ids > 0).long()}
-
-    def positions(self, batch, row):
-        return batch["attention_mask"][row].bool()
-
-    def labelled(self, seed, config, sizes):
-        batch = self.make_batch(seed, config, sizes, "right")
-        padding = batch["attention_mask"] == 0
-        return {**batch, "labels": batch["input_ids"].masked_fill(padding, -100)}
 
 
 class TestRelational(DecoderFamily, ExactExtension, Batching, Caching, RoundTrip, Training):
