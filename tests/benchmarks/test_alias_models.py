@@ -13,7 +13,7 @@ from serving import TOOLS, caller, served
 from small_tokenizers import byte_level
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from hf_alpha.loading import PlainTokenizer
+from hf_alpha.alias.plain import PlainTokenizer
 
 STUDY = load("alias_models")
 WORD = st.from_regex(r"[a-z]{1,3}_[a-z]{1,3}", fullmatch=True)
