@@ -23,6 +23,7 @@ from .label_scores import label_scores, temperature_of
 from .logit_scale import token_loss
 from .masks import full_mask, is_by_token, self_attention_part
 from .new_symbols import TextSoFar
+from .relations import MadeOnce
 from .streams import Streams
 from .symbol_model import OUTSIDE_LOSS, SymbolHead
 from .symbols import first_occurrence
@@ -136,6 +137,7 @@ class CausalHead(SymbolHead, GenerationMixin):
         stream_ids: torch.Tensor | None,
         cache: Cache | None,
         learns: bool,
+        kept: MadeOnce | None,
     ) -> Streams:
         """Opens the symbols of the problems, or of texts so far, and what the model calls them.
 
@@ -143,6 +145,7 @@ class CausalHead(SymbolHead, GenerationMixin):
             ids_BT: without the tokens that the cache holds.
             mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
             stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S).
+            kept: of a generation.
         """
         from_trl = "temperature" in vars(self) and self.training and torch.is_grad_enabled()
         refuse(from_trl and not learns and self.config.needs_stream_ids, OUTSIDE_LOSS)
@@ -154,7 +157,7 @@ class CausalHead(SymbolHead, GenerationMixin):
             )
         mask_BT = mask[:, -ids_BT.shape[1] :] if is_by_token(mask) else None
         symbols = self.symbol_layer
-        streams = symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns)
+        streams = symbols.open(ids_BT, mask_BT, stream_ids, self.training and learns, kept)
         own_cache = self_attention_part(cache)
         if symbols.encoding.opens_streams and own_cache is not None:
             self._check_streams(own_cache, streams.ids)
@@ -184,8 +187,11 @@ class CausalHead(SymbolHead, GenerationMixin):
         same classes, by the order of their ids.
         """
         prompt = kwargs.get("input_ids") if inputs is None else inputs
-        if self.config.needs_stream_ids and kwargs.get("stream_ids") is None and prompt is not None:
-            symbol, mask = self.config.vocabulary.is_symbol(prompt), kwargs.get("attention_mask")
-            symbol = symbol if mask is None else symbol & (mask > 0)
-            kwargs["stream_ids"] = first_occurrence(prompt, symbol)
+        if self.config.needs_stream_ids and prompt is not None:
+            if kwargs.get("stream_ids") is None:
+                symbol = self.config.vocabulary.is_symbol(prompt)
+                if (mask := kwargs.get("attention_mask")) is not None:
+                    symbol = symbol & (mask > 0)
+                kwargs["stream_ids"] = first_occurrence(prompt, symbol)
+            kwargs["kept"] = MadeOnce(of_generation=True)
         return super().generate(inputs, *args, **kwargs)

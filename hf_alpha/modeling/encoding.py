@@ -20,6 +20,7 @@ from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache
 
 from .new_symbols import UNUSABLE
+from .relations import TextSymbols
 from .streams import Streams
 from .symbol_vocabulary import SymbolVocabulary
 
@@ -49,10 +50,9 @@ class RelationalMemory(nn.Module):
     Attributes:
         num_histories: slots of a decoder's cache that it takes.
         read: returns the streams of an input with relations; also given its mask (B, L).
-        follow: returns those over a decoder's tokens; also given those over what they follow, the
-            index of the symbol at each token so far (B, M), -1 for none, places of the tokens at
-            hand among them (T,), and the cache of the decoder's self-attention.
-        go_on: returns those over a text; also given that index and these places.
+        follow: returns those over a decoder's tokens; also given those over what they follow, and
+            which symbols the decoder has written.
+        go_on: returns those over a text; also given which symbols it has.
         remember: given an encoder's last states (B, L, D), its streams, and the table of the model,
             returns the streams with what was found about each symbol.
         enter: returns what is added to the vectors of tokens, (B, T, D); None in an encoder.
@@ -66,8 +66,8 @@ class RelationalMemory(nn.Module):
     num_histories: ClassVar[int]
     of_symbols = True
     read: Callable[[Streams, torch.Tensor | None], Streams]
-    follow: Callable[[Streams, Streams, torch.Tensor, torch.Tensor, Cache | None], Streams]
-    go_on: Callable[[Streams, torch.Tensor, torch.Tensor], Streams]
+    follow: Callable[[Streams, Streams, TextSymbols], Streams]
+    go_on: Callable[[Streams, TextSymbols], Streams]
     remember: Callable[[torch.Tensor, Streams, torch.Tensor], Streams]
     enter: Callable[[Streams], torch.Tensor | None]
     point: Callable[[Streams, torch.Tensor | None, TextStates | None], torch.Tensor]
@@ -177,9 +177,22 @@ class SymbolEncoding:
         """
         if self.rows_per_class is None:
             return ids_BL[:, None]
-        in_turn = self.rows_in_turn and self.vocabulary.class_rows is not None
-        nth = streams.own if in_turn else 0
-        return self.vocabulary.rows(ids_BL, self.rows_per_class, nth)[:, None]
+        if not (self.rows_in_turn and self.vocabulary.class_rows is not None):
+            return self.vocabulary.rows(ids_BL, self.rows_per_class)[:, None]
+        if streams.by_token:
+            rows_BL = self.rows_of_listed(streams).gather(1, streams.own.clamp(min=0))
+            return torch.where(streams.own < 0, ids_BL, rows_BL)[:, None]
+        return self.vocabulary.rows(ids_BL, self.rows_per_class, streams.own)[:, None]
+
+    def rows_of_listed(self, streams: Streams) -> torch.Tensor:
+        """Returns the row of each symbol that the streams list, any where there is none: (B, S)."""
+
+        def make() -> torch.Tensor:
+            nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
+            ids_BS = streams.ids.clamp(min=0)
+            return self.vocabulary.rows(ids_BS, self.rows_per_class or 1, nth_S)
+
+        return streams.once(("rows of listed", streams.ids.shape[0]), make)
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V) from the scores of hidden states against each row.
@@ -201,10 +214,17 @@ def listed_logits(
     """
     b, t, s = own_BTS.shape
     ids_BS, count = streams.ids, vocabulary.num_symbols
-    column_BS = streams.once(
-        ("columns", b),
-        lambda: torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count),
-    )
-    symbols = own_BTS.new_full((b, t, count + 1), UNUSABLE)
-    symbols = symbols.scatter(-1, column_BS[:, None].expand(b, t, s), own_BTS)
-    return vocabulary.join(base_BTV, symbols[..., :-1], dim=-1)
+
+    def in_columns(x_BTS: torch.Tensor, none: float) -> torch.Tensor:
+        column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+        symbols = x_BTS.new_full((*x_BTS.shape[:2], count + 1), none)
+        index_BTS = column_BS[:, None].expand_as(x_BTS)
+        return symbols.scatter(-1, index_BTS, x_BTS)[..., :-1]
+
+    if not streams.by_token:
+        return vocabulary.join(base_BTV, in_columns(own_BTS, UNUSABLE), dim=-1)
+    # Of few tokens, the other way round: from which of the listed symbols each column is.
+    place_1S = torch.arange(s, device=ids_BS.device)[None, None]
+    place_B1N = streams.once(("columns", b), lambda: in_columns(place_1S.expand(b, 1, s), s))
+    symbols = F.pad(own_BTS, (0, 1), value=UNUSABLE).gather(-1, place_B1N.expand(b, t, count))
+    return vocabulary.join(base_BTV, symbols, dim=-1)

@@ -25,7 +25,6 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import PreTrainedConfig
 from transformers import initialization as init
-from transformers.cache_utils import Cache
 
 from .encoding import RelationalMemory, SymbolEncoding, TextStates, listed_logits
 from .new_symbols import UNUSABLE
@@ -38,12 +37,12 @@ from .relations import (
     SourceRelations,
     SymbolRelations,
     TextRelations,
+    TextSymbols,
     add_relations_,
     by_source,
     columns_of,
     first_positions,
     in_blocks,
-    last_symbols,
     mean_by_symbol,
     num_slots,
     one_hot,
@@ -186,18 +185,11 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         return replace(streams, own=own_BL, related=SymbolRelations(same))
 
     @staticmethod
-    def follow(
-        streams: Streams,
-        source: Streams,
-        own_BM: torch.Tensor,
-        position_T: torch.Tensor,
-        cache: Cache | None,
-    ) -> Streams:
+    def follow(streams: Streams, source: Streams, text: TextSymbols) -> Streams:
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
-        ends = cache is None or not cache.is_compileable  # with the tokens at hand
-        own_BT = own_BM[:, -position_T.shape[0] :] if ends else streams.own
-        same = IndexRelations(sought(own_BT), (own_BM,), number, dtype)
-        if position_T.shape[0] == 1 and ends:
+        own_BM, position_T = text.own, text.positions
+        same = IndexRelations(sought(text.here), (own_BM,), number, dtype)
+        if position_T.shape[0] == 1 and text.ends:
             written_BTS = symbols_there(own_BM, number, dtype)[:, None]
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
@@ -297,51 +289,42 @@ class TextMemory(RelationalMemory):
         return self.first, scaled(self.strength, self.scale)
 
     @staticmethod
-    def go_on(streams: Streams, own_BM: torch.Tensor, position_T: torch.Tensor) -> Streams:
-        last_BM = last_symbols(own_BM)
-        behind_BM = F.pad(last_BM[:, :-1], (1, 0), value=-1)
-        last_BT = sought(last_BM[:, position_T])
+    def go_on(streams: Streams, text: TextSymbols) -> Streams:
+        assert text.behind is not None and text.last is not None
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
-        relations = IndexRelations(last_BT, (own_BM, behind_BM), number, dtype)
-        if position_T.shape[0] == 1:  # whose scores go into masks, of all layers and of the pointer
+        relations = IndexRelations(sought(text.last), (text.own, text.behind), number, dtype)
+        if text.last.shape[1] == 1:  # whose scores go into masks, of all layers and of the pointer
             relations = relations.for_layers()
-        text = TextRelations(relations, own_BM, position_T)
-        related = SymbolRelations(relations, text=text)
-        return replace(streams, own=own_BM[:, position_T], related=related)
+        alone = TextRelations(relations, text.own, text.positions)
+        return replace(streams, own=text.here, related=SymbolRelations(relations, text=alone))
 
     def enter(self, streams: Streams) -> torch.Tensor:
         text = in_text(streams)
-        first_BS = first_positions(text.own, streams.ids.shape[1])
-        # Where no symbol stands, the first one does not either, and is no match.
-        newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == text.positions
+        if streams.own.shape[1] == 1:
+            newly_BT = (text.own == sought(streams.own)).sum(1, keepdim=True) == 1
+        else:
+            first_BS = first_positions(text.own, streams.ids.shape[1])
+            # Where no symbol stands, the first one does not either, and is no match.
+            newly_BT = first_BS.gather(1, streams.own.clamp(min=0)) == text.positions
         first_D, _ = self()
-        return newly_BT[..., None].to(first_D) * first_D
+        return torch.where(newly_BT[..., None], first_D, 0.0)
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
     ) -> torch.Tensor:
         assert states is not None
-        text, cache, keep, device = (
-            in_text(streams),
-            states.cache,
-            states.keep,
-            states.hidden.device,
-        )
+        text, keep, device = in_text(streams), states.keep, states.hidden.device
         states_BTD = self.norm(states.hidden)
-        keys_BMG = self.key_proj(states_BTD)
-        if cache is not None:
-            keys = keys_BMG[:, None]
-            keys_BMG = cache.update(keys, keys[..., :0], states.slot + 1)[0][:, 0]
+        key_BHMK = self._heads(self.key_proj(states_BTD))
+        if states.cache is not None:
+            key_BHMK, _ = states.cache.update(key_BHMK, key_BHMK[..., :0], states.slot + 1)
         states_BTD = states_BTD[:, -keep:]
-        query_BHTK, key_BHMK = (
-            x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-            for x in (self.query_proj(states_BTD), keys_BMG)
-        )
+        query_BHTK = self._heads(self.query_proj(states_BTD))
         own_BM, position_T = (x.to(device) for x in (text.own, text.positions[-keep:]))
         number = streams.ids.shape[1]
         by_places = sums_over_places(query_BHTK, number)
         there_BMS = None if by_places else one_hot(own_BM, number, query_BHTK.dtype)
-        relations = text.within.part(slice(-position_T.shape[0], None), slice(None))
+        relations = text.within.part(slice(-keep, None), slice(None))
         gates_BTG = self.gates(states_BTD)
         _, strength_H = self()
 
@@ -359,6 +342,9 @@ class TextMemory(RelationalMemory):
             return weights_BTM @ there_BMS
 
         return in_blocks(masses, position_T.shape[0], device)
+
+    def _heads(self, x_BTG: torch.Tensor) -> torch.Tensor:
+        return x_BTG.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def scores(
         self, hidden_BSTD: torch.Tensor, table_RD: torch.Tensor, streams: Streams
@@ -384,9 +370,10 @@ def _pointer_weights(
     """Returns the weights of a pointer's attention from scores without relations: (B, H, T, M)."""
     matrices = relations.of_sources(scores_BHTM.shape[0])
     scores_BHTM = add_relations_(scores_BHTM, gates_BTG, matrices)
-    place_M = torch.arange(own_BM.shape[1], device=own_BM.device)
-    past_TM = place_M <= position_T[:, None]
-    hidden_BTM = ~(past_TM & (own_BM >= 0)[:, None])
+    hidden_BTM = (own_BM < 0)[:, None]
+    if position_T.shape[0] > 1:  # unused places of static caches hold no symbol
+        place_M = torch.arange(own_BM.shape[1], device=own_BM.device)
+        hidden_BTM = hidden_BTM | (place_M > position_T[:, None])
     scores_BHTM = scores_BHTM.masked_fill(hidden_BTM[:, None], -torch.inf)
     return F.pad(scores_BHTM, (0, 1)).softmax(-1)[..., :-1]
 
@@ -408,17 +395,11 @@ class AnswerMemory(SymbolMemory):
         self.text = TextMemory(config, num_heads)
 
     @staticmethod
-    def follow(
-        streams: Streams,
-        source: Streams,
-        own_BM: torch.Tensor,
-        position_T: torch.Tensor,
-        cache: Cache | None,
-    ) -> Streams:
-        followed = SymbolMemory.follow(streams, source, own_BM, position_T, cache)
-        text = in_text(TextMemory.go_on(streams, own_BM, position_T))
+    def follow(streams: Streams, source: Streams, text: TextSymbols) -> Streams:
+        followed = SymbolMemory.follow(streams, source, text)
         assert followed.related is not None
-        return replace(followed, related=replace(followed.related, text=text))
+        alone = in_text(TextMemory.go_on(streams, text))
+        return replace(followed, related=replace(followed.related, text=alone))
 
     def enter(self, streams: Streams) -> torch.Tensor | None:
         entered = super().enter(streams)

@@ -98,7 +98,7 @@ class LayerRelations:
         positions: places of the tokens at hand among all so far: (T,).
         reached: layers whose attention has asked.
         lines: of one query, the relations to the keys that a layer has, for layers with as many on
-            one device: (B, relations, M).
+            one device: (B, 1, relations, M).
     """
 
     relations: Relations
@@ -124,18 +124,20 @@ class LayerRelations:
     def scores(self, block: nn.Module, query_BH1K: torch.Tensor, num_keys: int) -> torch.Tensor:
         """Returns what is added to the scores of one query and the keys: (B, H, 1, M)."""
         weight, bias = self._of_layer(block, query_BH1K)
-        gates_HBR = torch.baddbmm(bias, query_BH1K.squeeze(2).transpose(0, 1), weight)
         kind = num_keys, query_BH1K.device, query_BH1K.dtype
-        if (lines_BRM := self.lines.get(kind)) is None:
+        if (lines_B1RM := self.lines.get(kind)) is None:
             dense: Any = self.relations.for_layers().dense
             keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
-            self.lines[kind] = lines_BRM = dense[:, 0, :, keys].to(query_BH1K)
-        return gates_HBR.transpose(0, 1).bmm(lines_BRM).unsqueeze(2)
+            self.lines[kind] = lines_B1RM = dense[..., keys].to(query_BH1K)
+        return (query_BH1K @ weight).add_(bias) @ lines_B1RM
 
     def _of_layer(self, block: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         layer: Any = block.layer_idx
         self.reached.add(layer)
-        return self.weights[layer].to(like), self.biases[layer].to(like)
+        weight, bias = self.weights[layer], self.biases[layer]
+        if weight.dtype == like.dtype and weight.device == like.device:
+            return weight, bias
+        return weight.to(like), bias.to(like)
 
 
 def keys_at_hand(num_keys: int, all_keys: int, position_T: torch.Tensor) -> slice | torch.Tensor:

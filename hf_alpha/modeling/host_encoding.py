@@ -408,8 +408,7 @@ class HostRelational(HostEncoding):
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits; a symbol's is that of its class and what is known about the symbol."""
         vocabulary = self.config.vocabulary
-        nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
-        rows_BS = vocabulary.rows(streams.ids.clamp(min=0), per_class=1, nth=nth_S)
+        rows_BS = self.symbols.encoding.rows_of_listed(streams)
         index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
         added_BTS = self.model.relations.point(streams, output.head) * self.config.random_scale[1]
         if any(len(rows) > 1 for rows in self.config.class_rows.values()):
@@ -425,7 +424,7 @@ def _has_no_symbols(streams: Streams) -> bool:
     """
     if torch.is_grad_enabled() or not can_look(streams.ids):
         return False
-    return bool((streams.ids < 0).all())
+    return streams.once("no symbols", lambda: bool((streams.ids < 0).all()))
 
 
 # -- which one -------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from .logit_scale import LogitScale
 from .masks import causal_mask, split_prefix, with_prompt_as_prefix
 from .modeling_alpha import AlphaPreTrainedModel, AlphaStack
 from .positions import decoder_positions, length_scale
+from .relations import MadeOnce
 from .streams import Streams
 from .symbols import unpack_streams
 
@@ -151,6 +152,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         prefix_mask: torch.Tensor | None = None,
         fused_lm_head: bool = False,
         logits_to_keep: int = 0,
+        kept: MadeOnce | None = None,
         **kwargs: Any,
     ) -> CausalOutput | LabelScores:
         """Returns scores of the next token at each position, and the loss where labels are given.
@@ -172,6 +174,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
             fused_lm_head: return the [`LabelScores`] that TRL's trainers ask for; of all labels but
                 the first, which follows nothing, or of all `shift_labels`.
             logits_to_keep: how many of the last positions get logits; 0 for all.
+            kept: what a generation keeps, from `generate`.
             **kwargs: `shift_labels`, in place of `labels`: the token that follows each one, (B, T).
 
         Returns:
@@ -191,7 +194,7 @@ class AlphaForCausalLM(AlphaPreTrainedModel, CausalHead):
         next_BT, prefix_mask = split_prefix(next_BT, prefix_mask, prefix_lm, input_ids.shape[0])
         learns = next_BT is not None
         past_key_values = self._with_cache(use_cache, past_key_values, learns)
-        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns, kept)
         outputs = self.model(
             input_ids,
             streams,

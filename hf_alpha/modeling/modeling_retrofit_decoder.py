@@ -42,6 +42,7 @@ from .modeling_retrofit import (
     taken_arguments,
 )
 from .positions import decoder_positions
+from .relations import MadeOnce
 
 
 class RetrofitForCausalLM(CausalHead, RetrofitModel):
@@ -83,6 +84,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int = 0,
         fused_lm_head: bool = False,
+        kept: MadeOnce | None = None,
         **kwargs: Any,
     ) -> CausalOutput | LabelScores:
         """Returns scores of the next token at each position, and the loss where labels are given.
@@ -102,6 +104,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             logits_to_keep: how many of the last positions get logits; 0 for all.
             fused_lm_head: return the [`LabelScores`] that TRL's trainers ask for; of all labels but
                 the first, which follows nothing, or of all `shift_labels`.
+            kept: what a generation keeps, from `generate`.
             **kwargs: for the backbone, which has to take them; and `shift_labels`, in place of
                 `labels`: the token that follows each one, (B, T). Where a text is cut into parts,
                 the last token of a part needs it.
@@ -128,7 +131,7 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
         next_BT = next_tokens(input_ids, labels, kwargs, logits_to_keep)
         learns = next_BT is not None
         past_key_values = self._with_cache(use_cache, past_key_values, learns)
-        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns)
+        streams = self._open(input_ids, attention_mask, stream_ids, past_key_values, learns, kept)
         number = self.host.number(streams)
         positions = {}
         if self.takes_positions:  # the padding before a text has none

@@ -19,9 +19,8 @@ from transformers.cache_utils import Cache
 
 from .checks import can_look
 from .masks import shown_tokens
-from .relations import first_positions
+from .relations import MadeOnce, TextSymbols, first_positions
 from .symbol_vocabulary import SymbolVocabulary
-from .symbols import own_streams
 
 # Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
 UNUSABLE = -1e4
@@ -31,16 +30,20 @@ UNUSABLE = -1e4
 class TextSoFar:
     """What a decoder has written, with what its cache holds.
 
+    Symbols have numbers from 1 on, in the order of their ids; 0 stands for none.
+
     Attributes:
-        symbols: index of the symbol at each position, among all of the vocabulary, -1 for none:
-            (B, M).
+        symbols: of each position, the symbol of its token, the last one before it, and the last one
+            up to it: (B, M, 3).
         positions: places of the tokens at hand in the text: (T,).
         vocabulary: of the model.
+        ends: as of [`TextSymbols`].
     """
 
     symbols: torch.Tensor
     positions: torch.Tensor
     vocabulary: SymbolVocabulary
+    ends: bool = True
 
     @classmethod
     def of(
@@ -50,16 +53,55 @@ class TextSoFar:
         cache: Cache | None,
         slot: int,
         vocabulary: SymbolVocabulary,
+        kept: MadeOnce | None = None,
     ) -> "TextSoFar":
-        """Returns the text of the tokens at hand; arguments as of `symbols_so_far`."""
-        index_BT = torch.where(vocabulary.is_symbol(ids_BT), vocabulary.symbols_before(ids_BT), -1)
-        _, index_BM, position_T = symbols_so_far(index_BT, mask, cache, slot)
-        return cls(index_BM, position_T, vocabulary)
+        """Returns the text of the tokens at hand; arguments as of `symbols_so_far`.
 
-    def own(self, ids_BS: torch.Tensor) -> torch.Tensor:
-        """Returns which of the listed symbols (-1 padded) stands at each position: (B, M)."""
-        own_BM = own_streams(self.vocabulary.symbol_ids(self.symbols.clamp(min=0)), ids_BS)
-        return torch.where(self.symbols >= 0, own_BM, -1)
+        Args:
+            kept: what a generation keeps.
+        """
+        if kept is None or not kept.by_token:
+            number_BT = vocabulary.symbol_numbers(ids_BT)
+        else:
+            ids_V = torch.arange(vocabulary.size, device=ids_BT.device)
+            number_BT = kept.once("numbers", lambda: vocabulary.symbol_numbers(ids_V))[ids_BT]
+        here_BT, position_T, past = tokens_at_hand(number_BT, 0, mask, cache)
+        before_B1 = _last_before(here_BT, cache, slot, past)
+        if here_BT.shape[1] == 1:
+            behind_BT, last_BT = before_B1, torch.where(here_BT > 0, here_BT, before_B1)
+        else:
+            all_BT = torch.cat((before_B1, here_BT), 1)
+            place_T = torch.arange(all_BT.shape[1], device=all_BT.device)
+            last_BT = all_BT.gather(1, torch.where(all_BT > 0, place_T, 0).cummax(1).values)
+            behind_BT, last_BT = last_BT[:, :-1], last_BT[:, 1:]
+        symbols_BT3 = torch.stack((here_BT, behind_BT, last_BT), -1)
+        symbols_BM3 = keep_states(symbols_BT3, cache, slot)
+        return cls(symbols_BM3, position_T, vocabulary, _ends(cache))
+
+    def listed(self, ids_BS: torch.Tensor, kept: MadeOnce | None = None) -> TextSymbols:
+        """Returns the same by the index of symbols in a list.
+
+        Args:
+            ids_BS: the list, -1 padded.
+            kept: what a generation with this list keeps.
+        """
+
+        def of_list() -> torch.Tensor:
+            number_BS = self.vocabulary.symbol_numbers(ids_BS)  # padding is none, the first column
+            index_S = torch.arange(ids_BS.shape[1], device=ids_BS.device)
+            none_BN = number_BS.new_full((ids_BS.shape[0], self.vocabulary.num_symbols + 1), -1)
+            index_BN = none_BN.scatter(1, number_BS, index_S.expand_as(number_BS))
+            return index_BN.index_fill(1, index_S[:1], -1)
+
+        kept = MadeOnce() if kept is None else kept
+        index_BN = kept.once(("listed", ids_BS.shape[0]), of_list)
+        index_BM3 = index_BN.gather(1, self.symbols.flatten(1)).view_as(self.symbols)
+        own_BM, behind_BM, last_BM = index_BM3.unbind(-1)
+        number = self.positions.shape[0]
+        here_BT, last_BT = (
+            x[:, -number:] if self.ends else x[:, self.positions] for x in (own_BM, last_BM)
+        )
+        return TextSymbols(own_BM, here_BT, self.positions, behind_BM, last_BT, self.ends)
 
     def written(self, source_ids_BS: torch.Tensor | None = None) -> "WrittenSymbols":
         """Returns which symbols there are, up to each of the tokens at hand.
@@ -67,8 +109,7 @@ class TextSoFar:
         Args:
             source_ids_BS: those of a source by first occurrence, -1 padded, which stand before it.
         """
-        number = self.vocabulary.num_symbols
-        first_BN = first_positions(self.symbols, number)
+        first_BN = first_positions(self.symbols[..., 0] - 1, self.vocabulary.num_symbols)
         if source_ids_BS is not None:
             before_BS = torch.arange(-source_ids_BS.shape[1], 0, device=first_BN.device)
             # A column beyond the table takes what is padding, and is cut off.
@@ -80,13 +121,12 @@ class TextSoFar:
 
 def symbols_so_far(
     own_BT: torch.Tensor, mask: torch.Tensor | None, cache: Cache | None, slot: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Returns which symbols stand at a decoder's tokens, -1 for none: (B, T), and all: (B, M).
-
-    Also returns the places of the tokens among all of them: (T,).
+) -> TextSymbols:
+    """Returns which symbols a decoder has written, with what its cache holds.
 
     Args:
-        own_BT: of the tokens, padding among them, without those that the cache holds.
+        own_BT: index of the symbol at each token, padding among them, without those that the cache
+            holds, -1 for none.
         mask: 1 for tokens, 0 for padding: (B, M); or as it is prepared for attention.
         cache: of the decoder's attention to itself, which keeps those at hand as well.
         slot: where it keeps them.
@@ -94,21 +134,59 @@ def symbols_so_far(
     Raises:
         ValueError: the cache has no such slot, and gets none.
     """
+    own_BT, position_T, _ = tokens_at_hand(own_BT, -1, mask, cache)
+    # What static caches hold behind the last token comes too late to count.
+    own_BM = keep_states(own_BT[..., None], cache, slot)[..., 0]
+    return TextSymbols(own_BM, own_BT, position_T, ends=_ends(cache))
+
+
+def tokens_at_hand(
+    x_BT: torch.Tensor, none: int, mask: torch.Tensor | None, cache: Cache | None
+) -> tuple[torch.Tensor, torch.Tensor, int | torch.Tensor]:
+    """Returns what tokens have, places of the tokens among all, and how many a cache holds.
+
+    Args:
+        none: what padding has; further arguments as of `symbols_so_far`.
+    """
     past = 0 if cache is None else cache.get_seq_length()
-    position_T = torch.arange(own_BT.shape[1], device=own_BT.device) + past
+    length, device = x_BT.shape[1], x_BT.device
+    if isinstance(past, int):
+        position_T = torch.arange(past, past + length, device=device)
+    else:
+        position_T = torch.arange(length, device=device) + past
     if mask is not None:
-        own_BT = torch.where(shown_tokens(mask, position_T), own_BT, -1)
+        x_BT = torch.where(shown_tokens(mask, position_T), x_BT, none)
+    return x_BT, position_T, past
+
+
+def keep_states(x_BTX: torch.Tensor, cache: Cache | None, slot: int) -> torch.Tensor:
+    """Returns what belongs to all tokens so far, (B, M, X); arguments as of `symbols_so_far`."""
     if cache is None:
-        return own_BT, own_BT, position_T
+        return x_BTX
     if slot >= len(cache.layers) and cache.layer_class_to_replicate is None:
         raise ValueError(
             f"past_key_values has {len(cache.layers)} layers, and none to keep symbols in: "
             "give a DynamicCache() without a configuration, or one with that of "
             "model.config.get_text_config(decoder=True)"
         )
-    states = own_BT[:, None, :, None]
-    # What static caches hold behind the last token comes too late to count.
-    return own_BT, cache.update(states, states, slot)[0][:, 0, :, 0], position_T
+    states = x_BTX[:, None]
+    return cache.update(states, states[..., :0], slot)[0][:, 0]
+
+
+def _ends(cache: Cache | None) -> bool:
+    return cache is None or not cache.is_compileable
+
+
+def _last_before(
+    here_BT: torch.Tensor, cache: Cache | None, slot: int, past: int | torch.Tensor
+) -> torch.Tensor:
+    """Returns the number of the last symbol before the tokens at hand: (B, 1)."""
+    if cache is None or (isinstance(past, int) and not past):
+        return here_BT.new_zeros(here_BT.shape[0], 1)
+    last_BM = cache.layers[slot].keys[:, 0, :, 2].to(here_BT.device)
+    if isinstance(past, int):
+        return last_BM[:, past - 1 : past]
+    return last_BM.index_select(1, (past - 1).clamp(min=0).view(1)) * (past > 0)
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,11 @@ class MadeOnce:
         """Whether this is of a generation, where tokens come one by one."""
         return self._of_generation and not torch.compiler.is_compiling()
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is, and the tokens are no prompt: the model itself has chosen them."""
+        return self.by_token and bool(self._made)
+
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Returns what is made once.
 
@@ -527,6 +532,27 @@ class SourceRelations(Movable):
 
 
 @dataclass(frozen=True)
+class TextSymbols:
+    """Which symbols a text has where, by their index among those listed, -1 for none.
+
+    Attributes:
+        own: at each position, those that a cache holds included: (B, M).
+        here: at the tokens at hand: (B, T).
+        positions: places of these among all: (T,).
+        behind: the last one before each position, where a text is looked at by itself: (B, M).
+        last: likewise, the last one up to each of the tokens at hand: (B, T).
+        ends: whether the text ends with these tokens: static caches have unused places behind them.
+    """
+
+    own: torch.Tensor
+    here: torch.Tensor
+    positions: torch.Tensor
+    behind: torch.Tensor | None = None
+    last: torch.Tensor | None = None
+    ends: bool = True
+
+
+@dataclass(frozen=True)
 class TextRelations(Movable):
     """Of a text by itself.
 
@@ -645,17 +671,6 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
     first = column.new_full((column.shape[0], num_symbols + 1), count)
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
-
-
-def last_symbols(own_BM: torch.Tensor) -> torch.Tensor:
-    """Returns the symbol that stands last up to each position, -1 before the first: (B, M).
-
-    Args:
-        own_BM: index of the symbol at each position, -1 for none.
-    """
-    positions = torch.arange(own_BM.shape[1], device=own_BM.device)
-    last_BM = torch.where(own_BM >= 0, positions, 0).cummax(-1).values
-    return own_BM.gather(-1, last_BM)
 
 
 def symbols_there(own_BM: torch.Tensor, num_symbols: int, dtype: torch.dtype) -> torch.Tensor:

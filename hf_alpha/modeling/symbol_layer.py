@@ -20,7 +20,7 @@ from .configuration_symbols import SymbolModelConfig
 from .encoding import RelationalMemory, SymbolEncoding, TextStates
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import match_rows, scaled
+from .relations import MadeOnce, match_rows, scaled
 from .steps import StepCounter
 from .streams import Streams
 from .symbols import (
@@ -188,6 +188,7 @@ class SymbolLayer:
         mask_BL: torch.Tensor | None,
         stream_ids: torch.Tensor | None,
         training: bool,
+        kept: MadeOnce | None = None,
     ) -> Streams:
         """Open the streams of input sequences.
 
@@ -197,6 +198,8 @@ class SymbolLayer:
             stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
                 the ids when absent, at the price of one synchronisation with the device.
             training: draw anew where an optimiser step is done, and rename where that is asked for.
+            kept: of a generation, which has these `stream_ids`; after the first call, its tokens
+                are those that the model itself has chosen.
 
         Raises:
             ValueError: an id is outside the vocabulary, or `stream_ids` do not fit the ids. Read
@@ -204,10 +207,12 @@ class SymbolLayer:
         """
         if training and self.draws is not None:
             self._start_step()
-        check_ids(self.config, ids_BL)
-        listed = self._list_symbols(ids_BL, mask_BL, stream_ids)
-        streams = self._streams(ids_BL, mask_BL, listed, training)
-        if self.config.needs_stream_ids:
+        chosen = kept is not None and kept.goes_on
+        if not chosen:
+            check_ids(self.config, ids_BL)
+        listed_BS = self._list_symbols(ids_BL, mask_BL, stream_ids)
+        streams = self._streams(ids_BL, mask_BL, listed_BS, training, kept)
+        if self.config.needs_stream_ids and not chosen:
             check_symbols(self.config, ids_BL, mask_BL, streams.own)
         return streams
 
@@ -239,10 +244,16 @@ class SymbolLayer:
         mask_BL: torch.Tensor | None,
         listed_BS: torch.Tensor,
         training: bool,
+        kept: MadeOnce | None = None,
     ) -> Streams:
-        renaming = self._renaming(ids_BL, mask_BL, listed_BS, training)
-        weights = stream_weights(listed_BS, self.owner.dtype)
-        streams = Streams(listed_BS, self._own(ids_BL, listed_BS), weights, renaming)
+        renaming, rows = self._renaming(ids_BL, mask_BL, listed_BS, training), listed_BS.shape[0]
+        if self.relates is not None and kept is not None and kept.goes_on:
+            own_BL = torch.full_like(ids_BL, -1)  # which `go_on` knows
+        else:
+            own_BL = self._own(ids_BL, listed_BS)
+        made, dtype = MadeOnce() if kept is None else kept, self.owner.dtype
+        weights = made.once(("weights", rows), lambda: stream_weights(listed_BS, dtype))
+        streams = Streams(listed_BS, own_BL, weights, renaming, kept=kept)
         if self.relates is None or self.config.decodes_alone:  # alone, `go_on` finds relations
             return streams
         return self.relates.read(streams, mask_BL)
@@ -321,12 +332,10 @@ class SymbolLayer:
         if self.relates is None:
             return streams
         if config.new_symbols:
-            own_BM, position_T = text.own(streams.ids), text.positions
-            own_BT = own_BM[:, position_T]
+            symbols = text.listed(streams.ids)
         else:  # the source's list is all: the cache keeps places in it
-            own_BT, own_BM, position_T = symbols_so_far(own_BT, mask, cache, slot)
-        streams = replace(streams, own=own_BT)
-        return self.relates.follow(streams, source, own_BM, position_T, cache)
+            symbols = symbols_so_far(own_BT, mask, cache, slot)
+        return self.relates.follow(replace(streams, own=symbols.here), source, symbols)
 
     def go_on(
         self,
@@ -348,12 +357,12 @@ class SymbolLayer:
         config = self.config
         if not config.num_histories:
             return streams
-        text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary)
+        text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary, streams.kept)
         if config.new_symbols:
             streams = self._as_written(streams, ids_BT, text.written())
         if self.relates is None:
             return streams
-        return self.relates.go_on(streams, text.own(streams.ids), text.positions)
+        return self.relates.go_on(streams, text.listed(streams.ids, streams.kept))
 
     def _as_written(
         self, streams: Streams, ids_BT: torch.Tensor, written: WrittenSymbols
@@ -408,7 +417,8 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        if not streams.by_token or streams.renaming is not None or self.encoding.opens_streams:
+        by_row = self.encoding.opens_streams or self.config.vocabulary.class_rows is not None
+        if not streams.by_token or streams.renaming is not None or by_row:
             return self.encoding.rows(self.renamed(ids_BL, streams), streams)
         size, device = self.config.vocab_size, ids_BL.device
 

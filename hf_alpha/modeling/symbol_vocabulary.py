@@ -118,6 +118,10 @@ class SymbolVocabulary:
         """Index of each symbol among all of them, of other ids the number of symbols."""
         return torch.where(self.is_symbol(ids), self.symbols_before(ids), self.num_symbols)
 
+    def symbol_numbers(self, ids: torch.Tensor) -> torch.Tensor:
+        """Number of each symbol among all of them, from 1 on; of other ids 0."""
+        return torch.where(self.is_symbol(ids), self.symbols_before(ids) + 1, 0)
+
     def rows(self, ids: torch.Tensor, per_class: int, nth: int | torch.Tensor = 0) -> torch.Tensor:
         """Row of each token where base tokens have a row each, and classes a few.
 

@@ -185,6 +185,23 @@ def test_inputs_that_do_not_fit():
         listing(batch["input_ids"][:, -1:], past_key_values=outputs.past_key_values)
 
 
+def test_a_prompt_is_checked_and_a_cache_goes_on_with_another_list():
+    """Ids that generation gets first are read, and symbols are kept by what they are."""
+    model = make_decoder(symbol_encoding="relational")
+    symbols = [BASE + 2, BASE, BASE + 1]
+    ids = torch.tensor([[3, symbols[0], symbols[1], 4, symbols[0], 3, symbols[1], 4]])
+    lists = torch.tensor([symbols]), torch.tensor([symbols[1::-1]])
+    cache = model(ids[:, :5], stream_ids=lists[0], use_cache=True).past_key_values
+    with torch.no_grad():
+        found = model(ids[:, 5:], stream_ids=lists[1], past_key_values=cache).logits
+        expected = model(ids, stream_ids=lists[1]).logits[:, 5:]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    for wrong in (model.config.vocab_size, symbols[2]):
+        prompt = torch.cat((ids, torch.tensor([[wrong]])), 1)
+        with pytest.raises(ValueError, match=r"outside the model's vocabulary|lack symbol"):
+            model.generate(prompt, stream_ids=lists[1], max_new_tokens=2)
+
+
 def test_hidden_states_and_attentions_are_returned():
     model = make_decoder(**NEW)
     model.set_attn_implementation("eager")

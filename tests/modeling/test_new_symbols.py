@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import DynamicCache
+from transformers import DynamicCache, LlamaConfig, StaticCache
 
 from hf_alpha.modeling.new_symbols import UNUSABLE, TextSoFar, symbols_so_far
 from hf_alpha.modeling.symbol_vocabulary import SymbolVocabulary
@@ -75,7 +75,7 @@ def test_symbols_are_listed_by_first_occurrence(ids, source):
 def test_padding_is_no_symbol_whatever_its_id():
     ids, mask = torch.tensor([[4, 4, 5, 1]]), torch.tensor([[0, 0, 1, 1]])
     text = TextSoFar.of(ids, mask, None, 0, VOCABULARY)
-    assert text.symbols.tolist() == [[-1, -1, 1, -1]]
+    assert text.symbols[..., 0].tolist() == [[0, 0, 2, 0]]
 
 
 def test_a_cache_without_room_is_refused():
@@ -83,6 +83,38 @@ def test_a_cache_without_room_is_refused():
     cache.layer_class_to_replicate = None
     with pytest.raises(ValueError, match="none to keep symbols in"):
         TextSoFar.of(torch.tensor([[4, 1]]), None, cache, 1, VOCABULARY)
+
+
+@settings(max_examples=30)
+@given(texts, st.data())
+def test_each_place_has_its_symbol_and_the_last_before_it(ids, data):
+    """In one go or in parts, by any cache, and as indices of a list."""
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(ids)))) | {len(ids)})
+    listed = data.draw(st.lists(st.sampled_from(SYMBOLS), unique=True, min_size=1))
+    numbers = {None: 0, **{symbol: n for n, symbol in enumerate(sorted(SYMBOLS), start=1)}}
+    own = [i if i in SYMBOLS else None for i in ids]
+    last = [next((i for i in own[t::-1] if i is not None), None) for t in range(len(ids))]
+    columns = own, [None, *last[:-1]], last
+    key, layers = torch.zeros(1, 1, 1, 1), LlamaConfig(num_hidden_layers=2)
+    for cache in (None, DynamicCache(), StaticCache(layers, max_cache_len=len(ids) + 2)):
+        start = 0
+        for stop in cuts if cache is not None else [len(ids)]:
+            text = TextSoFar.of(torch.tensor([ids[start:stop]]), None, cache, 1, VOCABULARY)
+            if cache is not None:
+                keys = key.expand(1, 1, stop - start, 1)
+                cache.update(keys, keys, 0)
+            first, start = start, stop
+        found = text.symbols[0, : len(ids)].T.tolist()
+        assert found == [[numbers[symbol] for symbol in column] for column in columns]
+        assert not text.symbols[:, len(ids) :].any()
+        places = text.listed(torch.tensor([[*listed, -1]]))
+        own_at, behind, last_at = (
+            [listed.index(i) if i in listed else -1 for i in column] for column in columns
+        )
+        assert places.own[0, : len(ids)].tolist() == own_at
+        assert places.behind[0, : len(ids)].tolist() == behind
+        assert places.here.tolist() == [own_at[first:]]
+        assert places.last.tolist() == [last_at[first:]]
 
 
 def test_gradients_reach_scores_of_new_symbols_and_of_written_ones():
@@ -100,7 +132,7 @@ def test_symbols_go_on_from_those_that_a_cache_holds():
     mask = torch.tensor([[0, 1, 1, 1, 1]])
     cache = DynamicCache()
     for first, last in ((0, 3), (3, 4), (4, 5)):
-        new, so_far, places = symbols_so_far(own[:, first:last], mask[:, :last], cache, 0)
-        assert new.tolist() == [[-1, 0, -1, 1, 0][first:last]]
-        assert so_far.tolist() == [[-1, 0, -1, 1, 0][:last]]
-        assert places.tolist() == [*range(first, last)]
+        text = symbols_so_far(own[:, first:last], mask[:, :last], cache, 0)
+        assert text.here.tolist() == [[-1, 0, -1, 1, 0][first:last]]
+        assert text.own.tolist() == [[-1, 0, -1, 1, 0][:last]]
+        assert text.positions.tolist() == [*range(first, last)]
