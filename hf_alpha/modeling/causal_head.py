@@ -149,8 +149,8 @@ class CausalHead(SymbolHead, GenerationMixin):
         """
         from_trl = "temperature" in vars(self) and self.training and torch.is_grad_enabled()
         refuse(from_trl and not learns and self.config.needs_stream_ids, OUTSIDE_LOSS)
-        cached = 0 if cache is None else int(cache.get_seq_length())
-        if self.config.needs_stream_ids and stream_ids is None and cached:
+        unlisted = self.config.needs_stream_ids and stream_ids is None
+        if unlisted and cache is not None and int(cache.get_seq_length()):
             raise ValueError(
                 "stream_ids are missing: the model names symbols by the problem, which only the "
                 "cache holds; pass those that the tokenizer made for it"

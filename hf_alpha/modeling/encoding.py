@@ -186,13 +186,12 @@ class SymbolEncoding:
 
     def rows_of_listed(self, streams: Streams) -> torch.Tensor:
         """Returns the row of each symbol that the streams list, any where there is none: (B, S)."""
-
-        def make() -> torch.Tensor:
-            nth_S = torch.arange(streams.ids.shape[1], device=streams.ids.device)
-            ids_BS = streams.ids.clamp(min=0)
-            return self.vocabulary.rows(ids_BS, self.rows_per_class or 1, nth_S)
-
-        return streams.once(("rows of listed", streams.ids.shape[0]), make)
+        ids_BS = streams.ids
+        nth_S = torch.arange(ids_BS.shape[1], device=ids_BS.device)
+        return streams.once(
+            ("rows of listed", ids_BS.shape[0]),
+            lambda: self.vocabulary.rows(ids_BS.clamp(min=0), 1, nth_S),
+        )
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns logits (B, T, V) from the scores of hidden states against each row.

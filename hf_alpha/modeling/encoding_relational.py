@@ -27,7 +27,6 @@ from transformers import PreTrainedConfig
 from transformers import initialization as init
 
 from .encoding import RelationalMemory, SymbolEncoding, TextStates, listed_logits
-from .new_symbols import UNUSABLE
 from .relations import (
     IndexRelations,
     MadeOnce,
@@ -189,6 +188,10 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         own_BM, position_T = text.own, text.positions
         same = IndexRelations(sought(text.here), (own_BM,), number, dtype)
+        if source.by_token:  # of few tokens, a row of a table is one operation
+            none_last = torch.arange(number + 1, device=own_BM.device)
+            table = source.once(("one-hot", number), lambda: one_hot(none_last, number, dtype))
+            same.kept.once("queries", lambda: (table[text.here],))
         if position_T.shape[0] == 1 and text.ends:
             written_BTS = symbols_there(own_BM, number, dtype)[:, None]
         else:
@@ -450,21 +453,6 @@ class RelationalEncoding(SymbolEncoding):
 
         Symbols that a sample has not got hold `UNUSABLE`.
         """
-        if streams.by_token:  # of few tokens, one operation for all columns is faster
-            place_B1V = streams.once(
-                ("places", streams.ids.shape[0]), lambda: self._places(streams)
-            )
-            scores_BTR = F.pad(scores_BSTR[:, 0], (0, 1), value=UNUSABLE)
-            return scores_BTR.gather(-1, place_B1V.expand(-1, scores_BTR.shape[1], -1))
         sizes = self.vocabulary.num_base_tokens, streams.ids.shape[1]
         base, own = scores_BSTR[:, 0].split(sizes, -1)
         return listed_logits(base, own, streams, self.vocabulary)
-
-    def _places(self, streams: Streams) -> torch.Tensor:
-        """Returns which score each id has, of base tokens, symbols and none: (B, 1, V)."""
-        rows, number = streams.ids.shape
-        base = self.vocabulary.num_base_tokens
-        place_B1R = torch.arange(base + number, device=streams.ids.device).expand(rows, 1, -1)
-        scored = place_B1R[..., :base], place_B1R[..., base:]
-        place_B1V = listed_logits(*scored, streams, self.vocabulary)
-        return torch.where(place_B1V < 0, base + number, place_B1V)

@@ -34,16 +34,16 @@ class TextSoFar:
 
     Attributes:
         symbols: of each position, the symbol of its token, the last one before it, and the last one
-            up to it: (B, M, 3).
-        positions: places of the tokens at hand in the text: (T,).
+            up to it: (B, M, 3). Unused places of static caches have none.
+        here: the same of the tokens at hand: (B, T, 3).
+        positions: places of these in the text: (T,).
         vocabulary: of the model.
-        ends: as of [`TextSymbols`].
     """
 
     symbols: torch.Tensor
+    here: torch.Tensor
     positions: torch.Tensor
     vocabulary: SymbolVocabulary
-    ends: bool = True
 
     @classmethod
     def of(
@@ -60,13 +60,18 @@ class TextSoFar:
         Args:
             kept: what a generation keeps.
         """
-        if kept is None or not kept.by_token:
-            number_BT = vocabulary.symbol_numbers(ids_BT)
-        else:
+        if kept is not None and kept.by_token:
             ids_V = torch.arange(vocabulary.size, device=ids_BT.device)
             number_BT = kept.once("numbers", lambda: vocabulary.symbol_numbers(ids_V))[ids_BT]
+        else:
+            number_BT = vocabulary.symbol_numbers(ids_BT)
         here_BT, position_T, past = tokens_at_hand(number_BT, 0, mask, cache)
-        before_B1 = _last_before(here_BT, cache, slot, past)
+        if cache is None or (isinstance(past, int) and not past):
+            before_B1 = here_BT.new_zeros(here_BT.shape[0], 1)
+        else:
+            last_BM = cache.layers[slot].keys[:, 0, :, 2].to(here_BT.device)
+            place = slice(past - 1, past) if isinstance(past, int) else (past - 1).view(1)
+            before_B1 = last_BM[:, place]  # that of no token, the last one, is none
         if here_BT.shape[1] == 1:
             behind_BT, last_BT = before_B1, torch.where(here_BT > 0, here_BT, before_B1)
         else:
@@ -74,15 +79,13 @@ class TextSoFar:
             place_T = torch.arange(all_BT.shape[1], device=all_BT.device)
             last_BT = all_BT.gather(1, torch.where(all_BT > 0, place_T, 0).cummax(1).values)
             behind_BT, last_BT = last_BT[:, :-1], last_BT[:, 1:]
-        symbols_BT3 = torch.stack((here_BT, behind_BT, last_BT), -1)
-        symbols_BM3 = keep_states(symbols_BT3, cache, slot)
-        return cls(symbols_BM3, position_T, vocabulary, _ends(cache))
+        here_BT3 = torch.stack((here_BT, behind_BT, last_BT), -1)
+        return cls(keep_states(here_BT3, cache, slot), here_BT3, position_T, vocabulary)
 
     def listed(self, ids_BS: torch.Tensor, kept: MadeOnce | None = None) -> TextSymbols:
-        """Returns the same by the index of symbols in a list.
+        """Returns the same by the index of symbols in a list, -1 padded.
 
         Args:
-            ids_BS: the list, -1 padded.
             kept: what a generation with this list keeps.
         """
 
@@ -95,13 +98,11 @@ class TextSoFar:
 
         kept = MadeOnce() if kept is None else kept
         index_BN = kept.once(("listed", ids_BS.shape[0]), of_list)
-        index_BM3 = index_BN.gather(1, self.symbols.flatten(1)).view_as(self.symbols)
-        own_BM, behind_BM, last_BM = index_BM3.unbind(-1)
-        number = self.positions.shape[0]
-        here_BT, last_BT = (
-            x[:, -number:] if self.ends else x[:, self.positions] for x in (own_BM, last_BM)
+        all_BM3, here_BT3 = (
+            index_BN.gather(1, x.flatten(1)).view_as(x) for x in (self.symbols, self.here)
         )
-        return TextSymbols(own_BM, here_BT, self.positions, behind_BM, last_BT, self.ends)
+        (own_BM, behind_BM, _), (here_BT, _, last_BT) = all_BM3.unbind(-1), here_BT3.unbind(-1)
+        return TextSymbols(own_BM, here_BT, self.positions, behind_BM, last_BT)
 
     def written(self, source_ids_BS: torch.Tensor | None = None) -> "WrittenSymbols":
         """Returns which symbols there are, up to each of the tokens at hand.
@@ -137,7 +138,7 @@ def symbols_so_far(
     own_BT, position_T, _ = tokens_at_hand(own_BT, -1, mask, cache)
     # What static caches hold behind the last token comes too late to count.
     own_BM = keep_states(own_BT[..., None], cache, slot)[..., 0]
-    return TextSymbols(own_BM, own_BT, position_T, ends=_ends(cache))
+    return TextSymbols(own_BM, own_BT, position_T, ends=cache is None or not cache.is_compileable)
 
 
 def tokens_at_hand(
@@ -171,22 +172,6 @@ def keep_states(x_BTX: torch.Tensor, cache: Cache | None, slot: int) -> torch.Te
         )
     states = x_BTX[:, None]
     return cache.update(states, states[..., :0], slot)[0][:, 0]
-
-
-def _ends(cache: Cache | None) -> bool:
-    return cache is None or not cache.is_compileable
-
-
-def _last_before(
-    here_BT: torch.Tensor, cache: Cache | None, slot: int, past: int | torch.Tensor
-) -> torch.Tensor:
-    """Returns the number of the last symbol before the tokens at hand: (B, 1)."""
-    if cache is None or (isinstance(past, int) and not past):
-        return here_BT.new_zeros(here_BT.shape[0], 1)
-    last_BM = cache.layers[slot].keys[:, 0, :, 2].to(here_BT.device)
-    if isinstance(past, int):
-        return last_BM[:, past - 1 : past]
-    return last_BM.index_select(1, (past - 1).clamp(min=0).view(1)) * (past > 0)
 
 
 @dataclass(frozen=True)

@@ -375,7 +375,7 @@ class SlotRelations(Relations):
     queries: tuple[torch.Tensor, ...]
     own: torch.Tensor
     dense: Matrices = ()
-    kept: MadeOnce = field(default_factory=MadeOnce)
+    kept: MadeOnce = field(default_factory=lambda: MadeOnce())
 
     @property
     def device(self) -> torch.device:
@@ -459,7 +459,7 @@ class IndexRelations(Relations):
     number: int
     dtype: torch.dtype
     dense: Matrices = ()
-    kept: MadeOnce = field(default_factory=MadeOnce)
+    kept: MadeOnce = field(default_factory=lambda: MadeOnce())
 
     @property
     def device(self) -> torch.device:
@@ -475,6 +475,8 @@ class IndexRelations(Relations):
 
     def _queries(self) -> tuple[torch.Tensor, ...]:
         sought_BTS, more = one_hot(self.sought, self.number, self.dtype), len(self.held) - 1
+        if not more:
+            return (sought_BTS,)
         paddings = ((i * self.number, (more - i) * self.number) for i in range(more + 1))
         return tuple(F.pad(sought_BTS, padding) for padding in paddings)
 
@@ -486,8 +488,8 @@ class IndexRelations(Relations):
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
 
     def _lines(self) -> torch.Tensor:
-        lines_BEM = torch.stack(self.held, 1) == self.sought[:, None]
-        return lines_BEM[:, None].to(self.dtype)
+        held_BEM = torch.stack(self.held, 1) if self.held[1:] else self.held[0][:, None]
+        return (held_BEM == self.sought[:, None])[:, None].to(self.dtype)
 
     def _matrices(self) -> tuple[torch.Tensor, ...]:
         sought = self.sought[:, None, :, None]

@@ -3,6 +3,7 @@
 Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -196,6 +197,12 @@ class SymbolHead(SymbolModel):
     """
 
     logit_scale: LogitScale | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Note the signature of `forward`, for which `generate` asks at each token."""
+        super().__init_subclass__(**kwargs)
+        if (forward := vars(cls).get("forward")) is not None:
+            forward.__signature__ = inspect.signature(forward)
 
     def predict(
         self,
