@@ -47,6 +47,7 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "text_tokenizer": ("the fast tokenizer beneath", "About 1 minute"),
         "transduction": ("a trie of dictionaries; flashtext2", "About 5 minutes"),
         "startup": ("`import transformers`", "About 1 minute"),
+        "installs": ("none", "About an hour, and gigabytes of downloads"),
         "servers": ("`transformers serve` of the Llama converted", "About 10 minutes"),
         "gateway": ("the server behind it, asked directly", "About 10 minutes"),
     },

@@ -40,7 +40,7 @@ COPIED = (
         "chats",
         "real-tasks",
     ),
-    *("scale", "text_tokenizer", "kinship-pairs-in-turns"),
+    *("scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)

@@ -46,6 +46,7 @@ SLOW = {
     "ltl": "--rounds=1 --formulas=12 --spot-formulas=2 --checks=12 --strings=200 --limit=0.2",
     "propositional": "--rounds=1 --formulas=4 --aiger-formulas=1",
     "startup": "--rounds=1",
+    "installs": "--ways alias",  # downloads some 30 MB
     "solving": "--count 1 --limit 0.2 --formulas 8",
     "answer_grammar": "--count 4 --rounds 1",
     "encodings": "--only=learned,dual_part,converted,relational-converted --seeds=0,1 --steps=2 "
