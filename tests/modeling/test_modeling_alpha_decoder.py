@@ -202,6 +202,17 @@ def test_a_prompt_is_checked_and_a_cache_goes_on_with_another_list():
             model.generate(prompt, stream_ids=lists[1], max_new_tokens=2)
 
 
+@pytest.mark.parametrize("encoding", ["relational", "streams"])
+def test_tokens_that_are_guessed_change_no_answer(encoding):
+    """By an assistant, or from the prompt: what is guessed wrong is taken out of the cache."""
+    model = make_decoder(symbol_encoding=encoding)
+    batch = DecoderFamily().make_batch(1, model.config, [(7, 3)])
+    settings = {"min_new_tokens": 8, "max_new_tokens": 8, "do_sample": False}
+    expected = model.generate(**batch, **settings, use_cache=False)
+    for guesses in ({"assistant_model": model}, {"prompt_lookup_num_tokens": 3}):
+        assert model.generate(**batch, **settings, **guesses).equal(expected)
+
+
 def test_hidden_states_and_attentions_are_returned():
     model = make_decoder(**NEW)
     model.set_attn_implementation("eager")
