@@ -962,6 +962,14 @@ def test_rows_in_a_list_are_trained_on_as_those_of_a_dataset(data_dir, tmp_path)
         losses([rows[0], {"labels": [1]}])
 
 
+def test_sharding_over_cpus_is_refused(tmp_path):
+    """Accelerate would train a whole copy in each process."""
+    overrides = ["training.fsdp=full_shard", "training.use_cpu=true"]
+    recipe = read_recipe("propositional/debug", [f"training.output_dir={tmp_path}", *overrides])
+    with pytest.raises(RecipeError, match="training: fsdp shards a model over accelerators alone"):
+        prepare_arguments(recipe)
+
+
 def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
     overrides = [f"training.output_dir={tmp_path}", "training.label_smoothing_factor=0.1"]
     with pytest.raises(RecipeError, match="label_smoothing in the model's configuration"):

@@ -13,6 +13,7 @@ from hf_alpha.checkpoints.named_files import WEIGHTS
 from hf_alpha.data.keys import TRAINED_ROWS_FILE
 from hf_alpha.io.folders import check_own, lock_folder
 from hf_alpha.io.settings import section
+from hf_alpha.modeling.choices import refuse
 from hf_alpha.names.first_look import FIRST_LOOK_FILE
 from hf_alpha.objectives.optimizers import optimizer_of
 from hf_alpha.recipe import RECIPE_FILE, Recipe, named_code, write_recipe
@@ -137,6 +138,11 @@ def prepare_arguments(recipe: Recipe) -> Seq2SeqTrainingArguments:
     with section("training"):
         objective.check_training(recipe.training)
         arguments = Seq2SeqTrainingArguments(**{**defaults, **recipe.training})
+        refuse(
+            arguments.fsdp and arguments.device.type == "cpu",
+            "fsdp shards a model over accelerators alone (accelerate would train a whole copy in "
+            "each process here): leave it out",
+        )
     if not objective.answers:
         arguments.remove_unused_columns = False  # collators take what else there is
     with section("training: report_to"):
