@@ -1,9 +1,11 @@
 """Every command that takes a file takes the same files, and the same columns of them."""
 
 import gzip
+import json
 import re
 import shutil
 
+import own_process
 import pytest
 from commands import hf_alpha
 from row_files import write
@@ -169,3 +171,27 @@ def test_a_format_of_the_users_own_is_read_by_every_command(tmp_path, monkeypatc
     assert done.code == 0 and done.out.count("\n  answer ") == len(ROWS), done
     done = hf_alpha("solve", "--model", "mine", "--file", file, "--out", "answers.csv")
     assert done.out == "8 texts: 8 answered; written to answers.csv\n", done
+
+
+HELD = """
+import re, sys
+from hf_alpha.cli import main
+try:
+    main()
+except SystemExit:
+    print(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
+    """Of `solve`, which writes a table in the end: kilobytes held at most, in a fresh process."""
+    held = []
+    for count in (2000, 30_000):
+        rows, out = tmp_path / f"{count}.jsonl", tmp_path / f"{count}.csv"
+        problems = (f"{'abcde'[i % 5]} & !{'abcde'[i % 3]}" for i in range(count))
+        rows.write_text("".join(json.dumps({"problem": one}) + "\n" for one in problems))
+        done = own_process.run("-c", HELD, "solve", "--file", rows, "--out", out)
+        assert len(out.read_text().splitlines()) == count + 1
+        held.append(int(done.stdout.splitlines()[-1]))
+    assert held[1] < held[0] + 10_000
