@@ -135,6 +135,11 @@ class Package:
         roots = [f"hf_alpha.{name}" for name in modules.split()]
         return {m for m in self.files if any(f"{m}.".startswith(f"{root}.") for root in roots)}
 
+    @property
+    def core(self) -> set[str]:
+        """All modules of the package that are in no wing."""
+        return self.files.keys() - {m for wing in WINGS.values() for m in self.part(wing.modules)}
+
     def failing(self, missing: set[str]) -> set[str]:
         """Return the other modules that cannot be imported without some, which are left out."""
         needed = {
@@ -219,8 +224,7 @@ def table(rows: Iterable[Mapping[str, object]]) -> str:
 
 def report(package: Package) -> str:
     """Return all that is measured."""
-    wings = {m for wing in WINGS.values() for m in package.part(wing.modules)}
-    core, every = package.files.keys() - wings, package.files.keys()
+    core, every = package.core, package.files.keys()
     kinds = {kind: package.carried(modules.split()) for kind, modules in SAVED.items()}
     saved = [
         {"saved model": kind, "files": len(modules), "lines": package.lines(modules)}

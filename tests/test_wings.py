@@ -32,10 +32,15 @@ def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines, packag
 
 def test_the_core_imports_no_wing_in_functions_either(package):
     """But commands, which import theirs when they run. A wing may need another one, so the page."""
-    missing = {m for wing in code_wings.WINGS.values() for m in package.part(wing.modules)}
-    core = package.files.keys() - missing - package.part("cli")
+    missing = package.files.keys() - package.core
+    core = package.core - package.part("cli")
     holes = {module: package.names[module] & missing for module in core}
     assert not {module: names for module, names in holes.items() if names}
+
+
+def test_a_reader_can_hold_the_core(package):
+    """What the core has no need of belongs into a wing."""
+    assert package.lines(package.core) <= 32_000
 
 
 def test_what_was_left_out_is_named():
