@@ -572,7 +572,7 @@ def convert_host(
 def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) -> str:
     config, gap = model.config, _without_rule(tokenizer)
     symbols = ", ".join(
-        f"{count:,} of class {name}" for name, count in config.symbol_classes.items()
+        f"{config.symbol_classes[name]:,} of class {name}" for name in tokenizer.symbol_ranges
     )
     renamed = "renaming moves columns of the logits only; " if config.answers_are_listed else ""
     rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
