@@ -35,6 +35,7 @@ COPIED = (
     *(
         "real-models",
         "real-models-augmented",
+        "real-models-wider",
         "reactions",
         "rxnfp",
         "chats",
