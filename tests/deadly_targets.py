@@ -1,6 +1,5 @@
 """A task whose targets kill worker processes; in a module that these can import."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -14,10 +13,10 @@ class DeadlyTargets(PropositionalTask):
     """Each problem kills a worker, which leaves a file; one of four tokens waits for two deaths."""
 
     def __init__(self, deaths: Path):
-        self.deaths = deaths
+        self.deaths, self.survivor = deaths, os.getpid()
 
     def target_of(self, tokens: Sequence[str], method: str | None = None) -> str | None:
-        if multiprocessing.parent_process() is not None:
+        if os.getpid() != self.survivor:
             (self.deaths / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         while len(tokens) == 4 and len(list(self.deaths.iterdir())) < 2:
