@@ -26,7 +26,7 @@ def make_dataset(
     settings: dict[str, Any],
     first: Sequence[Chunk],
     draw: Callable[[Make], pa.Table],
-    work: Mapping[str, Any],
+    make: Maker,
     split: str | None = None,
 ) -> dict[str, int]:
     """Make a dataset, unless it is there; return the number of rows of each split.
@@ -37,10 +37,9 @@ def make_dataset(
     Args:
         first: the first chunks that are needed.
         draw: returns the rows, by a function that makes chunks.
-        work: the attributes of the `Maker`.
+        make: into `PARTS` of the folder.
         split: the only one; None for several.
     """
-    make = Maker(folder / PARTS, **work)
     try:
         if counts := _finished(folder, settings):
             return counts

@@ -23,12 +23,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from hf_alpha.data.files import PARTS
 from hf_alpha.data.keys import key_in
 from hf_alpha.modeling.choices import check_known, refuse
 from hf_alpha.tasks import DrawnTask, Task, drawn_task, name_of
 from hf_alpha.tasks.base import EQUIVALENCES
 
-from .chunk import Chunk, Make, Rounds, rarity
+from .chunk import Chunk, Make, Maker, Rounds, rarity
 from .dataset_folder import make_dataset
 
 logger = logging.getLogger(__name__)
@@ -234,8 +235,8 @@ def generate(
         _warn_if_fewer(many, asked.many_symbols, f"many_symbols: {lack} in the training split")
         return pa.concat_tables([*tables, *many])
 
-    work = {"num_workers": num_workers, "progress": progress, "shard": shard}
-    return make_dataset(Path(out_dir), recorded, rounds.next_round(), draw, work)
+    maker = Maker(Path(out_dir) / PARTS, num_workers, progress, shard)
+    return make_dataset(Path(out_dir), recorded, rounds.next_round(), draw, maker)
 
 
 def generate_grid(
@@ -300,8 +301,8 @@ def generate_grid(
     def draw(make: Make) -> pa.Table:
         return pa.concat_tables(make(chunks))
 
-    work = {"num_workers": num_workers, "progress": progress, "shard": shard}
-    return make_dataset(Path(out_dir), recorded, chunks, draw, work, "test")
+    maker = Maker(Path(out_dir) / PARTS, num_workers, progress, shard)
+    return make_dataset(Path(out_dir), recorded, chunks, draw, maker, "test")
 
 
 def _given(**settings: Any) -> dict[str, Any]:
