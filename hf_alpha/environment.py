@@ -61,7 +61,9 @@ def is_left_alone() -> bool:
 
 def own_share() -> tuple[int, int]:
     """Return which of several processes this is, from 1 on, and how many there are."""
-    return int(os.environ.get("RANK") or 0) + 1, int(os.environ.get("WORLD_SIZE") or 1)
+    count = int(os.environ.get("WORLD_SIZE") or 1)
+    # A rank may be left over of something else, where there is but one process.
+    return (int(os.environ.get("RANK") or 0) + 1 if count > 1 else 1), count
 
 
 def is_first() -> bool:

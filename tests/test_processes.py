@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 
+from hf_alpha.environment import own_share
 from hf_alpha.processes import choose_device, process_state
 
 SCRIPT = "from hf_alpha.processes import process_state; process_state()"
@@ -37,6 +38,22 @@ def test_more_processes_than_there_are(monkeypatch):
             monkeypatch.setenv(name, "0")
         with pytest.raises(ValueError, match="torchrun"):
             process_state()
+
+
+@pytest.mark.parametrize(
+    ("rank", "count", "share"),
+    [
+        ("", "", (1, 1)),
+        ("0", "2", (1, 2)),
+        ("1", "2", (2, 2)),
+        ("1", "1", (1, 1)),
+        ("1", "", (1, 1)),
+    ],
+)
+def test_one_process_has_all_whatever_its_rank(monkeypatch, rank, count, share):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", count)
+    assert own_share() == share
 
 
 def test_devices():
