@@ -12,6 +12,7 @@ STYLE = """
 .reply > * {flex: 1 1 100%}
 .reply section {flex: 1 1 20em; min-width: 0}
 .reply p, .reply pre {margin: .4em 0}
+.reply details p {white-space: pre-line}
 .reply pre {overflow-x: auto; font-size: .8em}
 .reply code {font-size: .9em; margin: 0 .2em}
 .reply strong {border-radius: .4em; padding: .1em .5em; margin-right: .4em; color: #fff;
@@ -71,8 +72,14 @@ def _parts(choice: Choice, solution: Solution) -> Iterator[str]:
         if not answer.ended:
             yield "<p>This answer is cut off at the limit of its length.</p>"
         if choice.task.has_check and solution.read is not None:
-            opened, why = " open" * (number == 0), choice.task.explain(solution.read, answer).text()
-            yield f"<details{opened}><summary>Why</summary><pre>{_text(why)}</pre></details>"
+            opened, why = " open" * (number == 0), choice.task.explain(solution.read, answer)
+            yield f"<details{opened}><summary>Why</summary>"
+            yield from (f"<p>{_text(note)}</p>" for note in why.notes)
+            yield (
+                f"<pre>{_text(table)}</pre></details>"
+                if (table := "\n".join(why.table()))
+                else "</details>"
+            )
     if solution.found_by is not None:
         asked = "" if solution.found_by == choice.name else f"asked: {choice.name}; "
         yield f"<p>{_text(f'{asked}found by {solution.found_by}, {solution.seconds:.3f} s')}</p>"

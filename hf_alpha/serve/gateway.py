@@ -115,10 +115,10 @@ class Gateway:
         except ValueError as error:
             raise Refusal(400, f"{error}") from None
         except httpx2.RequestError as error:
-            raise _not_reached(error) from None
+            raise _not_reached(self.name, error) from None
         finally:
             self._tell_undescribed()
-        return Passed(response)
+        return Passed(self.name, response)
 
     def _tell_undescribed(self) -> None:
         """Log how many tools and parameters have no description, where there are more now."""
@@ -151,10 +151,11 @@ class Gateway:
 class Passed(StreamingResponse):
     """An answer as it comes from the other side, which is told when nobody waits for it."""
 
-    def __init__(self, response: httpx2.Response):
+    def __init__(self, name: str, response: httpx2.Response):
         super().__init__(self._parts(response), response.status_code)
         headers = response.headers.raw
         self.raw_headers = [(k.lower(), v) for k, v in headers if k.lower() not in OF_ONE_WAY]
+        self._name = name
         self._response: Any = response
 
     async def _parts(self, response: Any) -> AsyncIterator[bytes]:
@@ -167,7 +168,7 @@ class Passed(StreamingResponse):
             if not is_stream:
                 raise
             is_known = isinstance(error, httpx2.RequestError)
-            refusal = _not_reached(error) if is_known else fault_of(error)
+            refusal = _not_reached(self._name, error) if is_known else fault_of(error)
             yield f"\n\ndata: {json.dumps(error_of(refusal))}\n\n".encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -196,9 +197,10 @@ async def _unless_gone(call: Call, work: Coroutine[Any, Any, Any]) -> Any:
         working.cancel()
 
 
-def _not_reached(error: Exception) -> Refusal:
-    """Return what a client is told of the other side, which is not where that is."""
+def _not_reached(name: str, error: Exception) -> Refusal:
+    """Log which address did not answer, and return what a client is told, which is not where."""
     what = type(error).__name__
+    logging.getLogger(LOGGER).warning("%s was not reached, or broke off: %s", name, what)
     if isinstance(error, httpx2.TimeoutException):
         return Refusal(504, f"the model's server did not answer in time ({what}): ask again later")
     return Refusal(502, f"the model's server was not reached, or broke off ({what})")

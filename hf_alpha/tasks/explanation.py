@@ -41,9 +41,12 @@ class Explanation:
 
     def text(self) -> str:
         """Return it for a terminal: the notes, then the table with `|` before its loop."""
-        lines = [printable(note) for note in self.notes]
+        return "\n".join([*map(printable, self.notes), *self.table()])
+
+    def table(self) -> list[str]:
+        """Return the lines of the table, with `|` before its loop; none where there is none."""
         if not self.rows:
-            return "\n".join(lines)
+            return []
         table = [("", self.columns)]
         table += [
             (printable(_short(row.label)), tuple(_SIGNS[cell] for cell in row.cells))
@@ -51,11 +54,12 @@ class Explanation:
         ]
         first = max(len(label) for label, _ in table)
         widths = [len(column) for column in self.columns]
+        lines = []
         for label, cells in table:
             marks = ["|" if column == self.loop else " " for column in range(len(cells))]
             parts = (f" {m} {c:>{w}}" for m, c, w in zip(marks, cells, widths, strict=True))
             lines.append((label.ljust(first) + "".join(parts)).rstrip())
-        return "\n".join(lines)
+        return lines
 
 
 def _short(label: str) -> str:

@@ -136,8 +136,9 @@ BEGUN = f"{HEAD}{len(CHUNK):x}\r\n{CHUNK}\r\n".encode()
 
 @contextmanager
 def raw(answer, hangs):
-    """An address that answers with these bytes, and then hangs or is gone; whether it was left."""
-    left, listening = threading.Event(), socket.create_server(("127.0.0.1", 0))
+    """An address that answers with these bytes, and then hangs or is gone; if it was asked, and left."""
+    asked, left = threading.Event(), threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
 
     def run():
         connection, _ = listening.accept()
@@ -145,6 +146,7 @@ def raw(answer, hangs):
             request = b""
             while b"\r\n\r\n" not in request or not request.endswith(b"}"):
                 request += connection.recv(65536)  # what is not read resets the connection
+            asked.set()
             connection.sendall(answer)
             if hangs:
                 connection.settimeout(20)
@@ -154,7 +156,7 @@ def raw(answer, hangs):
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", left
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", asked, left
     listening.close()
     thread.join(20)
 
@@ -173,7 +175,7 @@ def raw(answer, hangs):
 )
 def test_who_waits_is_told_of_another_side_that_fails(answer, hangs, status, told):
     """By a status, or in the stream, if that has begun."""
-    with raw(answer, hangs) as (url, left), before(url, timeout=1) as own:
+    with raw(answer, hangs) as (url, _, left), before(url, timeout=1) as own:
         client = OpenAI(base_url=own, api_key="k", max_retries=0)
         parts = []
         with pytest.raises(APIError, match=re.escape(told)) as caught:
@@ -182,9 +184,12 @@ def test_who_waits_is_told_of_another_side_that_fails(answer, hangs, status, tol
         assert not hangs or left.wait(10)
 
 
-def test_nobody_is_there():
-    with before("http://127.0.0.1:9/v1") as own, pytest.raises(APIError, match="ConnectError"):
+def test_nobody_is_there(caplog):
+    """A client is told what happened, the log where."""
+    address = "http://127.0.0.1:9/v1"
+    with before(address) as own, pytest.raises(APIError, match="ConnectError") as caught:
         ask(OpenAI(base_url=own, api_key="k", max_retries=0), "x")
+    assert address in caplog.text and ":9/" not in str(caught.value)
     for wrong in ("localhost:8000", "ftp://a/v1", "http://:1"):
         with pytest.raises(ValueError, match="--upstream"):
             Gateway(wrong, None)
@@ -192,14 +197,14 @@ def test_nobody_is_there():
 
 @pytest.mark.parametrize("answer", [b"", BEGUN], ids=["before it begins", "in a stream"])
 def test_the_other_side_is_left_when_a_client_leaves(answer):
-    with raw(answer, True) as (url, left), before(url) as own:
+    with raw(answer, True) as (url, asked, left), before(url) as own:
         address = httpx2.URL(own)
         with socket.create_connection((address.host, address.port)) as leaving:
             body = json.dumps({"messages": [], "names": {}, "stream": True})
             head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {address.host}\r\n"
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             leaving.sendall(f"{head}{body}".encode())
-            time.sleep(0.3)
+            assert asked.wait(30)
         assert left.wait(10)
 
 
