@@ -93,6 +93,8 @@ def test_who_found_it_and_what_contradicts():
     given_up.error = "time is up"
     page = draw_solution(LTL, given_up)
     assert "time is up" in page and "wrong" in page and "<details open>" in page
+    assert "</summary><p>" in page and "<pre>" not in page
+    page = draw_solution(LTL, solved("!a;{1}", Verdict.wrong))
     assert "</summary><p>" in page and "</p><pre>" in page  # sentences wrap, the table does not
     unchecked = Choice("m", get_task("text").configured(symbols={"name": ["a"]}))
     said = Reader(draw_solution(unchecked, solved("b", Verdict.undecided))).text

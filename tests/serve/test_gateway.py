@@ -136,7 +136,7 @@ BEGUN = f"{HEAD}{len(CHUNK):x}\r\n{CHUNK}\r\n".encode()
 
 @contextmanager
 def raw(answer, hangs):
-    """An address that answers with these bytes, and then hangs or is gone; if it was asked, and left."""
+    """An address that answers so, and then hangs or is gone; whether it was asked, and left."""
     asked, left = threading.Event(), threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
 
