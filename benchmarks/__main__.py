@@ -2,10 +2,10 @@
 
     python benchmarks                    # all that are kept, by what they are about
     python benchmarks archive            # what was measured once, by scripts that git keeps
-    python benchmarks clutrr             # the commands of a benchmark
-    python benchmarks clutrr-facts       # ... or of one result
-    python benchmarks clutrr-facts | sh  # runs it again
-    python benchmarks show clutrr-facts  # what it printed, and where it was measured
+    python benchmarks goals              # the commands of a benchmark
+    python benchmarks goals-small        # ... or of one result
+    python benchmarks goals-small | sh   # runs it again
+    python benchmarks show goals-small   # what it printed, and where it was measured
 
 Commands are those of the store (results/README.md). What a benchmark measures is the first line of
 its script.
@@ -25,18 +25,12 @@ import measure
 from studies import store
 
 FOLDER = Path(__file__).resolve().parent
-SHOW, ARCHIVE, LAST = "show", "archive", "ac75e26e"
-"""Scripts that were taken away, and the last commit that has them."""
+SHOW, ARCHIVE = "show", "archive"
 NO_BENCHMARKS = ("__main__", "figures", "evaluations")
-SIZE = "a BART and `learned` of the same size"
 KEPT: dict[str, dict[str, tuple[str, str]]] = {
     "Speed and memory": {
         "goals": ("a BART; the Llama converted; Seq2SeqTrainer", "About 15 minutes"),
-        "relational_price": (f"{SIZE}; `relational` by matrices of scores", "About 20 minutes"),
-        "relational": (f"{SIZE}; `streams`", "About 10 minutes"),
-        "streams": (f"{SIZE}; the papers' algorithms written out", "About 5 minutes"),
-        "growth": ("none", "About 2 minutes"),
-        "memory": ("one stream", "About 5 minutes"),
+        "relational_price": ("a BART and `learned` of the same size", "About 20 minutes"),
         "conversion": ("the file of weights", "About 2 minutes"),
         "scale": ("none", "About 30 minutes"),
         "retrofit": ("the bare backbone: a T5, GPT-2 or Llama", "About 20 minutes"),
@@ -52,17 +46,10 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "gateway": ("the server behind it, asked directly", "About 10 minutes"),
     },
     "Accuracy": {
-        "encodings": ("each other; a random assignment", "Hours"),
         "beyond": ("random answers", "About an hour"),
-        "clutrr": ("a BERT of the same size; what training says by heart", "Hours"),
         "kinship_pairs": (
             "pairs of relations that training tells",
             "About 1 minute; 15 a small model",
-        ),
-        "geometric_study": ("a BERT of the same size; the lexicon alone", "About an hour"),
-        "geometric_pretrained": (
-            "conditional random fields; the lexicon alone",
-            "1 to 3 hours",
         ),
         "studies": ("the papers' tables", "Hours"),
     },
@@ -73,21 +60,30 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "real_models": ("SmolLM2-135M, trained as it is", "About 5 to 30 minutes a model"),
         "reactions": ("ANNalog, trained as it is", "About 5 to 20 minutes a model"),
         "real_tasks": ("SmolLM2, as it is", "About 10 minutes; 20 more a model that is trained"),
-        "rxnfp": ("rxnfp as it is, and trained on", "About 5 minutes a model"),
         "annalog": ("none: it makes the checkpoint", "About 1 minute"),
-        "chats": ("the same Llama, trained as it is", "About 4 minutes a model"),
-        "names_benchmark": ("the same GPT-2, trained as it is", "Hours"),
         "retrofit_families": ("none: it tells which models are taken", "About 5 minutes"),
     },
     "Data and solvers": {
         "ltl": ("Spot", "About 10 minutes"),
         "propositional": ("python-sat; py-aiger-sat", "About 10 minutes"),
         "walks": ("drawing formula after formula", "About 5 minutes"),
-        "solving": ("bounded search; Spot; generation in batches", "About 10 minutes"),
-        "answer_grammar": ("the same beam search without it", "About 10 minutes"),
     },
 }
 """By group and name: the peer, and what all commands take on one thread of a CPU, estimated."""
+GONE = {
+    "ac75e26e": (
+        *("archive/adacos", "archive/all_streams", "archive/checkpoints", "archive/dual_part"),
+        *("archive/extrapolation", "archive/figure5", "archive/folnet", "archive/glue"),
+        *("archive/linear", "archive/new_names", "archive/operators", "archive/retrofit_study"),
+        *("archive/retrofit_texts", "archive/segment_positions", "archive/stream_numbers"),
+    ),
+    "74fd9546": (
+        *("answer_grammar", "chats", "clutrr", "encodings", "geometric_pretrained"),
+        *("geometric_study", "growth", "memory", "names_benchmark", "relational", "rxnfp"),
+        *("solving", "streams"),
+    ),
+}
+"""The last commit that has them -> benchmarks whose results are settled, and which git keeps."""
 
 
 def described(script: Path) -> str:
@@ -116,14 +112,31 @@ def commands(name: str) -> dict[str, str]:
     stored = recorded()
     if name == "studies":
         return {result: line for result, line in stored.items() if result.startswith("studies/")}
-    script = scripts(FOLDER).get(name)
-    if script is None and name in stored:
+    if written := {result: line for result, line in stored.items() if script_of(line) == name}:
+        return written
+    if name in scripts(FOLDER):
+        return {"no file": f"python {FOLDER.name}/{name}.py"}
+    if name in stored:
         return {name: stored[name]}
-    if script is None:
-        raise SystemExit(f"{name} is neither a benchmark nor a result: python benchmarks lists all")
-    place = script.relative_to(FOLDER.parent).as_posix()
-    written = {result: line for result, line in stored.items() if shlex.split(line)[1] == place}
-    return written or {"no file": f"python {place}"}
+    raise SystemExit(f"{name} is neither a benchmark nor a result: python benchmarks lists all")
+
+
+def script_of(command: str) -> str:
+    """The script that a command starts, as `GONE` names it."""
+    return shlex.split(command)[1].removeprefix(f"{FOLDER.name}/").removesuffix(".py")
+
+
+def last_commit(command: str) -> str | None:
+    """The last commit in which a command runs; None where it runs in this one."""
+    script = script_of(command)
+    return next((commit for commit, gone in GONE.items() if script in gone), None)
+
+
+def headed(result: str, command: str) -> str:
+    """A command behind its result, and behind the commit in which it runs, if that is another."""
+    commit = last_commit(command)
+    where = f"# in git: git worktree add ../{commit} {commit}\n" if commit else ""
+    return f"# {result}\n{where}{command}"
 
 
 def entry(name: str, text: str, peer: str = "", minutes: str = "") -> str:
@@ -168,10 +181,7 @@ def shown(result: str) -> str:
 
 def settled() -> Iterator[str]:
     """The commands whose script was taken away."""
-    yield f"# benchmarks/{ARCHIVE} is in git: git worktree add ../{ARCHIVE} {LAST}"
-    for result, command in recorded().items():
-        if shlex.split(command)[1].startswith(f"benchmarks/{ARCHIVE}/"):
-            yield f"# {result}\n{command}"
+    yield from (headed(*each) for each in recorded().items() if last_commit(each[1]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -193,8 +203,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif name == ARCHIVE:
         print("\n".join(settled()))
     else:
-        for result, command in commands(name).items():
-            print(f"# {result}\n{command}")
+        print("\n".join(headed(*each) for each in commands(name).items()))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from typing import Any
 import torch
 
 import measure
-from clutrr import file_name, read_stories
 from hf_alpha.answer.base import Random, Search
 from hf_alpha.answer.models import load_answerer
 from hf_alpha.data.keys import pair_key
@@ -38,7 +37,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.evaluate import ALL, evaluate_model
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.tasks import DrawnTask
-from runs import check_names
+from runs import check_names, clutrr_stories
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
 import anf
@@ -167,7 +166,7 @@ SOURCES: dict[str, tuple[Callable[[], Iterator[Row]], Callable[..., Row]]] = {
 
 def stories_of(facts: int, args: argparse.Namespace) -> list[Row]:
     """The test's stories of so many facts, or those of ten with more."""
-    train, test = (read_stories(args.data / file_name("k234", part)) for part in ("train", "test"))
+    train, test = (clutrr_stories(args.data, "k234", part) for part in ("train", "test"))
     longest = max(len(story["edge_types"]) for story in test)
     chosen = [story for story in test if len(story["edge_types"]) == min(facts, longest)]
     rng, (told_by, genders) = random.Random(facts), kinship.what_two_tell(train)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import beyond
-import clutrr
 import gpu
 import ltl
 import measure
@@ -32,6 +31,7 @@ from studies.tables import TABLES as TABLES_OF_STUDIES
 COPIED = (
     *("geometric-study", "geometric-minilm-dimsum"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
+    "clutrr-longer-copies",
     *(
         "real-models",
         "real-models-augmented",
@@ -377,11 +377,6 @@ def kinship_rate(rows: Sequence[Mapping[str, Any]]) -> float:
     return statistics.mean(said == row["answer"] for row in rows for said in row["said"])
 
 
-def kinship(result: str) -> str:
-    """Right answers about kinship told by facts, by number of facts and model."""
-    return clutrr.tables(stored(result)["data"]["accuracy"])
-
-
 def transduction() -> str:
     """Medians of the sentences that transducers and peers read in a second."""
     lines = []
@@ -718,7 +713,6 @@ TABLES = {
     "memory-by-length": memory_by_length,
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,
-    "clutrr-longer-copies": partial(kinship, "clutrr-longer-copies"),
     "kinship-pairs": kinship_pairs,
     "folnet": folnet_cost,
     "folnet-original": folnet_original,

@@ -11,9 +11,9 @@
 - `train`: `hf-alpha train` on pairs with two classes of names and the model of text/small, beside
   Transformers' Seq2SeqTrainer with a BART of that size and the same batches; whole steps.
 
-What a training step and a generation are, relational.py says. Sides take turns in one process, with
-one thread; a ratio is the median over the rounds of two processor times of one round, with the
-smallest and the largest beside it.
+What a training step and a generation are, relational_price.py says. Sides take turns in one
+process, with one thread; a ratio is the median over the rounds of two processor times of one round,
+with the smallest and the largest beside it.
 """
 
 import argparse
@@ -28,7 +28,6 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, TrainerCallback
 
-import relational
 import retrofit
 from gpu_sections import bart
 from hf_alpha import AlphaForConditionalGeneration
@@ -37,8 +36,7 @@ from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import train
 from hf_alpha.train.trainers import AlphaTrainer
 from measure import add_out, clocked_in_turns, finish, ratios, table, three
-from relational import BART, LEARNED, RELATIONAL, Size
-from streams import Step
+from steps import BART, LEARNED, RELATIONAL, Size, Step, draw_batch, make_model, prepare
 
 NAMES = 5
 OWN = {
@@ -60,16 +58,16 @@ Sides = Mapping[str, Step]
 
 def own_sides(size: Size, work: str) -> Sides:
     """One training step or generation of our models and of a BART, with positions of text/small."""
-    batch = relational.draw_batch(size, NAMES)
+    batch = draw_batch(size, NAMES)
     del batch["tree_paths"]
     sides = {}
     for side in (RELATIONAL, LEARNED, BART):
-        model = relational.make_model(size, side, NAMES)
+        model = make_model(size, side, NAMES)
         if side != BART:
             model.config.encoder_position = "rope"
             torch.manual_seed(0)
             model = AlphaForConditionalGeneration(model.config)
-        sides[side] = relational.prepare(model, side, work, batch, size.target)
+        sides[side] = prepare(model, side, work, batch, size.target)
     return sides
 
 

@@ -24,7 +24,7 @@ from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
 from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import train
-from streams import Batch, Step, generation, training_step
+from steps import Batch, Step, generation, training_step
 
 TESTS = measure.ROOT / "tests"
 sys.path.append(str(TESTS))

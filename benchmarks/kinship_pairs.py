@@ -27,10 +27,9 @@ from typing import Any
 import torch
 
 import measure
-from clutrr import file_name, read_stories
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from runs import train_once
+from runs import clutrr_stories, train_once
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
 from family_trees import Pair, answers
@@ -99,7 +98,7 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def train(data: Path, runs: Path, turn: int, seed: int, steps: int) -> Path:
     """Train a small model without the pairs of a turn, unless that is done; return its folder."""
-    training = read_stories(data / file_name("k23", "train"))
+    training = clutrr_stories(data, "k23", "train")
     folder, out = runs / f"without-{turn}", runs / f"{turn}-{seed}"
     if not (folder / "train.jsonl").exists():
         families = teller(pairs_held_out(training, turn))
@@ -195,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     measure.add_out(parser)
     args = parser.parse_args(argv)
     pairs = answers()
-    training = read_stories(args.data / file_name("k234", "train"))
+    training = clutrr_stories(args.data, "k234", "train")
     if args.runs is not None:
         text, data = in_turns(args, pairs, training)
     else:

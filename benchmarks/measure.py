@@ -36,7 +36,6 @@ PACKAGES = (
     "pyahocorasick",
     "pynini",
     "flashtext2",
-    "sklearn-crfsuite",
 )
 FLAGS = re.compile("avx|fma|amx|asimd|sve")  # of a processor: what float32 products can use
 PRODUCTS = ((4096, 64, 1024), (4096, 1024, 64), (4096, 64, 256), (4096, 64, 64))
@@ -220,14 +219,6 @@ def clear_caches() -> None:
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a model, by default of the papers' LTL size, and of where it runs."""
-    for name, size in {"d-model": 64, "layers": 8, "heads": 4, "ffn": 1024}.items():
-        parser.add_argument(f"--{name}", type=int, default=size, help=f"({size})")
-    parser.add_argument("--threads", type=int, help="CPU threads of torch")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:

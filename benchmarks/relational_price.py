@@ -2,14 +2,20 @@
 
     python benchmarks/relational_price.py --rounds 3 --out relational-price
     python benchmarks/relational_price.py --works memory --tokens 6400 --out relational-price-memory
+    python benchmarks/relational_price.py --sides streams BART --lengths 35 --names 1,2,5,10
 
-Models have 4 + 3 layers, 4 heads, an FFN of 4 times the width, and are those of
-benchmarks/relational.py, which says what the sides and the kinds of work are. A batch has about
-`--tokens` tokens of sources. One more side, `matrices`, is `relational` with its relations as
-matrices of scores, whatever their size: what it was before they became part of the heads' own
-products. Sides take turns; a ratio is the median, over the rounds, of two processor times in one
-round. Memory is measured with one thread, each figure in a process of its own; with few tokens it
-is too little to be told from what libraries hold.
+Models have random weights, 4 + 3 layers, 4 heads, an FFN of 4 times the width, no dropout, and a
+vocabulary of as many names as their sources have. Each source has every name at least once, and
+half of what else it says are names. A batch has about `--tokens` tokens of sources, and answers of
+20.
+
+- `learned`, `relational`, `streams`: models of this package with that encoding.
+- BART: `BartForConditionalGeneration` of the same sizes.
+
+A training step is forward, backward and AdamW; generation, greedy or with 3 beams, writes 20 tokens
+with a cache. Sides take turns; a ratio is the median, over the rounds, of two processor times in
+one round. Memory is the most that a process of its own held, less what it held before the work,
+with one thread; with few tokens it is too little to be told from what libraries hold.
 """
 
 import argparse
@@ -17,31 +23,31 @@ import json
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
-import relational
 from hf_alpha.cli.options import integers
-from hf_alpha.modeling.relations import Relations
 from measure import add_out, clocked_in_turns, finish, in_own_process, ratios, table
-from relational import BART, LEARNED, RELATIONAL, WORKS, Size
-from streams import Step
+from steps import (
+    BART,
+    LEARNED,
+    RELATIONAL,
+    ROOM,
+    STREAMS,
+    WORKS,
+    Size,
+    draw_batch,
+    make_model,
+    most_held,
+    prepare,
+)
 
-MATRICES = "matrices"
 MEMORY = "memory"
-SIDES = (LEARNED, RELATIONAL, MATRICES, BART)
-COLUMNS = ((RELATIONAL, BART), (LEARNED, BART), (RELATIONAL, LEARNED), (MATRICES, BART))
-
-
-@contextmanager
-def only_matrices() -> Iterator[None]:
-    """Relations are matrices of scores here, however many scores there are."""
-    with patch.object(Relations, "prefers_slots", False):
-        yield
+SIDES = (LEARNED, RELATIONAL, STREAMS, BART)
+COLUMNS = ((RELATIONAL, BART), (LEARNED, BART), (STREAMS, BART), (RELATIONAL, LEARNED))
 
 
 def size_of(length: int, width: int, tokens: int) -> Size:
@@ -50,32 +56,18 @@ def size_of(length: int, width: int, tokens: int) -> Size:
     return Size(width, 4, 3, 4, 4 * width, batch=batch, length=length, target=20)
 
 
-def step_of(size: Size, side: str, work: str, names: int) -> Step:
-    """One training step or one generation by a side."""
-    kind = RELATIONAL if side == MATRICES else side
-    batch = relational.draw_batch(size, names)
-    model = relational.make_model(size, kind, names)
-    step = relational.prepare(model, kind, work, batch, size.target)
-    if side != MATRICES:
-        return step
-
-    def with_matrices() -> None:
-        with only_matrices():
-            step()
-
-    return with_matrices
-
-
 def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """All measurements, an entry for each setting."""
+    """All times, an entry for each setting."""
     works = [work for work in WORKS if work in args.works]
     settings = product(works, args.threads, args.widths, args.lengths, args.names)
     for work, threads, width, length, names in settings:
-        if names + relational.ROOM > length:
+        if names + ROOM > length:
             continue
         torch.set_num_threads(threads)
         size = size_of(length, width, args.tokens)
-        steps = {side: step_of(size, side, work, names) for side in SIDES}
+        batch = draw_batch(size, names)
+        models = {side: make_model(size, side, names) for side in args.sides}
+        steps = {side: prepare(x, side, work, batch, size.target) for side, x in models.items()}
         wall, processor = clocked_in_turns(steps, args.rounds)
         row = {"work": work, "threads": threads, "width": width, "length": length, "names": names}
         yield row | {"seconds": wall, "processor": processor}
@@ -86,25 +78,24 @@ def measure_memory(args: argparse.Namespace, argv: Sequence[str]) -> Iterator[di
     """Megabytes of each side, an entry for each setting."""
     for work, width, length in product(("training", "greedy"), args.widths, args.lengths):
         row = {"work": work, "width": width, "length": length, "names": args.memory_names}
-        if args.memory_names + relational.ROOM > length:
+        if args.memory_names + ROOM > length:
             continue
-        child = [json.dumps([*row.values(), side]) for side in SIDES]
+        child = [json.dumps([*row.values(), side]) for side in args.sides]
         megabytes = [in_own_process(__file__, [*argv, "--child", text]) for text in child]
-        yield row | {"megabytes": dict(zip(SIDES, megabytes, strict=True))}
+        yield row | {"megabytes": dict(zip(args.sides, megabytes, strict=True))}
         print("memory:", *row.values(), file=sys.stderr, flush=True)
 
 
-def megabytes_of(
-    args: argparse.Namespace, work: str, width: int, length: int, names: int, side: str
-) -> float:
+def megabytes_of(tokens: int, work: str, width: int, length: int, names: int, side: str) -> float:
     """Megabytes of a kind of work, in this process, which has done nothing else."""
     torch.set_num_threads(1)
-    relational_args = relational.parse([])
-    relational_args.sizes = size_of(length, width, args.tokens)
-    if side != MATRICES:
-        return relational.measure_memory(relational_args, side, work, names)
-    with only_matrices():
-        return relational.measure_memory(relational_args, RELATIONAL, work, names)
+    size = size_of(length, width, tokens)
+    model = make_model(size, side, names)
+    # What libraries load at first use is none of the work's.
+    little = draw_batch(replace(size, batch=1, length=1, target=1), 1)
+    prepare(model, side, work, little, new_tokens=1)()
+    model.zero_grad()
+    return most_held(prepare(model, side, work, draw_batch(size, names), size.target))
 
 
 def write(args: argparse.Namespace, data: dict[str, Any]) -> str:
@@ -113,6 +104,7 @@ def write(args: argparse.Namespace, data: dict[str, Any]) -> str:
         f"4 + 3 layers, 4 heads, FFN 4 d, float32; about {args.tokens} tokens of sources in a "
         f"batch, 20 of an answer; {args.rounds} rounds, processor time"
     ]
+    pairs = [pair for pair in COLUMNS if {*pair} <= {*args.sides}]
     for work in args.works:
         if work == MEMORY:
             parts.append(write_memory(args, data["memory"]))
@@ -120,11 +112,11 @@ def write(args: argparse.Namespace, data: dict[str, Any]) -> str:
         lines = []
         for row in (row for row in data["times"] if row["work"] == work):
             times = row["processor"]
-            cells = [f"{statistics.median(ratios(times[a], times[b])):.2f}" for a, b in COLUMNS]
+            cells = [f"{statistics.median(ratios(times[a], times[b])):.2f}" for a, b in pairs]
             fastest = f"{1e3 * statistics.median(row['seconds'][BART]):.1f}"
             place = (str(row[key]) for key in ("width", "length", "names", "threads"))
             lines.append([*place, *cells, fastest])
-        columns = ("d", "tokens", "names", "threads", *(f"{a} / {b}" for a, b in COLUMNS))
+        columns = ("d", "tokens", "names", "threads", *(f"{a} / {b}" for a, b in pairs))
         parts.append(f"{WORKS[work]}\n\n{table((*columns, 'BART: ms'), lines)}")
     return "\n\n".join(parts)
 
@@ -134,9 +126,9 @@ def write_memory(args: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         held = row["megabytes"]
-        cells = [f"{held[side]:,.0f} ({held[side] / held[BART]:.2f})" for side in SIDES]
+        cells = [f"{held[side]:,.0f} ({held[side] / held[BART]:.2f})" for side in args.sides]
         lines.append([WORKS[row["work"]], str(row["width"]), str(row["length"]), *cells])
-    columns = ("work", "d", "tokens", *(f"{side}: MB" for side in SIDES))
+    columns = ("work", "d", "tokens", *(f"{side}: MB" for side in args.sides))
     return f"Memory, {args.memory_names} names; by BART's\n\n{table(columns, lines)}"
 
 
@@ -147,6 +139,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--works", nargs="+", choices=(*WORKS, MEMORY), default=[*WORKS, MEMORY], help="(all)")
+    usual = [LEARNED, RELATIONAL, BART]
+    add("--sides", nargs="+", choices=SIDES, default=usual, help=f"beside BART ({' '.join(usual)})")
     add("--lengths", type=integers, default=[35, 100, 400, 1024], help="(35,100,400,1024)")
     add("--widths", type=integers, default=[64, 256], help="(64,256)")
     add("--names", type=integers, default=[1, 10, 50], help="(1,10,50)")
@@ -156,14 +150,16 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=int, default=5, help="(5)")
     add("--child", help=argparse.SUPPRESS)
     add_out(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    args.sides = [side for side in SIDES if side in (BART, *args.sides)]
+    return args
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     args = parse(argv)
     if args.child:
-        print(json.dumps(megabytes_of(args, *json.loads(args.child))))
+        print(json.dumps(megabytes_of(args.tokens, *json.loads(args.child))))
         return
     command_line = list(sys.argv[1:] if argv is None else argv)
     data = {

@@ -21,7 +21,7 @@ has a dynamic cache and a fixed number of new tokens; with one, it is a prefill.
 one process; a ratio is that of two times of one round, on a CPU of processor time, and of `streams`
 it is also divided by the number of names. Times and ratios are printed as minimum / median /
 maximum over the rounds. Memory is measured in a process of its own for each figure, as in
-relational.py.
+relational_price.py.
 """
 
 import argparse
@@ -42,7 +42,6 @@ from transformers import (
     T5Config,
 )
 
-import memory
 from hf_alpha.cli.options import integers
 from hf_alpha.modeling.checks import IGNORE
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
@@ -50,8 +49,8 @@ from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
-from measure import add_out, clocked_in_turns, finish, ratios, table, three
-from streams import Batch, Step, generation, training_step
+from measure import add_out, clocked_in_turns, finish, in_own_process, ratios, table, three
+from steps import BEAMS, WORKS, Batch, Step, generation, most_held, training_step
 
 BACKBONE = "backbone"
 SIDES: dict[str, dict[str, Any]] = {
@@ -63,12 +62,6 @@ SIDES: dict[str, dict[str, Any]] = {
     "relational": {"symbol_encoding": "relational"},
     "dual_part": {"symbol_encoding": "dual_part"},
     "first_occurrence": {"symbol_encoding": "learned", "symbol_renaming": "first_occurrence"},
-}
-BEAMS = 3
-WORKS = {
-    "training": "Training step",
-    "greedy": "Generation, greedy",
-    "beams": f"Generation, {BEAMS} beams",
 }
 BASE = 1000  # first of the base tokens that are drawn: special ones come before
 SMALL = {"vocab_size": 8000, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
@@ -170,7 +163,7 @@ def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -
     smallest = {"batch": 1, "length": max(args.names), "target": 1}
     prepare(argparse.Namespace(**{**vars(args), **smallest}), side, work, 1, model)()
     model.zero_grad()
-    return memory.most_held(prepare(args, side, work, names, model), args.device)["work"]
+    return most_held(prepare(args, side, work, names, model), args.device)
 
 
 def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str, Any]]:
@@ -186,7 +179,7 @@ def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str,
             del steps
         if not args.no_memory:
             row["megabytes"] = {
-                side: memory.in_own_process(
+                side: in_own_process(
                     __file__, [*command_line, "--child", side, work, str(names), str(length)]
                 )
                 for side in (BACKBONE, *args.sides)

@@ -32,8 +32,8 @@ from hf_alpha.modeling.modeling_alpha_decoder import AlphaForCausalLM
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from measure import add_out, finish, in_own_process, table
-from memory import most_held
 from retrofit import HOSTS, SIDES
+from steps import most_held
 
 RULES = {"name": {"pattern": "n[0-9]+", "count": 10}}
 
@@ -94,7 +94,7 @@ def by_model(kind: str, train: bool, tokens: int, names: int, vocabulary: int) -
             model.generate(**inputs, **once)
 
     do(draw[:, :128])  # what libraries load
-    megabytes = most_held(lambda: do(draw), "cpu")["work"]
+    megabytes = most_held(lambda: do(draw))
     start = time.process_time()
     do(draw)
     return {"seconds": time.process_time() - start, "MB": megabytes}
@@ -115,7 +115,7 @@ def by_tokenizer(tokens: int, names: int, vocabulary: int) -> dict[str, float]:
     tokenizer = TextTokenizer.from_texts([" ".join(words), "n0"], rules)
     tokenizer.encode_pairs(texts[:1])
     start = time.process_time()
-    megabytes = most_held(lambda: tokenizer.encode_pairs(texts), "cpu")["work"]
+    megabytes = most_held(lambda: tokenizer.encode_pairs(texts))
     return {"seconds": time.process_time() - start, "MB": megabytes}
 
 

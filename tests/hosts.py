@@ -153,6 +153,11 @@ def bert2bert(dropout: float = 0.0, **settings: Any) -> PreTrainedModel:
 
 GATED = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 POSITIONS = {"max_position_embeddings": 64}
+# Of a Llama that learns in a minute to call tools.
+SIZES_OF_CHATS = {
+    "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128,
+    "max_position_embeddings": 1024,
+}  # fmt: skip
 MARIAN_IDS = {
     "pad_token_id": VOCABULARY - 1,
     "decoder_start_token_id": VOCABULARY - 1,

@@ -1,6 +1,8 @@
 """A small tokenizer of each kind. All know `alice` and `bob`; `bartholomew` has many tokens."""
 
+import json
 import string
+from itertools import product
 
 from tokenizers import (
     Regex,
@@ -52,6 +54,31 @@ def byte_level(end: bool = False) -> PreTrainedTokenizerFast:
     lines = [f"{a} {b} {a}" for a in WORDS for b in WORDS]
     tokenizer.train_from_iterator(lines, trainer)
     return finish(tokenizer, end, eos_token="</s>")
+
+
+def byte_level_of_chats(template: str) -> PreTrainedTokenizerFast:
+    """As those of hosts that call tools: 800 tokens, with the marks of ChatML."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=800, special_tokens=["<pad>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
+    )  # fmt: skip
+    lines = []
+    for verb, noun, kind in product(("get", "find", "read"), ("data", "item", "page"), WORDS):
+        call = {"name": f"{verb}{noun}", "arguments": {kind: "Rome"}}
+        parameters = {
+            "type": "object",
+            "properties": {kind: {"type": "string"}},
+            "required": [kind],
+        }
+        tool = {"name": f"{verb}{noun}", "description": "Tells it.", "parameters": parameters}
+        said = f"user\nWhat does {noun} cost?\nassistant\n<tool_call>{json.dumps(call)}</tool_call>"
+        lines.append(f"{json.dumps({'type': 'function', 'function': tool})}\n{said}")
+    tokenizer.train_from_iterator(lines, trainer)
+    special = {"pad_token": "<pad>", "eos_token": "<|im_end|>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template, **special)
 
 
 def word_piece(end: bool = False) -> PreTrainedTokenizerFast:

@@ -10,26 +10,22 @@ from itertools import chain
 
 import pytest
 import torch
+from hosts import SIZES_OF_CHATS
 from hypothesis import given
 from hypothesis import strategies as st
 from scripts import FOLDER, kept, load, prints_and_stores, store
+from small_tokenizers import byte_level_of_chats
 
 from hf_alpha import CanonicalNames, CanonicalTokenizer
 from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.logic.propositional.notation import write_assignment
 from hf_alpha.recipe import read_recipe
 
-SMALL = "--d-model=16 --layers=1 --heads=2 --ffn=16"
-RELATIONAL = (
-    "--names=1,5 --d-model=16 --encoder-layers=2 --decoder-layers=1 --heads=2 --ffn=16 --batch=2 "
-    "--length=6 --target=2 --rounds=2"
-)
 STACKS = "--hidden=8 --heads=2 --layers=1 --vocabulary=9 --rounds=1"
 LARGE_BATCH = "test_retrofit.py::TestLlamaRelational::test_renaming_of_a_large_batch"
 QUICK = {
     "gpu": f"--small --shares=1 --tests={FOLDER.parent}/tests/families/{LARGE_BATCH} "
     "--only promises decoders training",
-    "growth": f"{SMALL} --symbols 1 3 --lengths 4 --rounds=1",
     "pairs": "--rows=2000 --names=10",
     "goals": "--only text-small llama-256 train --works training prefill --rounds=1 --runs=1 "
     "--steps=2",
@@ -37,26 +33,13 @@ QUICK = {
     "evaluation": "--tasks=ltl --formulas=6 --symbols=4 --rounds=1 --batch=4 --sizes 3 8",
 }
 SLOW = {
-    "streams": f"{SMALL} --symbols=1,3 --repeats=2 --batch=3 --size=6 --new-tokens=2 "
-    "--reference-size=5 --reference-new-tokens=2 --reference-repeats=2",
-    "relational": f"{RELATIONAL} --streams-limit=4",
-    "relational_price": "--lengths=16,48 --widths=8 --names=10 --threads=1 --tokens=48 --rounds=1",
-    "memory": f"{SMALL} --work generation --symbols 2 --batch=1 --length=4 --new-tokens=2",
+    "relational_price": "--lengths=16,48 --widths=8 --names=10 --threads=1 --tokens=48 --rounds=1 "
+    "--sides streams relational",
     "scale": "--tokens 128 256 --by tokens rows --rows 1000 2000",
     "ltl": "--rounds=1 --formulas=12 --spot-formulas=2 --checks=12 --strings=200 --limit=0.2",
     "propositional": "--rounds=1 --formulas=4 --aiger-formulas=1",
     "startup": "--rounds=1",
     "installs": "--ways alias",  # downloads some 30 MB
-    "solving": "--count 1 --limit 0.2 --formulas 8",
-    "answer_grammar": "--count 4 --rounds 1",
-    "encodings": "--only=learned,dual_part,converted,relational-converted --seeds=0,1 --steps=2 "
-    "--tuning-steps=1 --symbols=1-4 --sizes=1-7 --samples=3 --covariance=1 --draws=2 --change "
-    "data.generate.num_samples=300 --change data.path=data --change training.eval_strategy=no "
-    "--change training.per_device_train_batch_size=8 --change training.save_strategy=no --change "
-    "model.d_model=40 --change model.encoder_layers=1 --change model.decoder_layers=1",
-    "names_benchmark": "--hosts=gpt2,t5 --suites=people --pairs=40 --tokens=300 --width=16 "
-    "--batch=4 --steps=2 --tuning-steps=1 --questions=2 --namings=1 --runs=runs",
-    "chats": "--steps=2 --tests=4 --runs=runs",
 }
 
 
@@ -67,24 +50,6 @@ def test_a_benchmark_prints_and_stores_what_it_measures(name, capsys, tmp_path, 
     """At its smallest size; ours and its peers disagree nowhere."""
     monkeypatch.chdir(tmp_path)
     prints_and_stores(name, (QUICK | SLOW)[name], capsys)
-
-
-def test_clutrr_rules_compose_facts_in_every_order_and_guess_between_two_answers(tmp_path):
-    study = load("clutrr")
-    rules = {
-        ("husband", "son"): "son",
-        ("son", "grandmother"): "mother",
-        ("husband", "mother"): "mother-in-law",
-    }
-    chain = ("husband", "son", "grandmother")
-    for part, stories in (("train", rules), ("test", {**rules, chain: "mother"})):
-        lines = [json.dumps({"edge_types": facts, "target": to}) for facts, to in stories.items()]
-        with gzip.open(tmp_path / study.file_name("k23", part), "wt") as file:
-            file.write("\n".join(lines))
-    assert study.by_rules("k23", tmp_path) == {"2": [100.0], "3": [50.0], "all": [87.5]}
-    told = {facts: {relation} for facts, relation in rules.items()}
-    assert study.composed(chain, told) == {"mother", "mother-in-law"}
-    assert study.composed(("son", "husband"), told) == set()
 
 
 @given(formulas=st.integers(0, 2**32), size=st.integers(1, 20), symbols=st.integers(1, 4))
@@ -106,33 +71,6 @@ def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
                 assert formula.implied_by(values) == (verdict == "correct")
         if target is not None:
             assert formula.implied_by(target)
-
-
-@pytest.mark.parametrize("encoding", ["learned", "relational"])
-def test_multiply_adds_are_those_of_the_model(encoding):
-    """Against PyTorch's own counter, which sees products of matrices (so few rows that all are)."""
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    import multiply_adds
-
-    relational = load("relational")
-    size = relational.parse([*RELATIONAL.split(), "--batch=1"]).sizes
-    batch = relational.draw_batch(size, 5)
-    model = relational.make_model(size, encoding, 5).eval()
-    model.set_attn_implementation("eager")  # products inside of fused kernels are not counted
-    search = relational.generation(model, batch, beams=3, new_tokens=4)
-    length = size.tokens(5)
-    added = multiply_adds.ADDED if encoding == "relational" else ()
-    for run, counts in (
-        (lambda: model(**batch), multiply_adds.forward(model.config, 5, length, size.target)),
-        (search, multiply_adds.generation(model.config, 5, length, 4, beams=3)),
-    ):
-        assert counts.keys() == {multiply_adds.LEARNED, *multiply_adds.ADDED}
-        products = {multiply_adds.LEARNED, *added} - set(multiply_adds.ELEMENTWISE)
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            run()
-        assert counter.get_total_flops() == 2 * sum(counts[part] for part in products)
 
 
 def test_chats_of_bfcl_are_certified(tmp_path, capsys):
@@ -191,24 +129,6 @@ def test_a_conversion_holds_little_more_than_the_file(capsys, tmp_path, monkeypa
     load("conversion").main(["--shapes", shape, f"--out={tmp_path / 'out'}"])
     held = kept()["data"]["rows"][shape]
     assert 0.5 < held["work"] / held["file"] < load("conversion").GOAL
-
-
-def test_growth_counts_what_the_model_multiplies():
-    """Against PyTorch's own counter, which sees its own products (so few rows that all are)."""
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    growth = load("growth")
-    config = growth.AlphaConfig(encoder_position="tree", symbol_classes={"proposition": 4},
-                                d_model=32, encoder_layers=2, encoder_attention_heads=2,
-                                decoder_attention_heads=2, encoder_ffn_dim=64)  # fmt: skip
-    model = growth.AlphaForConditionalGeneration(config).eval()
-    model.set_attn_implementation("eager")  # products inside of fused kernels are not counted
-    batch = growth.draw_sample(config, 4, 9)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.get_encoder()(**batch)
-    mean = 2 * config.encoder_layers * 4 * 9 * 32  # of the streams, a product too
-    assert counter.get_total_flops() - mean == growth.encoder_cost(config, 4, 9).flops
 
 
 @pytest.mark.slow
@@ -295,11 +215,11 @@ def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
     """With a tiny Llama in SmolLM2's place, and the data sets' formats."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    chats, tasks = load("chats"), load("real_tasks")
-    tokenizer = chats.host_tokenizer()
+    tasks = load("real_tasks")
+    tokenizer = byte_level_of_chats(tasks.TEMPLATE)
     ids = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
     torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **{**chats.SIZES, **ids}))
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **{**SIZES_OF_CHATS, **ids}))
     for part in (tokenizer, model):
         part.save_pretrained(tmp_path / "smollm2-135m")
     small_bfcl(tmp_path / "bfcl")

@@ -13,7 +13,8 @@ import own_process
 import pytest
 import torch
 from commands import hf_alpha
-from small_tokenizers import unigram
+from hosts import SIZES_OF_CHATS
+from small_tokenizers import byte_level_of_chats, unigram
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
@@ -138,11 +139,8 @@ def test_chats(tmp_path, monkeypatch, capsys):
 
     The page as printed, with a template that writes them, is run by test_pages.py.
     """
-    sys.path.append(str(ROOT / "benchmarks"))
     from modeling.test_chats import TEMPLATES
     from serve.test_server import served
-
-    import chats
 
     page, rest = (DOCS / "chats.md").read_text(encoding="utf-8").split("\n## Is it better?")
     of_template = rest.split("\n## A host whose template writes no tools\n")[1].split("\n## ")[0]
@@ -150,10 +148,10 @@ def test_chats(tmp_path, monkeypatch, capsys):
     tools, tune, ask = blocks_of(page, "python")
     convert, train = (block.splitlines() for block in blocks_of(page, "bash"))
     assert len(convert) + len(train) <= 12
-    tokenizer = chats.host_tokenizer(template)
+    tokenizer = byte_level_of_chats(template)
     tokenizer.chat_template = TEMPLATES["smollm2"]
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
-    sizes = {**chats.SIZES, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
+    sizes = {**SIZES_OF_CHATS, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
     torch.manual_seed(0)
     for saved in (LlamaForCausalLM(LlamaConfig(**sizes)), tokenizer):
         saved.save_pretrained(tmp_path / "Qwen" / "Qwen2.5-0.5B-Instruct")

@@ -1,15 +1,14 @@
 """The commands and code of every page, as printed and in their order, with nothing patched."""
 
 import json
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
-from hosts import make_host
+from hosts import SIZES_OF_CHATS, make_host
 from pages import ROOT, Page, blocks_of, run_page
-from small_tokenizers import byte_level, unigram, word_piece
+from small_tokenizers import byte_level, byte_level_of_chats, unigram, word_piece
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -50,17 +49,14 @@ def bert(folder: Path) -> None:
 
 def llama(folder: Path) -> None:
     """A Llama in the places of the Hub's, with random weights and the templates of those."""
-    sys.path.append(str(ROOT / "benchmarks"))
     from modeling.test_chats import TEMPLATES
-
-    import chats
 
     torch.manual_seed(0)
     trl = Path(str(find_spec("trl").origin)).parent / "chat_templates"
     template = (trl / "qwen2_5.jinja").read_text()
-    tokenizer = chats.host_tokenizer(template)
+    tokenizer = byte_level_of_chats(template)
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
-    sizes = {**chats.SIZES, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
+    sizes = {**SIZES_OF_CHATS, "vocab_size": len(tokenizer), "bos_token_id": None, **ids}
     model = LlamaForCausalLM(LlamaConfig(**sizes))
     save(folder / "Qwen" / "Qwen2.5-0.5B-Instruct", model, tokenizer)
     tokenizer.chat_template = TEMPLATES["smollm2"]
@@ -200,7 +196,6 @@ PAGES = {
     "docs/train.md": Page(
         not_run={
             "task: text": PART,
-            "python -m benchmarks.studies.zero_shot": DATA,
             "hf-alpha train mine.yaml": HOURS,
             "hf-alpha evaluate runs/mine": HOURS,
         },

@@ -185,8 +185,7 @@ LOADING = [SOLVE, EVALUATE, TRAIN, DEMO, SERVE, INFO, ("convert", "m", "o"),
            ("convert", "classes", "o", "--transducer", "fst"), ("push", "m", "me/m"),
            ("release", "m", "o")]  # fmt: skip
 CERTIFY = ("certify", "pairs.jsonl", "--names", "[a-z]+", "--model", "m")  # takes decoders alone
-STUDIES = [("studies.grow", "m", "o"), ("studies.zero_shot", "classes", "--task", "rte",
-           "--data", "rte.jsonl", "--columns", "a,b,label")]  # fmt: skip
+STUDIES = [("studies.grow", "m", "o")]
 BARE = [*LOADING[4:], *STUDIES]  # which look at models alone, at no recipe
 ATTACKS = [
     *[(by_tokenizer, "evil:find", command) for command in (SOLVE, EVALUATE, TRAIN, DEMO)],
@@ -213,7 +212,6 @@ def transducer(here):
     """What some commands ask for beside a model."""
     (here / "words.tsv").write_text("fire hose\tCOMPOUND\n")
     Transducer.from_settings({"lexicon": "words.tsv"}).save(here / "fst")
-    written(here / "rte.jsonl", [{"a": "x", "b": "y", "label": 0}])
 
 
 @pytest.mark.parametrize(("plant", "name", "command"), ATTACKS, ids=name_of)

@@ -1,10 +1,9 @@
 """The papers' tables measured again.
 
-`python -m benchmarks.studies TABLE`, in the root of a checkout. Two studies are commands of their
-own: `python -m benchmarks.studies.zero_shot` has a masked language model solve GLUE by prompts,
-`python -m benchmarks.studies.grow` makes a larger model of a trained one. formats.py reads
-benchmarks' files for recipes. Imports in here are relative, since the scripts beside this folder
-know it as `studies`.
+`python -m benchmarks.studies TABLE`, in the root of a checkout. Two commands make models of trained
+ones, as recipes in training/ say: `python -m benchmarks.studies.grow` a larger one, and
+`python -m benchmarks.studies.mean` the mean of two. formats.py reads benchmarks' files for recipes.
+Imports in here are relative, since the scripts beside this folder know it as `studies`.
 
 A `Table` (table.py) has rows and says how a row is measured. A `Row` may have a `Model`
 (models.py): a recipe and changes to it, perhaps other data, perhaps a conversion. `reproduce`

@@ -279,7 +279,7 @@ class Relations(ABC):
     def prefers_slots(self) -> bool:
         """Whether slots are faster than matrices, for attention that can do either.
 
-        Measured by `benchmarks/relational.py --length 400`: with few scores there is no difference;
+        Measured with 400 tokens: with few scores there is no difference;
         slots cost as much as they have symbols, matrices as much as there are keys.
         """
         num_queries, num_keys, num_slots = self.shape

@@ -135,7 +135,6 @@ WRITERS = {
     "evaluate": ["MODEL", "--out", "OUT", "--data", "DATA"],
     "compare": ["RECIPE", "--out", "OUT"],
     "transduce": ["a", "--rules", "RULES", "--save", "OUT"],
-    "studies.zero_shot": ["no", "--task", "sst2", "--data", "ROWS", "--out", "OUT"],
 }
 MAKERS = {
     "convert": ["MODEL", "OUT"],
@@ -146,7 +145,7 @@ MAKERS = {
 }
 WRITE_NONE = {"solve", "info", "push", "demo", "serve", "certify"}
 WRITE_TOGETHER = {"generate-data"}
-STUDIES = {"studies.grow", "studies.zero_shot"}
+STUDIES = {"studies.grow"}
 
 
 @pytest.mark.parametrize("command", [*WRITERS, *MAKERS])
