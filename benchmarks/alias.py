@@ -6,7 +6,6 @@ Each chat is a question, its tools and the calls that answer it (`data/bfcl`). I
 ways of `hf-alpha certify`, and spelled canonically; bytes are compared. No model is asked.
 """
 
-import argparse
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from hf_alpha import CanonicalNames
 from hf_alpha.alias.certificate import certify
-from measure import add_out, finish, table
+from measure import finish, parser_of, table
 from real_tasks import lines_of
 
 FILES = ("live_multiple", "multiple", "parallel", "simple_python", "live_simple")
@@ -54,10 +53,9 @@ def chats(folder: Path, name: str) -> Iterator[dict[str, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Certify chats of each file."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="with bfcl")
     parser.add_argument("--count", type=int, default=200, help="chats of each file")
-    add_out(parser)
     options = parser.parse_args(argv)
     names, lines, data = CanonicalNames({"tool": {"rule": "tools"}}), [], {}
     for name in FILES:

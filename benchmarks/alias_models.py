@@ -1136,9 +1136,7 @@ def named(text: str) -> tuple[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Ask models, and draw the tables of all that was answered."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("models", type=named, nargs="*", metavar="NAME=PLACE", help="are asked")
     parser.add_argument("--data", type=Path, help="with bfcl, cruxeval and spider_dev")
     parser.add_argument("--tasks", default=",".join(TASKS))
@@ -1148,7 +1146,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--unpacked", type=Path, default=Path("runs/alias-models"), help="folder of GGUF files"
     )
-    measure.add_out(parser)
     options = parser.parse_args(argv)
     if options.models and options.data is None:
         parser.error("models are asked about --data")

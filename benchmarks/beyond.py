@@ -244,16 +244,13 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     add = parser.add_argument
     add("--only", default=",".join(POINTS), help="of these; what --out has of others stays")
     add("--data", type=Path, default=Path("data/clutrr"), help="folder of CLUTRR's files")
     add("--samples", type=int, default=100, help="problems of a point (100)")
     add("--batch", type=int, default=16, help="problems in a batch (16)")
     add("--runs", type=Path, default=Path("runs/beyond"), help="where problems and answers are")
-    measure.add_out(parser)
     args = parser.parse_args(argv)
     check_names(parser, "only", args.only, POINTS)
     return args

@@ -89,13 +89,10 @@ def converted(model: str) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--models", nargs="+", default=[], help="folders of models in safetensors")
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=None)
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    measure.add_out(parser)
     options = parser.parse_args(argv)
     if options.child:
         print(json.dumps(converted(options.child)))

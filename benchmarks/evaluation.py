@@ -35,7 +35,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.logic.drawing.generate import generate_grid
 from hf_alpha.resources import released_model
 from hf_alpha.tasks import get_task
-from measure import add_out, clocked_in_turns, finish, ratios, table, three
+from measure import clocked_in_turns, finish, parser_of, ratios, table, three
 
 GOAL = 1.1
 
@@ -107,9 +107,7 @@ def show(results: dict[str, dict[str, Any]]) -> str:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--tasks", nargs="+", default=["propositional", "ltl"])
     parser.add_argument("--model", help="folder; by default the released TASK-streams-small")
     parser.add_argument("--formulas", type=int, default=1000)
@@ -119,7 +117,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--device", default="cpu")
-    add_out(parser)
     return parser.parse_args(arguments)
 
 

@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from measure import add_out, finish, in_turns, table, three
+from measure import finish, in_turns, parser_of, table, three
 
 AT_ONCE, TOKENS = 100, 100
 WAIT = httpx2.Timeout(300)
@@ -166,11 +166,10 @@ def held_by(pid: int) -> tuple[float, float]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, or be the server behind."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=5000, help="in which memory is watched")
     parser.add_argument("--echo", type=int, help=argparse.SUPPRESS)
-    add_out(parser)
     options = parser.parse_args(argv)
     if options.echo:
         app = Starlette(routes=[Route("/v1/chat/completions", echo, methods=["POST"])])

@@ -26,7 +26,7 @@ from transformers import BertConfig, BertModel, PreTrainedModel
 from hf_alpha.cli.options import integers
 from hf_alpha.modeling.configuration_geometric import GeometricConfig
 from hf_alpha.modeling.modeling_geometric import GeometricModel
-from measure import add_out, finish, in_turns, ratios, table, three
+from measure import finish, in_turns, parser_of, ratios, table, three
 
 BERT = "BERT"
 GATED = {"gated": True, "absolute_positions": True}
@@ -113,9 +113,7 @@ def lines_of(times: dict[str, list[float]]) -> list[list[str]]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--lengths", type=integers, default=[128, 512], help="(128,512)")
     parser.add_argument("--shares", type=integers, default=[0, 25, 100], help="(0,25,100)")
     for name, size in {
@@ -125,7 +123,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dropout", type=float, default=0.1, help="(0.1)")
     parser.add_argument("--threads", type=int, help="CPU threads of torch")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    add_out(parser)
     return parser
 
 

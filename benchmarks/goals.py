@@ -35,7 +35,7 @@ from hf_alpha.recipe import read_recipe
 from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import train
 from hf_alpha.train.trainers import AlphaTrainer
-from measure import add_out, clocked_in_turns, finish, ratios, table, three
+from measure import clocked_in_turns, finish, parser_of, ratios, table, three
 from steps import BART, LEARNED, RELATIONAL, Size, Step, draw_batch, make_model, prepare
 
 NAMES = 5
@@ -168,9 +168,7 @@ def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     works = ("training", "prefill", "greedy", "beams")
     whats = (*OWN, *HOSTS, "train")
     add = parser.add_argument
@@ -179,7 +177,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=int, default=20, help="(20)")
     add("--runs", type=int, default=4, help="of `hf-alpha train` and of its peer (4)")
     add("--steps", type=int, default=150, help="of a run (150)")
-    add_out(parser)
     return parser.parse_args(argv)
 
 

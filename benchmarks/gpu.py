@@ -187,9 +187,7 @@ def training_table(rows: Sequence[Row]) -> str:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     add = parser.add_argument
     add("--small", action="store_true", help="sizes for a CPU, in one process")
     add("--device", help="cuda, with --small cpu")
@@ -198,7 +196,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     add("--tests", help="files of promises, or tests of them, with commas (all)")
     add("--child", nargs=3, help=argparse.SUPPRESS)
-    measure.add_out(parser)
     args = parser.parse_args(argv)
     args.device = args.device or ("cpu" if args.small else "cuda")
     args.given = list(sys.argv[1:] if argv is None else argv)

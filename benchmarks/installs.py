@@ -11,7 +11,6 @@ interpreter behind `chroot FOLDER` gets a copy of the checkout in that folder. W
 the result has is not measured again.
 """
 
-import argparse
 import os
 import resource
 import shlex
@@ -150,12 +149,9 @@ def show(results: Sequence[dict[str, Any]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and keep."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--python", action="append", help="an interpreter; several times")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    measure.add_out(parser)
     options = parser.parse_args(arguments)
     kept = measure.kept(options.out) if options.out else None
     results: list[dict[str, Any]] = (kept or {"installations": []})["installations"]

@@ -181,9 +181,7 @@ def in_turns(args: argparse.Namespace, pairs: Mapping[Pair, str], training: Any)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Ask and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--data", type=Path, default=Path("data/clutrr"), help="CLUTRR's files")
     parser.add_argument("--model", type=Path, default=MODEL, help="a model that tells classes")
     parser.add_argument("--runs", type=Path, help="train small models there, in place of --model")
@@ -191,7 +189,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     turns = ",".join(map(str, range(TURNS)))
     parser.add_argument("--turns", default=turns, help=f"of small models ({turns})")
     parser.add_argument("--steps", type=int, default=3200, help="of small models (3200)")
-    measure.add_out(parser)
     args = parser.parse_args(argv)
     pairs = answers()
     training = clutrr_stories(args.data, "k234", "train")

@@ -464,9 +464,7 @@ def rate_table(
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--formulas", type=int, default=1000, help="for pairs, in a round")
     parser.add_argument("--spot-formulas", type=int, default=100, help="of these, for Spot")
@@ -474,7 +472,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--strings", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=5.0, help="seconds for a call of Spot")
     parser.add_argument("--model", help="whose answers are checked; by default ltl-streams-small")
-    measure.add_out(parser)
     return parser.parse_args(arguments)
 
 

@@ -221,11 +221,15 @@ def clear_caches() -> None:
                     value.cache_clear()
 
 
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add the option that `finish` reads."""
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser with what a script says of itself, and the option that `finish` reads."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--out", metavar="NAME", help="keep the result under this name in benchmarks/results"
     )
+    return parser
 
 
 def finish(

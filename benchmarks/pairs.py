@@ -10,7 +10,6 @@ resident so far, without what it had before; files that are mapped into memory c
 system takes them back when it needs to.
 """
 
-import argparse
 import json
 import random
 import re
@@ -114,13 +113,10 @@ def steps(path: Path, share: float) -> dict[str, Callable[[], Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--names", type=int, default=100, help="different ones (100)")
     parser.add_argument("--share", type=float, default=0.05, help="that is held out (0.05)")
-    measure.add_out(parser)
     options = parser.parse_args(arguments)
     disable_progress_bars()
     results = {}

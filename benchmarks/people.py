@@ -7,7 +7,6 @@ Texts are documents of UNER's English Web Treebank (`data/uner_ewt`) in which sp
 Its spans are taken as they are, and by `people_rule`. No model is asked.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from hf_alpha import CanonicalNames, people_rule
 from hf_alpha.alias.certificate import OTHERS, SWAPPED, certify
 from hf_alpha.alias.chat import CanonicalRequest
-from measure import add_out, finish, table
+from measure import finish, parser_of, table
 
 FORMS = ("{} wrote it.", "**{}**'s", "_{}_", "`{}`", "<a>{}</a>", '{{"x": "{}"}}')
 """Answers that say a name."""
@@ -77,10 +76,9 @@ def finder(model: str) -> Callable[[str], list[tuple[int, int, str]]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure both rules on the same texts."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="with uner_ewt")
     parser.add_argument("--model", default="en_core_web_sm", help="of spaCy")
-    add_out(parser)
     options = parser.parse_args(argv)
     find = finder(options.model)
 

@@ -323,13 +323,10 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--formulas", type=int, default=1000, help="of each size, in a round")
     parser.add_argument("--aiger-formulas", type=int, default=60, help="of these, for py-aiger")
-    measure.add_out(parser)
     return parser.parse_args(arguments)
 
 

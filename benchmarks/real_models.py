@@ -461,7 +461,7 @@ def minutes_of(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def options(description: str, remedies: str, steps: str) -> argparse.ArgumentParser:
     """Return the options that a benchmark of remedies has, with these defaults."""
-    parser = argparse.ArgumentParser(description=description)
+    parser = measure.parser_of(description)
     parser.add_argument("folder", type=Path, help="where the wheel was downloaded to")
     parser.add_argument("--remedies", default=remedies)
     parser.add_argument("--steps", default=steps)
@@ -469,7 +469,6 @@ def options(description: str, remedies: str, steps: str) -> argparse.ArgumentPar
     parser.add_argument("--table", action="store_true", help="of what is done, and run nothing")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
-    measure.add_out(parser)
     return parser
 
 

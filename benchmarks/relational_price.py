@@ -30,7 +30,7 @@ from typing import Any
 import torch
 
 from hf_alpha.cli.options import integers
-from measure import add_out, clocked_in_turns, finish, in_own_process, ratios, table
+from measure import clocked_in_turns, finish, in_own_process, parser_of, ratios, table
 from steps import (
     BART,
     LEARNED,
@@ -134,9 +134,7 @@ def write_memory(args: argparse.Namespace, rows: list[dict[str, Any]]) -> str:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add = parser.add_argument
     add("--works", nargs="+", choices=(*WORKS, MEMORY), default=[*WORKS, MEMORY], help="(all)")
     usual = [LEARNED, RELATIONAL, BART]
@@ -149,7 +147,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--tokens", type=int, default=800, help="tokens of sources in a batch (800)")
     add("--rounds", type=int, default=5, help="(5)")
     add("--child", help=argparse.SUPPRESS)
-    add_out(parser)
     args = parser.parse_args(argv)
     args.sides = [side for side in SIDES if side in (BART, *args.sides)]
     return args

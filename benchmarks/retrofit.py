@@ -49,7 +49,7 @@ from hf_alpha.modeling.modeling_retrofit import RetrofitForConditionalGeneration
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.symbol_encodings import encoding_class
 from hf_alpha.modeling.symbols import first_occurrence
-from measure import add_out, clocked_in_turns, finish, in_own_process, ratios, table, three
+from measure import clocked_in_turns, finish, in_own_process, parser_of, ratios, table, three
 from steps import BEAMS, WORKS, Batch, Step, generation, most_held, training_step
 
 BACKBONE = "backbone"
@@ -243,9 +243,7 @@ def write(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> str:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add = parser.add_argument
     add("--host", choices=HOSTS, default="t5", help="the backbone (t5)")
     add("--names", type=integers, default=[1, 2, 5, 10], help="in the input (1,2,5,10)")
@@ -259,7 +257,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--device", default="cpu", help="cpu or cuda")
     add("--threads", type=int, help="CPU threads of torch")
     add("--child", nargs=4, help=argparse.SUPPRESS)
-    add_out(parser)
     args = parser.parse_args(argv)
     if not HOSTS[args.host].is_encoder_decoder and "aggregated" in args.sides:
         args.sides = [side for side in args.sides if side != "aggregated"]  # joins streams

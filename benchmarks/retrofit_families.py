@@ -9,7 +9,6 @@ holds; a number leads to the words of the refusal below the table.
 `tests/test_benchmarks.py` compares them with the store.
 """
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -304,10 +303,7 @@ def show(families: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    measure.add_out(parser)
+    parser = measure.parser_of(__doc__)
     args = parser.parse_args(arguments)
     logging.set_verbosity_error()
     measure.finish(show(list(FAMILIES)), {}, args.out, arguments)

@@ -31,7 +31,7 @@ from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
 from hf_alpha.modeling.modeling_alpha_decoder import AlphaForCausalLM
 from hf_alpha.modeling.modeling_retrofit_decoder import RetrofitForCausalLM
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from measure import add_out, finish, in_own_process, table
+from measure import finish, in_own_process, parser_of, table
 from retrofit import HOSTS, SIDES
 from steps import most_held
 
@@ -163,9 +163,7 @@ def lines(kinds: Mapping[str, Sequence[Mapping[str, float]]], sizes: Sequence[in
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     grids = {
         "tokens": [100, 1024, 4096, 16384],
         "names": [1, 10, 100, 1000],
@@ -179,7 +177,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--fixed-names", type=int, default=10, help="where others grow (10)")
     parser.add_argument("--train", action="store_true", help="a training step of models")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    add_out(parser)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     same = {"tokens": 1024, "names": args.fixed_names, "vocabulary": 8000}

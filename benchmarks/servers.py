@@ -31,7 +31,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from gateway import process, used_by
 from hf_alpha import SymbolConfig, get_symbol_model
-from measure import add_out, finish, table
+from measure import finish, parser_of, table
 
 WORDS = ["gave", "took", "sees", "to", "and", "the", "a", "book", "box", "key", "day", "red"]
 NAMES = [f"{letter}{number}" for letter in "xyz" for number in range(9)]
@@ -148,14 +148,11 @@ def write(rows: Sequence[dict[str, Any]]) -> str:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add = parser.add_argument
     add("--clients", type=int, nargs="+", default=[1, 8, 32], help="(1 8 32)")
     add("--sides", nargs="+", choices=(OURS, PEER), default=[OURS, PEER], help="(both)")
     add("--rounds", type=int, default=2, help="(2)")
-    add_out(parser)
     return parser.parse_args(argv)
 
 

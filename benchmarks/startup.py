@@ -9,7 +9,6 @@ classes, with the least that a package with a model can do: to import and to reg
 class. Start-up of the interpreter itself is shown beside them.
 """
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -58,11 +57,8 @@ def show(seconds: dict[str, list[float]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    measure.add_out(parser)
     options = parser.parse_args(arguments)
     seconds = measure.in_turns(
         {side: process(command) for side, command in SIDES.items()}, options.rounds

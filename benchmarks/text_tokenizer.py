@@ -9,7 +9,6 @@ texts are made (`swap x y : ( x + y ) * x`), or the first column of a file, in w
 words with at least nine letters are names. Set TOKENIZERS_PARALLELISM=false for one thread.
 """
 
-import argparse
 import random
 import string
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from measure import add_out, clocked_in_turns, finish, ratios, table, three
+from measure import clocked_in_turns, finish, parser_of, ratios, table, three
 
 OURS, PEER = "encode_pairs", "the tokenizer beneath"
 BATCH = 1000
@@ -67,14 +66,11 @@ def show(data: Mapping[str, Mapping[str, Any]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=50_000, help="made texts (50000)")
     parser.add_argument("--texts", type=Path, help="a file of texts, tab-separated, with a head")
     parser.add_argument("--lines", type=int, default=20_000, help="of that file (20000)")
     parser.add_argument("--rounds", type=int, default=5)
-    add_out(parser)
     args = parser.parse_args(argv)
     letters = {"variable": {"pattern": "[a-z]", "count": 26}}
     jobs = {f"made, {kind}": (made_texts(args.rows), letters, kind) for kind in MADE}

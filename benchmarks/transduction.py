@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_alpha.transduction import Lexicon, Rule, Transducer
-from measure import add_out, clocked_in_turns, finish, held, in_own_process, ratios, table, three
+from measure import clocked_in_turns, finish, held, in_own_process, parser_of, ratios, table, three
 from peers.token_trie import TokenTrie
 
 LABEL = "COMPOUND"
@@ -170,9 +170,7 @@ def show(rows: Sequence[dict[str, Any]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add = parser.add_argument
     add("--data", type=Path, help="tab-separated, with a head; phrases are the first column")
     add("--texts", type=Path, help="tab-separated, without a head; texts are the first column")
@@ -180,7 +178,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--sentences", type=int, default=2000, help="most of them (2000)")
     add("--rounds", type=int, default=5)
     add("--child", nargs=3, help=argparse.SUPPRESS)
-    add_out(parser)
     args = parser.parse_args(sys.argv[1:] if argv is None else argv)
     if args.child:
         print(json.dumps(alone(*args.child)))

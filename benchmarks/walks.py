@@ -11,7 +11,6 @@ The second table is a check of the pairs: how many steps their witnesses have, i
 if it finds as many of each kind as drawing does, in the long run.
 """
 
-import argparse
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -68,12 +67,9 @@ class Side:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Find hard pairs in both ways, cell by cell."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = measure.parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of both sides (3)")
     parser.add_argument("--draws", type=int, default=4096, help="formulas that a side tries (4096)")
-    measure.add_out(parser)
     options = parser.parse_args(argv)
     speeds, kinds, rates = [], [], {}
     for symbols, size in CELLS:
