@@ -12,42 +12,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import bfcl
 from hf_alpha import CanonicalNames
 from hf_alpha.alias.certificate import certify
 from measure import finish, parser_of, table
-from real_tasks import lines_of
 
 FILES = ("live_multiple", "multiple", "parallel", "simple_python", "live_simple")
-TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
-"""BFCL's types -> those of JSON Schema."""
-
-
-def as_json_schema(schema: Any) -> Any:
-    """Return a schema of BFCL as JSON Schema has it."""
-    if isinstance(schema, list):
-        return [as_json_schema(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    written = {key: as_json_schema(value) for key, value in schema.items()}
-    if isinstance(kind := schema.get("type"), str):
-        written["type"] = TYPES.get(kind, kind)
-    return written
 
 
 def chats(folder: Path, name: str) -> Iterator[dict[str, Any]]:
     """Yield the chats of a file of BFCL, in OpenAI's form."""
-    rows = zip(lines_of(folder / f"{name}.jsonl.gz"),
-               lines_of(folder / f"{name}-answers.jsonl.gz"), strict=True)  # fmt: skip
-    for question, answer in rows:
+    for question, right in bfcl.questions(folder, name):
         calls = [
             {"name": tool, "arguments": {k: v[0] for k, v in values.items() if v and v[0] != ""}}
-            for call in answer["ground_truth"]
+            for call in right
             for tool, values in call.items()
         ]
         written = [{**call, "arguments": json.dumps(call["arguments"])} for call in calls]
         said = [{"id": "1", "type": "function", "function": call} for call in written]
         reply = {"role": "assistant", "content": "", "tool_calls": said}
-        tools = [{"type": "function", "function": as_json_schema(t)} for t in question["function"]]
+        tools = [
+            {"type": "function", "function": bfcl.as_json_schema(t)} for t in question["function"]
+        ]
         yield {"messages": [*question["question"][0], reply], "tools": tools}
 
 

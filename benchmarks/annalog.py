@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
-from real_models import wheel
+from checkpoints import wheel
 
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
 

@@ -37,7 +37,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.objectives.evaluate import ALL, evaluate_model
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.tasks import DrawnTask
-from runs import check_names, clutrr_stories
+from runs import check_names
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
 import anf
@@ -166,7 +166,8 @@ SOURCES: dict[str, tuple[Callable[[], Iterator[Row]], Callable[..., Row]]] = {
 
 def stories_of(facts: int, args: argparse.Namespace) -> list[Row]:
     """The test's stories of so many facts, or those of ten with more."""
-    train, test = (clutrr_stories(args.data, "k234", part) for part in ("train", "test"))
+    files = (args.data / f"k234_{part}.jsonl.gz" for part in ("train", "test"))
+    train, test = map(measure.lines_of, files)
     longest = max(len(story["edge_types"]) for story in test)
     chosen = [story for story in test if len(story["edge_types"]) == min(facts, longest)]
     rng, (told_by, genders) = random.Random(facts), kinship.what_two_tell(train)

@@ -29,7 +29,7 @@ import torch
 import measure
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.recipe import read_recipe
-from runs import clutrr_stories, train_once
+from runs import train_once
 
 sys.path.append(str(measure.ROOT / "examples" / "tasks"))
 from family_trees import Pair, answers
@@ -98,7 +98,7 @@ def table(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def train(data: Path, runs: Path, turn: int, seed: int, steps: int) -> Path:
     """Train a small model without the pairs of a turn, unless that is done; return its folder."""
-    training = clutrr_stories(data, "k23", "train")
+    training = measure.lines_of(data / "k23_train.jsonl.gz")
     folder, out = runs / f"without-{turn}", runs / f"{turn}-{seed}"
     if not (folder / "train.jsonl").exists():
         families = teller(pairs_held_out(training, turn))
@@ -191,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=3200, help="of small models (3200)")
     args = parser.parse_args(argv)
     pairs = answers()
-    training = clutrr_stories(args.data, "k234", "train")
+    training = measure.lines_of(args.data / "k234_train.jsonl.gz")
     if args.runs is not None:
         text, data = in_turns(args, pairs, training)
     else:

