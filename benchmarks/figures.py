@@ -23,6 +23,7 @@ import measure
 import propositional
 import retrofit
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
+from steps import WORKS
 from studies import sizes, store
 from studies.results import Results
 from studies.table import TASKS
@@ -293,6 +294,20 @@ def relational_price() -> str:
             lines[-1].append(f"{held['relational'] / held['BART']:.2f}")
     works = ["training step", "greedy search", "3 beams"]
     return measure.table(["d", "tokens", *works, "memory, training", "memory, greedy"], lines)
+
+
+def many_names() -> str:
+    """Times of `relational` by those of a BART: minimum, median and maximum, by number of names."""
+    times = stored("many-names")["data"]["times"]
+    names, lines = list(dict.fromkeys(row["names"] for row in times)), []
+    for work, length in dict.fromkeys((row["work"], row["length"]) for row in times):
+        cells = [
+            measure.three(measure.ratios(row["processor"]["relational"], row["processor"]["BART"]))
+            for row in times
+            if (row["work"], row["length"]) == (work, length)
+        ]
+        lines.append([f"{WORKS[work]}, {length:,} tokens", *cells])
+    return measure.table(["names:", *map(str, names)], lines)
 
 
 def geometric() -> str:
@@ -713,6 +728,7 @@ TABLES = {
     "memory-by-length": memory_by_length,
     "encoding-costs": encoding_costs,
     "relational-price": relational_price,
+    "many-names": many_names,
     "kinship-pairs": kinship_pairs,
     "folnet": folnet_cost,
     "folnet-original": folnet_original,
@@ -824,6 +840,16 @@ def sentences() -> Iterator[tuple[str, str]]:
             f"{learned[10]:.1f} times with 10, generation {beams[1]:.1f} and {beams[10]:.1f} times"
         ),
     )
+    dearest = [
+        max(
+            median_ratio(row["processor"]["relational"], row["processor"]["BART"])
+            for row in stored("many-names")["data"]["times"]
+            if (row["work"], row["names"]) == (work, 50)
+        )
+        for work in ("training", "greedy")
+    ]
+    page = "docs/performance.md"
+    yield page, "with 50, up to {:.1f} and {:.1f}".format(*dearest)
     megabytes = stored("streams-memory-200")["data"]["rows"][0]["process"]
     yield "docs/performance.md", f"the whole process takes {megabytes:,.0f} MB at most"
     walks = [
