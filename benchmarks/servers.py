@@ -61,7 +61,7 @@ def save_models(folder: Path) -> dict[str, Path]:
     host.save_pretrained(folders[PEER])
     tokenizer.save_pretrained(folders[PEER])
     rules = {"name": {"pattern": "[xyz][0-9]", "count": len(NAMES)}}
-    model, spelled = get_symbol_model(host, tokenizer, SymbolConfig(symbols=rules))
+    model, spelled = get_symbol_model(host, tokenizer, SymbolConfig("relational", symbols=rules))
     model.save_pretrained(folders[OURS])
     spelled.save_pretrained(folders[OURS])
     return folders

@@ -177,10 +177,13 @@ def generate_ids(
     Inputs that the model has no use for, such as tree paths, are left out. So is, of what is
     generated, the token that starts an answer or, of a decoder, its input.
     """
-    return _without_start(model, inputs, _generate(model, inputs, settings))
+    return _without_start(model, inputs, generate_output(model, inputs, settings))
 
 
-def _generate(model: Any, inputs: Mapping[str, torch.Tensor], settings: Mapping[str, Any]) -> Any:
+def generate_output(
+    model: Any, inputs: Mapping[str, torch.Tensor], settings: Mapping[str, Any]
+) -> Any:
+    """Return what `model.generate` does, for those of the inputs that it has a use for."""
     input_names = used_inputs(model)
     with torch.inference_mode():
         on_device = {
@@ -206,7 +209,7 @@ def _rated(
         "return_dict_in_generate": True,
         "output_scores" if by_beams else "output_logits": True,
     }
-    output = _generate(model, inputs, {**settings, **wanted})
+    output = generate_output(model, inputs, {**settings, **wanted})
     ids = _without_start(model, inputs, output.sequences)
     rows = ids.tolist()
     lengths = [next((n for n, i in enumerate(row, 1) if i in end), len(row)) for row in rows]

@@ -1,9 +1,9 @@
 """One model and one thread that does all with it: it answers those that wait, in batches.
 
-A batch has texts of any requests: its rows are drawn, ended and sent one by one. A decoder's rows
-are read again, with what they have of their answers, where that lets others join them or leaves out
-many that are done: so nobody waits for the longest one. What rows are answers to was read before,
-in other processes.
+A batch has texts of any requests: its rows are drawn, ended and sent one by one. A decoder stops
+where others can join its rows, or where many are done, and goes on from what it keeps of the rest:
+so nobody waits for the longest one. Where a cache cannot be cut and joined, these are read again,
+with what they have of their answers. What rows are answers to was read before, in other processes.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
 from hf_alpha.modeling.text_pieces import Beginnings, last_word
-from hf_alpha.serve import Limits
+from hf_alpha.serve import Limits, caches
 from hf_alpha.serve.http import log_fault
 from hf_alpha.serve.logprobs import BESIDE, Logprobs
 from hf_alpha.serve.messages import template_of, whole_call
@@ -36,8 +36,8 @@ COLDEST = 1e-6
 """Least temperature: scores are divided by it, and greedy long before."""
 READERS = 2
 """Processes that read texts: a slow one leaves the other."""
-PATIENCE = 32
-"""Tokens after which a batch takes in whoever waits: to read its rows again costs about one."""
+PATIENCE = 8
+"""Tokens after which a batch takes in whoever waits: to stop and go on costs about one."""
 BY_TOKEN = {"input_ids": list, "attention_mask": lambda ids: [1] * len(ids)}
 """What a row's inputs have for each token that is added to its text, by the ids."""
 STOPPING = "the server is stopping: ask again later"
@@ -166,6 +166,7 @@ class Engine:
         self._usual = min(generation.configured_limit(model), limits.max_tokens)
         self._unread, self._waiting = deque[Ask](), deque[Ask]()
         self._rows, self._batch, self._steps = deque[AnswerRow](), list[AnswerRow](), 0
+        self._held, self._cache = list[AnswerRow](), cast(Any, None)  # of these rows, in order
         self._added: list[dict[str, int]] = []  # symbols, for names
         self._changed, self.closing = threading.Condition(), False
         self.template, self._matchers = template_of(model, tokenizer), cast(Any, None)
@@ -291,17 +292,51 @@ class Engine:
     def _answer(self) -> None:
         if all([self._is_over(row.ask) for row in self._batch]):
             return
+        held = [row for row in self._batch if row in self._held]
+        new = [row for row in self._batch if row not in self._held]
+        cache = self._take_held(held)
+        if held and new:
+            self._batch = new
+            self._go_on(None, 1)
+            new = [row for row in new if not row.done]
+            more = self._take_held(new)
+            if more is not None:
+                caches.join(cache, more)
+            self._batch = held + new
+            cache = cache if more is not None or not new else None
+        self._go_on(cache, max(row.size[1] for row in self._batch))
+
+    def _take_held(self, rows: Sequence[AnswerRow]) -> Any:
+        """Return what the model keeps of rows, of all tokens but the last; None of none."""
+        held, cache, self._held, self._cache = self._held, self._cache, [], None
+        if not rows or cache is None:
+            return None
+        length = max(row.size[0] for row in rows) - 1
+        caches.cut(cache, [held.index(row) for row in rows], length)
+        return cache
+
+    def _go_on(self, cache: Any, most: int) -> None:
+        """Write at most so many tokens of the batch's answers, and hold what the model keeps.
+
+        Args:
+            cache: of all tokens but the last of each row; None to read the rows.
+        """
         side = "left" if self._is_decoder else None
         self._steps, rows = 0, [row.so_far() for row in self._batch]
         inputs = self.tokenizer.pad(rows, padding_side=side, return_tensors="pt")
         settings = {
-            "max_new_tokens": max(row.size[1] for row in self._batch),
+            "max_new_tokens": most,
             "logits_processor": [self._draw],
             "stopping_criteria": [self._take],
+            "past_key_values": cache,
+            "return_dict_in_generate": True,
             **{"do_sample": False, "num_beams": 1, "num_return_sequences": 1},
             **dict.fromkeys(("temperature", "top_p", "top_k")),
         }
-        generation.generate_ids(self.model, inputs, settings)
+        output = generation.generate_output(self.model, inputs, settings)
+        length = output.sequences.shape[1] - 1
+        if self._goes_on and caches.is_by_token(output.past_key_values, len(rows), length):
+            self._held, self._cache = [*self._batch], output.past_key_values
 
     def _draw(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Leave to the greedy search the token that is drawn, in rows (R, V) that are."""
@@ -341,7 +376,7 @@ class Engine:
         return torch.tensor(done, device=input_ids.device)
 
     def _gives_way(self) -> bool:
-        """Return whether what is left of a batch is to be read again, alone or with others.
+        """Return whether what is left of a batch is to go on alone or with others.
 
         That costs about as much as a token of each row: it pays where half of them are done, or as
         many join; alone, where a quarter is left. So it happens a few times for an answer.
