@@ -38,12 +38,16 @@ NAMES = [f"{letter}{number}" for letter in "xyz" for number in range(9)]
 OURS, PEER = "hf-alpha serve", "transformers serve"
 SHORT, LONG, EVERY = 8, 96, 8
 """Tokens of an answer; of so many, one is long."""
+SIZE = 8000
+"""Of the vocabulary. Its last token ends an answer: with these weights none does so."""
 
 
 def save_models(folder: Path) -> dict[str, Path]:
     """The Llama and its conversion, each with its tokenizer; no token ends an answer."""
     marks = ["<pad>", "<s>", "</s>", "<unk>"]
-    vocabulary = {word: i for i, word in enumerate([*marks, *WORDS, *NAMES])}
+    words = [*marks, *WORDS, *NAMES]
+    words += [f"w{number}" for number in range(len(words), SIZE)]
+    vocabulary = {word: i for i, word in enumerate(words)}
     beneath = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     beneath.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(
@@ -52,11 +56,11 @@ def save_models(folder: Path) -> dict[str, Path]:
     )  # fmt: skip
     torch.manual_seed(0)
     host = LlamaForCausalLM(LlamaConfig(
-        vocab_size=8000, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
+        vocab_size=SIZE, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
         num_attention_heads=4, max_position_embeddings=1024, pad_token_id=0, bos_token_id=1,
         eos_token_id=None,
     ))  # fmt: skip
-    host.generation_config.eos_token_id = None
+    host.generation_config.eos_token_id = SIZE - 1
     folders = {side: folder / side.split("-")[0].split()[0] for side in (OURS, PEER)}
     host.save_pretrained(folders[PEER])
     tokenizer.save_pretrained(folders[PEER])
@@ -103,7 +107,9 @@ async def ask(
                 first = first or time.perf_counter() - began
                 usage = line if '"completion_tokens"' in line else usage
     assert first is not None and usage, f"{answer}: no answer"
-    return first, json.loads(usage[6:])["usage"]["completion_tokens"]
+    written = json.loads(usage[6:])["usage"]["completion_tokens"]
+    assert written == tokens, f"{written} tokens in place of {tokens}"
+    return first, written
 
 
 def measure(url: str, pid: int, model: str, clients: int, lengths: Sequence[int]) -> dict[str, Any]:
