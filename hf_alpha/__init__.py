@@ -13,7 +13,8 @@ from typing import Any
 
 from hf_alpha import wings
 from hf_alpha.auto import register_when_imported
-from hf_alpha.environment import NOT_CONNECTED, is_left_alone, optional
+from hf_alpha.processes import NOT_CONNECTED, is_left_alone
+from hf_alpha.wings import optional
 
 __version__ = "1.0.0rc1"
 

@@ -1,14 +1,47 @@
-"""Distributed helpers: the device, the processes of a run, and how they share work."""
+"""The processes of a run: which one this is, its device, and how they share work.
 
+Torch is imported once it is asked.
+"""
+
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-
-from hf_alpha.environment import NOT_CONNECTED, is_left_alone, several_asked_for
+if TYPE_CHECKING:
+    import torch
 
 Item = TypeVar("Item")
+NOT_CONNECTED = (
+    "several processes were asked for, but this one does not know of any other: on CPUs start them "
+    "with `torchrun --nproc-per-node N` (`accelerate launch --cpu` starts one only), on several "
+    "GPUs with `accelerate launch` or torchrun"
+)
+
+
+def several_asked_for() -> bool:
+    """Return whether this process was started as one of several."""
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        return True
+    # What `accelerate launch` leaves where it starts one process although more were asked for.
+    return {"ACCELERATE_USE_CPU", "MASTER_ADDR"} <= os.environ.keys()
+
+
+def is_left_alone() -> bool:
+    """Return whether it was, but has not been told which one it is."""
+    return several_asked_for() and not {"RANK", "LOCAL_RANK"} <= os.environ.keys()
+
+
+def own_share() -> tuple[int, int]:
+    """Return which of several processes this is, from 1 on, and how many there are."""
+    count = int(os.environ.get("WORLD_SIZE") or 1)
+    # A rank may be left over of something else, where there is but one process.
+    return (int(os.environ.get("RANK") or 0) + 1 if count > 1 else 1), count
+
+
+def is_first() -> bool:
+    """Return whether this is the first of several processes, or the only one."""
+    return own_share()[0] == 1
 
 
 def process_state() -> Any | None:
@@ -18,6 +51,8 @@ def process_state() -> Any | None:
         ValueError: several processes were asked for, but they are not there or do not know of each
             other.
     """
+    import torch
+
     running = torch.distributed.is_available() and torch.distributed.is_initialized()
     if not running and not several_asked_for():
         return None
@@ -32,12 +67,14 @@ def process_state() -> Any | None:
     return state if state.num_processes > 1 else None
 
 
-def choose_device(name: str = "auto") -> torch.device:
+def choose_device(name: str = "auto") -> "torch.device":
     """Return the device to work on; `auto` is this process's accelerator, or the CPU without one.
 
     Raises:
         ValueError: there is no such device here.
     """
+    import torch
+
     if name == "auto":
         state = process_state()
         if state is not None:

@@ -20,9 +20,8 @@ PACKAGE = ROOT / "hf_alpha"
 
 # A part may import those of the lines above: modeling <- tasks <- data <- {convert, ...} <- cli.
 LAYERS = [
-    {"environment", "resources"},
-    {"wings"},
-    {"auto", "io", "modeling", "processes"},
+    {"processes", "resources", "wings"},
+    {"auto", "environment", "io", "modeling"},
     {"checkpoints"},
     {"trust"},
     {"names", "testing"},

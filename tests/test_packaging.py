@@ -24,10 +24,10 @@ from packaging.requirements import Requirement
 from public_names import public_names
 
 import hf_alpha
-from hf_alpha.environment import LIBRARIES, how_to_install, missing_library, optional
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task
 from hf_alpha.tasks.registry import built_in_tasks
+from hf_alpha.wings import LIBRARIES, how_to_install, missing_library, optional
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FOLDERS = ("tokenizer", "training", "model_cards")

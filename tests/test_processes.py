@@ -5,8 +5,7 @@ import sys
 import pytest
 import torch
 
-from hf_alpha.environment import own_share
-from hf_alpha.processes import choose_device, process_state
+from hf_alpha.processes import choose_device, own_share, process_state
 
 SCRIPT = "from hf_alpha.processes import process_state; process_state()"
 

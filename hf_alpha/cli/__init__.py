@@ -1,5 +1,6 @@
 """The command line: `hf-alpha COMMAND`. Each command imports what it needs when it runs."""
 
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -7,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import OnceCommand
-from hf_alpha.environment import missing_library
-from hf_alpha.wings import is_here
+from hf_alpha.wings import is_here, missing_library
 
 PANELS = {
     "Train": {
@@ -34,10 +34,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     if is_here(f"{__name__}.{module}")
 }
 """Those that are in this copy of the package."""
-LATE = ("solve", "info", "transduce", "certify", "serve")
-"""They do not begin by importing Transformers: formulas are read first, info without a model is for
-what cannot be imported; transducers, certificates and what is in front of other servers do not need
-it."""
 
 STYLE: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -84,12 +80,10 @@ def prepare(
         ),
     ] = False,
 ) -> None:
-    """Switch off the bars of loading and saving: the program's own say more."""
+    """Print where to begin if no command is named."""
     if context.invoked_subcommand is None:
         say(FIRST)
         raise typer.Exit
-    if context.invoked_subcommand not in LATE:
-        quiet_bars()
 
 
 def main() -> None:
@@ -101,12 +95,12 @@ def run_command(command: Callable[..., None], name: str) -> None:
     """Run a command that is not one of `hf-alpha`, such as a study's, in the same manner."""
     program = typer.Typer(add_completion=False, **STYLE)
     program.command(cls=OnceCommand)(command)
-    quiet_bars()
     _run(program, name)
 
 
 def _run(command_line: typer.Typer, name: str) -> None:
     """Run a command line: errors that the user can mend are one line, others a traceback."""
+    _quiet_bars()
     try:
         command_line(prog_name=name)
     except Exception as error:
@@ -116,6 +110,22 @@ def _run(command_line: typer.Typer, name: str) -> None:
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         say(message, err=True)
         sys.exit(2)
+
+
+def _quiet_bars() -> None:
+    """Switch off the bars of loading and saving: the program's own say more.
+
+    Those of datasets stay in a terminal: a log file is no place for bars.
+    """
+    from huggingface_hub.utils import disable_progress_bars
+
+    disable_progress_bars()  # Transformers, which is imported later, asks whether there are some
+    if transformers := sys.modules.get("transformers"):
+        transformers.logging.disable_progress_bar()
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+        if datasets := sys.modules.get("datasets"):  # it has read its environment already
+            datasets.disable_progress_bars()
 
 
 def _what_to_mend(error: Exception) -> str | None:

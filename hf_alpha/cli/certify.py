@@ -10,10 +10,10 @@ import typer
 
 from hf_alpha.answer.solving import Line
 from hf_alpha.checkpoints.places import checkpoint_place
-from hf_alpha.cli.common import contents_of, quiet_bars, say
+from hf_alpha.cli.common import contents_of, say
 from hf_alpha.cli.options import may_trust, refuse_options
-from hf_alpha.environment import is_first, own_share, several_asked_for
 from hf_alpha.io.folders import write_text
+from hf_alpha.processes import is_first, own_share, several_asked_for
 
 if TYPE_CHECKING:
     from hf_alpha.modeling.names_in_text import NameFinder
@@ -156,7 +156,6 @@ def _address(upstream: str, model: str, max_tokens: int) -> Any:
 
 def _folder(place: str, max_tokens: int) -> Any:
     """Return what asks a model of this process, greedily."""
-    quiet_bars()
     from transformers import AutoModelForCausalLM
 
     from hf_alpha.canonical import answering

@@ -1,7 +1,6 @@
 """What several commands do: load quietly, check and read what they are given."""
 
 import json
-import os
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import typer
 
 from hf_alpha.answer.solving import Line
-from hf_alpha.environment import is_first
 from hf_alpha.io.plain_text import printable
 from hf_alpha.io.records import parse_json
+from hf_alpha.processes import is_first
 
 if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
@@ -55,20 +54,6 @@ def say(text: str, err: bool = False) -> None:
     """
     if err or is_first():
         typer.echo(printable(text), err=err)
-
-
-def quiet_bars() -> None:
-    """Switch off the bars of Transformers, whose import takes a second or more.
-
-    Those of datasets stay in a terminal: a log file is no place for bars.
-    """
-    if not sys.stderr.isatty():
-        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-        if datasets := sys.modules.get("datasets"):  # it has read its environment already
-            datasets.disable_progress_bars()
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
 
 
 def read_inputs(arguments: list[str] | None, file: Path | None, name: str) -> list[str]:

@@ -21,7 +21,7 @@ from hf_alpha.cli.options import (
     names_of,
     refuse_options,
 )
-from hf_alpha.environment import is_first
+from hf_alpha.processes import is_first
 
 if TYPE_CHECKING:
     import torch

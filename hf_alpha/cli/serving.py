@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hf_alpha.checkpoints.places import checkpoint_place
-from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, names_of, refuse_options
 from hf_alpha.serve import Limits
 
@@ -126,7 +126,6 @@ def serve(
         return _serve_upstream(other, host, port, api_key, limits.timeout)
     refuse_options(command, ["names", "words", "upstream_key"], "is for --upstream")
     checkpoint_place(model)
-    quiet_bars()
     from hf_alpha.loading import load_answering
     from hf_alpha.processes import choose_device
     from hf_alpha.serve.engine import Engine

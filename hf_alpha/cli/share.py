@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hf_alpha.checkpoints.places import checkpoint_place, similar_names
-from hf_alpha.cli.common import quiet_bars, say
+from hf_alpha.cli.common import say
 from hf_alpha.cli.options import may_trust
 
 
@@ -52,7 +52,6 @@ def info(
         return
     for place in models:
         checkpoint_place(place)
-    quiet_bars()
     from hf_alpha.hub.info import describe_model
 
     say("\n\n".join(describe_model(model) for model in models))

@@ -15,7 +15,7 @@ import typer
 from hf_alpha.answer.solving import TIMEOUT, Settings, Solution
 from hf_alpha.answer.solving import solve as solve_all
 from hf_alpha.checkpoints.places import checkpoint_place
-from hf_alpha.cli.common import Given, quiet_bars, say, stream_inputs
+from hf_alpha.cli.common import Given, say, stream_inputs
 from hf_alpha.cli.looking import look_at_rows
 from hf_alpha.cli.options import (
     TASKS,
@@ -174,7 +174,6 @@ def solve(
     )  # fmt: skip
     recipe = None
     if model is not None:
-        quiet_bars()
         from hf_alpha.recipe import recipe_for
 
         recipe = recipe_for(model, task)

@@ -17,7 +17,6 @@ from hf_alpha.data.formats import Row
 from hf_alpha.data.keys import forms_seen, keys_beside
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
-from hf_alpha.environment import is_first
 from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
@@ -33,7 +32,7 @@ from hf_alpha.objectives.base import RowsObjective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
 from hf_alpha.objectives.names import find_names, name_columns
-from hf_alpha.processes import first_before_others
+from hf_alpha.processes import first_before_others, is_first
 from hf_alpha.recipe import Data, Recipe, recipe_of
 from hf_alpha.tasks import Task
 from hf_alpha.tasks.base import EQUIVALENCES

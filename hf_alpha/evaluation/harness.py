@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from hf_alpha.data.rows import names_of_row
-from hf_alpha.environment import optional
 from hf_alpha.generation import encode_problem, extend_vocabulary, needed_symbols
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.spans import MarkedText
+from hf_alpha.wings import optional
 
 with optional():
     from lm_eval.api.instance import Instance

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 from uuid import uuid4
 
-from hf_alpha.environment import is_first
+from hf_alpha.processes import is_first
 
 logger = logging.getLogger(__name__)
 

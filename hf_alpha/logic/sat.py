@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hf_alpha.environment import optional
+from hf_alpha.wings import optional
 
 from .cores import Clock
 from .formulas import fold

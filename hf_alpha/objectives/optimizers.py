@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from hf_alpha.environment import optional
+from hf_alpha.wings import optional
 
 
 class FusedAdam(Optimizer):

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import torch
 
-from hf_alpha.environment import optional
 from hf_alpha.serve.constraints import FIRST, JOINED, WHAT, Form, Spelling
+from hf_alpha.wings import optional
 
 with optional():
     from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper

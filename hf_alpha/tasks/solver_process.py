@@ -143,7 +143,7 @@ class SolverProcess:
         if kind == "late":
             raise TimeoutError(f"the {self.what} took more than {timeout:g} s")
         if kind == "missing":
-            from hf_alpha.environment import how_to_install  # not in the worker
+            from hf_alpha.wings import how_to_install  # not in the worker
 
             module, reason = value
             command = how_to_install(module)

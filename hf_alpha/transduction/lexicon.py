@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.environment import optional
+from hf_alpha.wings import optional
 
 CONTROL = re.compile(r"[\t\n\r\v\f]")
 

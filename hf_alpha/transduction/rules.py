@@ -8,12 +8,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hf_alpha.environment import optional
 from hf_alpha.io.settings import model_of
 from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.transduction.automaton import Conditions, RuleAutomaton
 from hf_alpha.transduction.lexicon import CONTROL
 from hf_alpha.transduction.units import Options, unit_finder
+from hf_alpha.wings import optional
 
 MOST_REPETITIONS = 100
 MOST_STATES = 2_000

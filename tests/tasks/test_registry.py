@@ -81,7 +81,7 @@ def test_nothing_outside_its_folder_names_a_task():
     ]
     listed = {("wings.py", text) for item in wings.TASKS.items() for text in item}
     # An extra is called like the task that it is for.
-    assert {*places} == {("environment.py", "ltl"), ("registry.py", DEFAULT_TASK), *listed}
+    assert {*places} == {("wings.py", "ltl"), ("registry.py", DEFAULT_TASK), *listed}
     assert names.search("hf_alpha.logic.ltl") and names.search("PropositionalTask") is None
 
 

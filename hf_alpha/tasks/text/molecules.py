@@ -10,7 +10,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from hf_alpha.environment import optional
+from hf_alpha.wings import optional
 
 _NUMBER = re.compile(r":\d+(?=\])")
 
