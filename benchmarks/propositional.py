@@ -39,10 +39,10 @@ import aiger
 import aiger_sat
 
 import measure
-from hf_alpha.logic.formula_task import _read
 from hf_alpha.logic.propositional import PropositionalTask
 from hf_alpha.logic.propositional.notation import read_assignment, write_assignment
 from hf_alpha.tasks import Verdict
+from hf_alpha.tasks.base import _read_formula
 from peers.python_sat import Formula
 
 TASK = PropositionalTask()
@@ -145,7 +145,7 @@ def pysat_checks(checks: Checks) -> list[bool]:
 
 
 def our_first_check(pair: Pair) -> bool | None:
-    _read.cache_clear()
+    _read_formula.cache_clear()
     return our_check(pair)
 
 

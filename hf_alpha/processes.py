@@ -21,7 +21,7 @@ NOT_CONNECTED = (
 
 def several_asked_for() -> bool:
     """Return whether this process was started as one of several."""
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+    if own_share()[1] > 1:
         return True
     # What `accelerate launch` leaves where it starts one process although more were asked for.
     return {"ACCELERATE_USE_CPU", "MASTER_ADDR"} <= os.environ.keys()

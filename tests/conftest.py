@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -91,9 +90,7 @@ def fresh_compiler():
 def readings(monkeypatch) -> list[str]:
     """The texts that grammars read from now on, as often as they do; none was read before."""
     from hf_alpha.modeling.grammar import Grammar
-
-    # By its name, since this file is also for tests of the rest without that part.
-    formula_task = import_module("hf_alpha.logic.formula_task")
+    from hf_alpha.tasks.base import _read_formula
 
     texts: list[str] = []
     read, inner = Grammar.read, []
@@ -107,6 +104,6 @@ def readings(monkeypatch) -> list[str]:
         finally:
             inner.pop()
 
-    formula_task._read.cache_clear()
+    _read_formula.cache_clear()
     monkeypatch.setattr(Grammar, "read", noted)
     return texts

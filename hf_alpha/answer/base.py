@@ -1,14 +1,13 @@
 """What all who answer problems have in common, and those that need no torch."""
 
 import random
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from hf_alpha.modeling.grammar import FormulaError, Grammar
-from hf_alpha.tasks import Problem, Task, Verdict
+from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.tasks import Task, Verdict
 from hf_alpha.tasks.checking import Answer, check_answer
 from hf_alpha.tasks.decision import Decision
 
@@ -178,78 +177,3 @@ class Refutation(Answerer):
             with suppress(FormulaError):  # it is too long
                 if task.has_answer(problem) is False:
                     yield {index: Reply(unsatisfiable=True)}
-
-
-@dataclass(frozen=True)
-class Chain(Answerer):
-    """Answerers behind one another: each is asked about what those before it have not settled.
-
-    Its replies are checked, and have what all who were asked made of a problem.
-
-    Attributes:
-        links: what loads each of them, once it is asked.
-        top_n: answers that are kept, the last ones found and checked first.
-    """
-
-    name: str
-    links: Sequence[Callable[[], Answerer]]
-    top_n: int = 1
-
-    def settings(self, task: Task) -> dict[str, Any]:
-        links = [link().settings(task) for link in self.links]
-        return {"links": links, "top_n": self.top_n}
-
-    def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
-        """Answer each problem once it is settled, and those that stay open at the end."""
-        unsettled = {index: Reply() for index in problems}
-        for link in self.links:
-            if not unsettled:
-                return
-            answerer, asked = link(), {index: problems[index] for index in unsettled}
-            answerer.extend(task, list(asked.values()))
-            start = time.perf_counter()
-            for replies in answerer.answer(task, asked):
-                share = (time.perf_counter() - start) / max(len(replies), 1)
-                for index, reply in replies.items():
-                    start = time.perf_counter() - share
-                    known = self._joined(task, asked[index], unsettled[index], reply, answerer)
-                    known["seconds"] = unsettled[index].seconds + time.perf_counter() - start
-                    unsettled[index] = replace(unsettled[index], **known)
-                yield {
-                    index: unsettled.pop(index) for index in replies if unsettled[index].is_settled
-                }
-                start = time.perf_counter()
-        yield unsettled
-
-    def _joined(
-        self, task: Task, problem: str, before: Reply, reply: Reply, answerer: Answerer
-    ) -> dict[str, Any]:
-        """Return what is new about a problem once one more answerer has replied."""
-        # The tokenizer of a model may be older than the task, and rewrite less.
-        grammar = getattr(getattr(answerer, "tokenizer", task), "grammar", None)
-        known: dict[str, Any] = {"read_as": before.read_as or _read_as(grammar, problem)}
-        if not (reply.answers or reply.unsatisfiable):
-            reasons = filter(None, [before.reason, reply.detail or reply.reason])
-            return known | {"reason": "; ".join(reasons) or None, "outside": reply.outside}
-        known |= {"reason": None, "outside": False, "by": reply.by or before.by}
-        if reply.unsatisfiable:
-            return known | {"unsatisfiable": True, "core": reply.core}
-        found = reply.verdicts or [check_answer(task, problem, each) for each in reply.answers]
-        checked = [*zip(reply.answers, found, strict=True)]
-        checked += zip(before.answers, before.verdicts, strict=True)
-        answers, verdicts = zip(*checked[: self.top_n], strict=True)
-        notes = (*before.notes, *answerer.notes(task, problem))
-        return known | {"answers": answers, "verdicts": verdicts, "notes": notes}
-
-
-def _read_as(grammar: Grammar | None, problem: str) -> str | None:
-    """Return a problem in infix as a grammar reads it, if that rewrites its operators."""
-    if not (grammar and isinstance(problem, Problem)) or problem.too_long:
-        return None
-    if grammar.derived.keys().isdisjoint(problem.written):
-        return None
-    grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
-    try:
-        return grammar.format(grammar.rewritten([*problem.written]), "infix")
-    except FormulaError:  # it is too long
-        return None

@@ -4,17 +4,26 @@ Problems are taken from a stream in windows, so that memory stays constant, a mo
 batches, and answers come in the order of the input. Torch is loaded once a model is asked.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, overload
 
-from hf_alpha.answer.base import DEFAULT_SEARCH, Answerer, Chain, Refutation, Reply, Search, Solver
+from hf_alpha.answer.base import (
+    DEFAULT_SEARCH,
+    Answerer,
+    Refutation,
+    Replies,
+    Reply,
+    Search,
+    Solver,
+)
 from hf_alpha.modeling.choices import check_known, refuse
-from hf_alpha.modeling.grammar import FormulaError
+from hf_alpha.modeling.grammar import FormulaError, Grammar
 from hf_alpha.tasks import Problem, Task, Verdict, get_task, name_of
-from hf_alpha.tasks.checking import Answer
+from hf_alpha.tasks.checking import Answer, check_answer
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 
 if TYPE_CHECKING:
@@ -170,6 +179,81 @@ def solve(problems: str | Iterable[str], **settings: Any) -> Solution | Iterator
     if isinstance(problems, str):
         return next(_solutions([problems], chosen))
     return _solutions(problems, chosen)
+
+
+@dataclass(frozen=True)
+class Chain(Answerer):
+    """Answerers behind one another: each is asked about what those before it have not settled.
+
+    Its replies are checked, and have what all who were asked made of a problem.
+
+    Attributes:
+        links: what loads each of them, once it is asked.
+        top_n: answers that are kept, the last ones found and checked first.
+    """
+
+    name: str
+    links: Sequence[Callable[[], Answerer]]
+    top_n: int = 1
+
+    def settings(self, task: Task) -> dict[str, Any]:
+        links = [link().settings(task) for link in self.links]
+        return {"links": links, "top_n": self.top_n}
+
+    def answer(self, task: Task, problems: Mapping[int, str]) -> Replies:
+        """Answer each problem once it is settled, and those that stay open at the end."""
+        unsettled = {index: Reply() for index in problems}
+        for link in self.links:
+            if not unsettled:
+                return
+            answerer, asked = link(), {index: problems[index] for index in unsettled}
+            answerer.extend(task, list(asked.values()))
+            start = time.perf_counter()
+            for replies in answerer.answer(task, asked):
+                share = (time.perf_counter() - start) / max(len(replies), 1)
+                for index, reply in replies.items():
+                    start = time.perf_counter() - share
+                    known = self._joined(task, asked[index], unsettled[index], reply, answerer)
+                    known["seconds"] = unsettled[index].seconds + time.perf_counter() - start
+                    unsettled[index] = replace(unsettled[index], **known)
+                yield {
+                    index: unsettled.pop(index) for index in replies if unsettled[index].is_settled
+                }
+                start = time.perf_counter()
+        yield unsettled
+
+    def _joined(
+        self, task: Task, problem: str, before: Reply, reply: Reply, answerer: Answerer
+    ) -> dict[str, Any]:
+        """Return what is new about a problem once one more answerer has replied."""
+        # The tokenizer of a model may be older than the task, and rewrite less.
+        grammar = getattr(getattr(answerer, "tokenizer", task), "grammar", None)
+        known: dict[str, Any] = {"read_as": before.read_as or _read_as(grammar, problem)}
+        if not (reply.answers or reply.unsatisfiable):
+            reasons = filter(None, [before.reason, reply.detail or reply.reason])
+            return known | {"reason": "; ".join(reasons) or None, "outside": reply.outside}
+        known |= {"reason": None, "outside": False, "by": reply.by or before.by}
+        if reply.unsatisfiable:
+            return known | {"unsatisfiable": True, "core": reply.core}
+        found = reply.verdicts or [check_answer(task, problem, each) for each in reply.answers]
+        checked = [*zip(reply.answers, found, strict=True)]
+        checked += zip(before.answers, before.verdicts, strict=True)
+        answers, verdicts = zip(*checked[: self.top_n], strict=True)
+        notes = (*before.notes, *answerer.notes(task, problem))
+        return known | {"answers": answers, "verdicts": verdicts, "notes": notes}
+
+
+def _read_as(grammar: Grammar | None, problem: str) -> str | None:
+    """Return a problem in infix as a grammar reads it, if that rewrites its operators."""
+    if not (grammar and isinstance(problem, Problem)) or problem.too_long:
+        return None
+    if grammar.derived.keys().isdisjoint(problem.written):
+        return None
+    grammar = Grammar.from_dict(grammar.to_dict())  # a checkpoint's may be of an older version
+    try:
+        return grammar.format(grammar.rewritten([*problem.written]), "infix")
+    except FormulaError:  # it is too long
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

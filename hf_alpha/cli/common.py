@@ -4,9 +4,10 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -19,25 +20,21 @@ if TYPE_CHECKING:
     from hf_alpha.recipe import Recipe
 
 
-class TextOf(Protocol):
-    """Gives the text of a row, from the row and its number.
+@dataclass(frozen=True)
+class RowTexts:
+    """How rows are read, and which text each of them gives.
 
     Attributes:
+        text_of: returns the text of a row, from the row and its number.
         columns: those that it reads -> the option that names each.
         encoding: of files; None for UTF-8.
         read_file: reads the rows of a file of another format than those of `contents_of`.
     """
 
-    @property
-    def columns(self) -> dict[str, str]: ...
-
-    @property
-    def encoding(self) -> str | None: ...
-
-    @property
-    def read_file(self) -> Callable[[str], Iterable[Mapping[str, Any]]] | None: ...
-
-    def __call__(self, row: Mapping[str, Any], number: int) -> str: ...
+    text_of: Callable[[Mapping[str, Any], int], str]
+    columns: Mapping[str, str]
+    encoding: str | None = None
+    read_file: Callable[[str], Iterable[Mapping[str, Any]]] | None = None
 
 
 class Given(NamedTuple):
@@ -73,14 +70,14 @@ def stream_inputs(
     arguments: list[str] | None,
     file: Path | None,
     name: str,
-    text_of: TextOf | None = None,
+    rows: RowTexts | None = None,
 ) -> Iterator[Given]:
     """Give texts of arguments and of a file, or else of standard input, one by one.
 
     Args:
-        file: as `contents_of` reads it; with rows, if there is a `text_of`.
+        file: as `contents_of` reads it.
         name: what errors call a text.
-        text_of: gives the text of a row.
+        rows: how they are read, where a file may have some.
 
     Returns:
         Texts that are not blank, and rows. Those of files are a `Line`, some with an error.
@@ -93,13 +90,14 @@ def stream_inputs(
             raise ValueError(f"{name} {text!a} is no text in UTF-8: {error}")
     given: Iterator[Given] = map(Given, arguments or ())
     if file is not None:
-        if text_of is None:
-            contents = enumerate(contents_of(file, None))
-        elif text_of.read_file is not None:
-            contents = enumerate(_rows_of(file, text_of.columns, read_file=text_of.read_file))
+        if rows is None:
+            contents = contents_of(file, None)
+        elif rows.read_file is not None:
+            contents = _rows_of(file, rows.columns, read_file=rows.read_file)
         else:
-            contents = enumerate(contents_of(file, text_of.columns, text_of.encoding))
-        given = chain(given, (_given(*pair, number, text_of) for number, pair in contents))
+            contents = contents_of(file, rows.columns, rows.encoding)
+        filled = (_given(*pair, number, rows) for number, pair in enumerate(contents))
+        given = chain(given, filled)
     elif not arguments:
         if sys.stdin.isatty():
             raise ValueError(
@@ -201,18 +199,19 @@ def _lines(stream: Iterable[Any], place: str) -> Iterator[Line]:
         yield Line(text.rstrip("\r\n"), place_of_line, error)
 
 
-def _given(line: Line, content: Any, number: int, text_of: TextOf | None) -> Given:
+def _given(line: Line, content: Any, number: int, rows: RowTexts | None) -> Given:
     """Return the text of what a file holds, a text or a row."""
     if line.error is not None:
         return Given(line)
-    row = content if isinstance(content, Mapping) and text_of is not None else None
-    if row is not None and text_of is not None:
+    row = None
+    if rows is not None and isinstance(content, Mapping):
+        row = content
         try:
-            content = text_of(row, number)
+            content = rows.text_of(row, number)
         except ValueError as problem:
             return Given(Line(line, line.place, str(problem)), row)
     if not isinstance(content, str):
-        or_row = " or a row" if text_of is not None else ""
+        or_row = " or a row" if rows is not None else ""
         return Given(Line(line, line.place, f"{line.place}: write a string{or_row}"))
     if error := _no_unicode(content):
         return Given(Line(line, line.place, f"{line.place} is no text in UTF-8: {error}"), row)

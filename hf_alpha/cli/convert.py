@@ -62,11 +62,7 @@ class Encoding:
 
 @dataclass(frozen=True, kw_only=True)
 class HostSymbols:
-    """The symbols that a model of Transformers gets.
-
-    Raises:
-        ValueError: symbols are both tokens and new.
-    """
+    """The symbols that a model of Transformers gets."""
 
     PANEL: ClassVar[str] = "Models of Transformers"
     symbols: Annotated[
@@ -105,10 +101,6 @@ class HostSymbols:
         ),
     ] = False
 
-    def __post_init__(self) -> None:
-        if self.symbol_tokens and (self.symbols or self.names):
-            raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
-
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentOptions:
@@ -137,8 +129,8 @@ class SegmentOptions:
     ] = None
 
 
-@may_trust("model", "tokenizer")
 @grouped
+@may_trust("model", "tokenizer")
 def convert(
     command: typer.Context,
     model: Annotated[
@@ -285,7 +277,13 @@ def _convert_names(
 
 
 def _convert_host(model: str, out: Path, encoding: Encoding, symbols: HostSymbols) -> None:
-    """Convert a model of Transformers; what was made and proved is said on the way."""
+    """Convert a model of Transformers; what was made and proved is said on the way.
+
+    Raises:
+        ValueError: symbols are both tokens and new.
+    """
+    if symbols.symbol_tokens and (symbols.symbols or symbols.names):
+        raise ValueError("--symbol-tokens are the symbols: leave out --symbols and --names")
     from hf_alpha.convert.retrofit import SymbolConfig, convert_host
 
     config = SymbolConfig(

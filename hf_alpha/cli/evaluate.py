@@ -155,8 +155,11 @@ class Card:
         """Refuse to write beside models that are elsewhere.
 
         Raises:
-            ValueError: a card is wanted of a model that is in no folder here.
+            ValueError: a card is wanted of a model that is in no folder here, or none is wanted
+                and has a licence.
         """
+        if self.license is not None and not self.card:
+            raise ValueError("--license is what a card says, and there is no --card: leave it out")
         if self.card and (elsewhere := [model for model in models if not Path(model).is_dir()]):
             raise ValueError(f"--card writes beside a model, and {elsewhere[0]} is no folder here")
         if self.card:
@@ -211,8 +214,6 @@ def evaluate(
     On several GPUs, a share of the rows each: accelerate launch -m hf_alpha evaluate MODEL
     """
     card.check(models)
-    if not card.card:
-        refuse_options(command, ["license"], "is what a card says, and there is no --card")
     for place in models:
         checkpoint_place(place)
     if problems.data is not None:
@@ -220,14 +221,15 @@ def evaluate(
     from hf_alpha.processes import choose_device
     from hf_alpha.recipe import writes_answers
 
-    device = choose_device()
+    device, progress = choose_device(), is_first() and sys.stderr.isatty()
     writing = [model for model in models if writes_answers(model)]
     others = [model for model in models if model not in writing]
     if writing and others:
         raise ValueError(f"{writing[0]} writes answers, {others[0]} does not: evaluate them apart")
     if writing:
-        refuse_options(command, ["by"], "is for models that do not answer with text")
-        _evaluate_answers(models, out, device, problems, answers, card)
+        if by is not None:
+            raise ValueError("--by is for models that do not answer with text: leave it out")
+        _evaluate_answers(models, out, device, progress, problems, answers, card)
     else:
         answer_options = {*names_of(Problems, Answers)} - OF_OBJECTIVES
         refuse_options(command, sorted(answer_options), "is for models that write answers")
@@ -238,6 +240,7 @@ def _evaluate_answers(
     models: list[str],
     out: Path | None,
     device: "torch.device",
+    progress: bool,
     problems: Problems,
     answers: Answers,
     card: Card,
@@ -258,7 +261,6 @@ def _evaluate_answers(
         raise ValueError("--card is for models with symbols: leave out the others")
     search = Search(num_beams=answers.beams, top_n=answers.top_n)
     folder = out or problems.folder(models, recipe)
-    progress = sys.stderr.isatty() and is_first()
     # Data are looked at before models, whose loading takes long; what is drawn is written.
     rows = [] if problems.are_drawn(recipe) else problems.rows(recipe, folder, progress)
     region = trained_region(recipe)
@@ -269,7 +271,7 @@ def _evaluate_answers(
     looks = look_first(recipe, rows, tokenizers, seen)
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
-    warnings = {name: seen_in_training(some or (), len(rows)) for name, some in seen.items()}
+    warnings = {name: seen_in_training(some, len(rows)) for name, some in seen.items() if some}
     table, (*of_models, chance) = compare(
         answerers, recipe.configured_task, rows, folder, region=region,
         warnings=warnings | {name: look.warnings for name, look in looks.items()},

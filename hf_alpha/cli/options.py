@@ -82,7 +82,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of each group that it has as a parameter; a decorator.
 
     A group is a dataclass whose fields are options, annotated as those of a command. Its `PANEL` is
-    their heading in the help. A combination that makes no sense is a ValueError of the dataclass.
+    their heading in the help.
     """
     parameters = inspect.signature(command).parameters
     groups: dict[str, Any] = {

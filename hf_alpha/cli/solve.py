@@ -3,35 +3,25 @@
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, tee
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from hf_alpha.answer.solving import TIMEOUT, Settings, Solution
 from hf_alpha.answer.solving import solve as solve_all
 from hf_alpha.checkpoints.places import checkpoint_place
-from hf_alpha.cli.common import Given, say, stream_inputs
+from hf_alpha.cli.common import Given, RowTexts, say, stream_inputs
 from hf_alpha.cli.looking import look_at_rows
-from hf_alpha.cli.options import (
-    TASKS,
-    Device,
-    grouped,
-    may_trust,
-    refuse_options,
-)
+from hf_alpha.cli.options import TASKS, Device, grouped, may_trust
 from hf_alpha.io.folders import replacing
 from hf_alpha.io.records import Records
 from hf_alpha.names.given_names import mark_names, read_names
-from hf_alpha.tasks import Task, get_task
-
-if TYPE_CHECKING:
-    from hf_alpha.recipe import Recipe
-
+from hf_alpha.tasks import get_task
 
 PROBLEM = "problem"
 """Column of data that is generated."""
@@ -42,6 +32,45 @@ TABLES = {".csv": "excel", ".tsv": "excel-tab"}
 PART = ".part"
 """End of the name of the file that collects answers for a table."""
 ANSWER_COLUMNS = ("answer", "status", "score", "error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked beside the arguments, and which of its words are names."""
+
+    PANEL: ClassVar[str] = "Files of formulas or texts"
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="File with a formula in each line (*.txt, or no such end); or with rows like "
+            "those of your data: *.csv, *.tsv, *.json, *.jsonl, *.parquet, *.arrow; in JSON also "
+            "strings, of several lines too. Of formulas, lines that begin with # are comments.",
+        ),
+    ] = None
+    source: Annotated[
+        str | None,
+        typer.Option(help="Column of its rows; by default the model's recipe.yaml says it."),
+    ] = None
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
+            "person=zoe,max, once for each class."
+        ),
+    ] = None
+
+    def look(self, model: str | None) -> None:
+        """Look at what a file has, before anything is loaded that takes long.
+
+        Raises:
+            ValueError: a column is named and no file, or the file lacks it.
+        """
+        if self.file is not None:
+            look_at_rows(self.file, self.source, model)
+        elif self.source is not None:
+            raise ValueError("--source is a column of --file, and none is given: leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,29 +110,33 @@ class Output:
         bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
     ] = False
 
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether no person reads it."""
+        return self.json_lines or self.out is not None
+
+    def check(self) -> None:
+        """Refuse a file of no kind that is written.
+
+        Raises:
+            ValueError: as it says, or an earlier start is gone on with and no file is named.
+        """
+        if self.out is None:
+            if self.resume:
+                raise ValueError(
+                    "--resume goes on with the file of --out, and none is named: leave it out"
+                )
+        elif self.out.suffix.lower() not in (ends := (*LINES, *TABLES)) and not self.out.is_dir():
+            raise ValueError(f"--out writes {', '.join(ends)}: give {self.out} one of these ends")
+
 
 @grouped
 @may_trust("model")
 def solve(
-    command: typer.Context,
     formulas: Annotated[
         list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
     ] = None,
     *,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="File with a formula in each line (*.txt, or no such end); or with rows like "
-            "those of your data: *.csv, *.tsv, *.json, *.jsonl, *.parquet, *.arrow; in JSON also "
-            "strings, of several lines too. Of formulas, lines that begin with # are comments.",
-        ),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(help="Column of its rows; by default the model's recipe.yaml says it."),
-    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="Folder or Hub name; by default the released one of the task."),
@@ -126,13 +159,6 @@ def solve(
     timeout: Annotated[
         float, typer.Option(help="Seconds that solvers have for a formula.")
     ] = TIMEOUT,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
-            "person=zoe,max, once for each class."
-        ),
-    ] = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -142,6 +168,7 @@ def solve(
         ),
     ] = False,
     device: Device = "auto",
+    asked: Asked,
     answers: ModelAnswers,
     output: Output,
 ) -> None:
@@ -155,60 +182,89 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    if file is None:
-        refuse_options(command, ["source"], "is a column of --file, and none is given")
-    if output.out is None:
-        refuse_options(command, ["resume"], "goes on with the file of --out, and none is named")
-    elif output.out.suffix.lower() not in (ends := (*LINES, *TABLES)) and not output.out.is_dir():
-        raise ValueError(f"--out writes {', '.join(ends)}: give {output.out} one of these ends")
-    if output.json_lines or output.out is not None:
-        refuse_options(command, ["explain"], "is for people, --json and --out are for programs")
+    output.check()
+    asked.look(model)
+    for_programs = output.is_for_programs
+    if explain and for_programs:
+        raise ValueError("--explain is for people, --json and --out are for programs: leave it out")
     if model is not None:
         checkpoint_place(model)
-    if file is not None:
-        look_at_rows(file, source, model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
         top_n=answers.top or 1, grammar=answers.grammar, max_new_tokens=answers.max_tokens,
-        scores=output.json_lines or output.out is not None,
+        scores=for_programs,
     )  # fmt: skip
-    recipe = None
-    if model is not None:
-        from hf_alpha.recipe import recipe_for
-
-        recipe = recipe_for(model, task)
-    stream = stream_inputs(formulas, file, "formula", RowTexts(recipe, file, source))
-    named_task = recipe.configured_task if recipe else get_task(task) if task else None
-    if named_task is None or named_task.grammar is not None:  # of formulas, not of texts
-        stream = (one for one in stream if one.row or not one.text.lstrip().startswith("#"))
-    if (first := next(stream, None)) is None:
-        raise ValueError("no formula: the input has nothing but comments")
-    chosen_task = settings.task_of(first.text) if recipe is None else recipe.configured_task
-    settings = replace(settings, task=chosen_task)
-    given: Iterator[Given] = chain([first], stream)
-    if names:
-        given = _marked([*given], read_names(names, chosen_task), chosen_task)
+    given, settings = _read(formulas, asked, settings)
     if output.out is not None:
         statuses = _write(given, settings, output.out, output.resume)
     else:
-        statuses = Counter()
-        for solution in _solved(given, settings):
-            statuses[solution.status] += 1
-            for note in solution.notes:
-                say(f"note: {note}", err=True)
-            if output.json_lines:
-                say(json.dumps(solution.record()))
-            else:
-                _show(chosen_task, solution, explain, says_who=method != "model")
-    fine = {"solved", "unsatisfiable"} | ({"answered"} if chosen_task.grammar is None else set())
+        statuses = _print(given, settings, explain, output.json_lines)
+    fine = {"solved", "unsatisfiable"} | ({"answered"} if _is_of_texts(settings.task) else set())
     if not statuses.keys() <= fine:
         raise typer.Exit(1)
 
 
-def _marked(given: list[Given], names: dict[str, list[str]], task: Task) -> Iterator[Given]:
-    """Mark names in texts."""
-    marked = mark_names([text for text, _ in given], names, task)
-    return (one._replace(text=text) for one, text in zip(given, marked, strict=True))
+def _read(
+    formulas: list[str] | None, asked: Asked, settings: Settings
+) -> tuple[Iterator[Given], Settings]:
+    """Return what is to be solved, with its names marked, and the settings with its task.
+
+    Raises:
+        ValueError: there is nothing to solve.
+    """
+    recipe, task = None, settings.task and get_task(settings.task)
+    if settings.model is not None:
+        from hf_alpha.recipe import recipe_for
+
+        recipe = recipe_for(str(settings.model), settings.task)
+        task = recipe.configured_task
+    rows = asked.file and _rows(asked.file, asked.source, recipe, getattr(task, "finder", None))
+    stream = stream_inputs(formulas, asked.file, "formula", rows)
+    if not _is_of_texts(task):
+        stream = (one for one in stream if one.row or not one.text.lstrip().startswith("#"))
+    if (first := next(stream, None)) is None:
+        raise ValueError("no formula: the input has nothing but comments")
+    task, stream = task or settings.task_of(first.text), chain([first], stream)
+    if asked.names:
+        given = [*stream]
+        marked = mark_names([one.text for one in given], read_names(asked.names, task), task)
+        stream = (one._replace(text=text) for one, text in zip(given, marked, strict=True))
+    return stream, replace(settings, task=task)
+
+
+def _rows(file: Path, source: str | None, recipe: Any, finder: Any) -> RowTexts:
+    """Return how rows of a file are read: as those of the model's own data."""
+    from hf_alpha.data.formats import reader_of
+    from hf_alpha.data.rows import RowReader
+
+    is_users = recipe is not None and recipe.has_user_data
+    column = source or (recipe.data.source if is_users else PROBLEM)
+    reader = RowReader(f"{file}", column, column, finder)
+    columns = {**reader.columns, column: "--source"}
+    if recipe is None:
+        return RowTexts(reader.problem_of, columns)
+    return RowTexts(reader.problem_of, columns, recipe.data.encoding, reader_of(recipe.data.format))
+
+
+def _is_of_texts(task: Any) -> bool:
+    """Whether a task's problems are texts; what has no task yet are formulas."""
+    return task is not None and task.grammar is None
+
+
+def _print(
+    given: Iterator[Given], settings: Settings, explain: bool, json_lines: bool
+) -> Counter[str]:
+    """Print answers, for people or as JSON; return how many of each status there are."""
+    statuses = Counter[str]()
+    for solution in _solved(given, settings):
+        statuses[solution.status] += 1
+        for note in solution.notes:
+            say(f"note: {note}", err=True)
+        if json_lines:
+            say(json.dumps(solution.record()))
+        else:
+            _show(settings.task, solution, explain, says_who=settings.method != "model")
+    return statuses
 
 
 def _solved(given: Iterator[Given], settings: Settings) -> Iterator[Solution]:
@@ -249,7 +305,7 @@ def _write(given: Iterator[Given], settings: Settings, out: Path, resume: bool) 
             write_answers(records, out, dialect)
             file.unlink()
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
-    kind = "texts" if getattr(settings.task, "grammar", None) is None else "formulas"
+    kind = "texts" if _is_of_texts(settings.task) else "formulas"
     say(f"{statuses.total():,} {kind}: {counts}; written to {out}")
     return statuses
 
@@ -326,50 +382,7 @@ def _cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class RowTexts:
-    """Gives the problem of a row, with the names that its columns list."""
-
-    recipe: "Recipe | None"
-    file: Path | None
-    source: str | None
-
-    def __call__(self, row: Mapping[str, Any], number: int) -> str:
-        from hf_alpha.data.rows import problem_of
-
-        return problem_of(row, self._column, self._finder, str(self.file), number)
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns that are read, see `RowReader`."""
-        from hf_alpha.data.rows import RowReader
-
-        reader = RowReader(str(self.file), self._column, self._column, self._finder)
-        return {**reader.columns, self._column: "--source"}
-
-    @property
-    def encoding(self) -> str | None:
-        """That of the model's own data."""
-        return self.recipe.data.encoding if self.recipe is not None else None
-
-    @property
-    def read_file(self) -> Callable[[str], Iterable[Mapping[str, Any]]] | None:
-        """What reads the format of the model's own data."""
-        from hf_alpha.data.formats import reader_of
-
-        return reader_of(self.recipe.data.format) if self.recipe is not None else None
-
-    @property
-    def _column(self) -> str:
-        is_users = self.recipe is not None and self.recipe.has_user_data
-        return self.source or (self.recipe.data.source if self.recipe and is_users else PROBLEM)
-
-    @property
-    def _finder(self) -> Any:
-        return getattr(self.recipe and self.recipe.configured_task, "finder", None)
-
-
-def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None:
+def _show(task: Any, solution: Solution, explain: bool, says_who: bool) -> None:
     """Print a solution."""
     say(solution.problem)
     if solution.read_as is not None:
@@ -385,10 +398,7 @@ def _show(task: Task, solution: Solution, explain: bool, says_who: bool) -> None
     for answer, verdict in [] if solution.unsatisfiable else solution.answers:
         say(task.answer_line(task.label(verdict), answer))
         if not answer.ended:
-            say(
-                "  note: that answer is cut off: --max-tokens sets more",
-                err=True,
-            )
+            say("  note: that answer is cut off: --max-tokens sets more", err=True)
         if explain and solution.read is not None:
             say(indent(task.explain(solution.read, answer).text(), "    "))
     if says_who and solution.status in ("solved", "unsatisfiable"):

@@ -2,7 +2,7 @@
 
 A row is a problem, perhaps an answer, and where its names are: the columns `problem`, `answer` and,
 where a rule for names needs it, `names`. Generated data, pairs of the user's own, and single rows
-are read by `load` and `problem_of`; rows of other columns by `read_dataset`.
+are read by `load` and `RowReader`; rows of other columns by `read_dataset`.
 """
 
 import os
@@ -120,23 +120,6 @@ def training_problems(path: str | os.PathLike[str]) -> list[str]:
     return [problem for name in splits if name != "test" for problem in splits[name]["problem"]]
 
 
-def problem_of(
-    row: Mapping[str, Any], source: str, finder: NameFinder | None, place: str, number: int
-) -> str:
-    """Return the problem of one row of the user's data, as `problems` does.
-
-    Args:
-        finder: the rules by which names are found; a rule's column is one of the row.
-        place: what the row is from, and its `number`, for errors.
-
-    Raises:
-        ValueError: as `load`.
-    """
-    reader = RowReader(place, source, source, finder)
-    check_columns(f"{place}, row {number}", list(row), reader.columns)
-    return problems(reader({column: [row[column]] for column in reader.columns}, [number]))[0]
-
-
 @dataclass(frozen=True)
 class RowReader:
     """Makes columns `problem`, `answer` and `names` of what rows have, and refuses bad rows.
@@ -225,6 +208,15 @@ class RowReader:
                 for cells in [{column: listed[number] for column, listed in listing.items()}]
             ]
         return columns
+
+    def problem_of(self, row: Mapping[str, Any], number: int) -> str:
+        """Return the problem of one row, as `problems` does; its number is for errors.
+
+        Raises:
+            ValueError: as `load`.
+        """
+        check_columns(f"{self.place}, row {number}", list(row), self.columns)
+        return problems(self({column: [row[column]] for column in self.columns}, [number]))[0]
 
     def _names(self, row: int, text: str, cells: Mapping[str, Any]) -> tuple[Span, ...]:
         assert self.finder is not None

@@ -17,10 +17,9 @@ from hf_alpha.data.formats import Row
 from hf_alpha.data.keys import forms_seen, keys_beside
 from hf_alpha.data.pairs import FEW, evaluation_rows, training_pairs
 from hf_alpha.data.rows import described, load
-from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance
+from hf_alpha.evaluation.covariance import AlphaCovariance, alpha_covariance, by_rules
 from hf_alpha.evaluation.evaluate import run
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
-from hf_alpha.evaluation.names import by_rules
 from hf_alpha.evaluation.renamed import Followed, namings_of
 from hf_alpha.evaluation.report import REPORT_FILE, Report, rates_table, warning_lines
 from hf_alpha.io.folders import check_own, lock_folder, locks_folder, write_text
@@ -164,16 +163,16 @@ def compare(
     Raises:
         ValueError: another process writes in `out`.
     """
+    rows = described(task, rows)
+    probes, reports, notes = _probes(rows, covariance, seed), [], []
+    top_n = max((each.search.top_n for each in models), default=1)
+    chance = Random(task.random_name, seed, top_n)
+    namings = namings_of(task, rows, renamed, seed) if renamed else []
+    refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
+    other_rows = [naming.row for naming in namings]
+    *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
     with lock_folder(out):
         check_own(out, (TABLE_FILE, HEATMAP_FILE), f"**/{REPORT_FILE}")
-        rows = described(task, rows)
-        probes, reports, notes = _probes(rows, covariance, seed), [], []
-        top_n = max((each.search.top_n for each in models), default=1)
-        chance = Random(task.random_name, seed, top_n)
-        namings = namings_of(task, rows, renamed, seed) if renamed else []
-        refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
-        other_rows = [naming.row for naming in namings]
-        *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
         for model, folder in zip(models, folders, strict=True):
             model.extend(task, [row["problem"] for row in (*rows, *other_rows)])
             report = run(model, task, rows, folder, progress=progress, **checking)

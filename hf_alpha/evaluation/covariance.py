@@ -18,14 +18,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_alpha.evaluation.names import (
     Renamer,
     Renamings,
+    RuledNames,
     Sample,
     Symbols,
     WordNames,
     found_by,
+    names_in,
     names_of,
 )
 from hf_alpha.generation import check_text
 from hf_alpha.modeling.choices import check_list, refuse
+from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.tasks.base import NUM_BEAMS
 
 DEFAULT_GENERATION: dict[str, Any] = {
@@ -164,6 +167,26 @@ class AlphaCovariance:
             data["max_renamings"],
             data["seed"],
         )
+
+
+def by_rules(
+    tokenizer: Any, task: Any, problems: Sequence[str]
+) -> dict[str, list[str]] | WordNames | None:
+    """Return the names of problems as alpha-covariance takes them: those that a task's rules find.
+
+    Args:
+        tokenizer: with symbols it finds names itself, and all its symbols are meant: None.
+    """
+    if getattr(tokenizer, "symbol_ranges", None):
+        return None
+    finder: NameFinder | None = getattr(task, "finder", None)
+    if finder is None:
+        return {}
+    symbols = {kind: [*some] for kind, some in names_in(problems, finder).items()}
+    bound = (span.binding for text in problems for span in finder.find(text))
+    if not finder.inside and not any(bound):
+        return symbols
+    return RuledNames(tokenizer, symbols, finder)
 
 
 def alpha_covariance(

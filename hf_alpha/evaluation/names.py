@@ -288,27 +288,7 @@ class RuledNames(WordNames):
         return "".join(str(item).rpartition("\0")[2] for item in items)
 
 
-def by_rules(
-    tokenizer: Any, task: Any, problems: Sequence[str]
-) -> dict[str, list[str]] | WordNames | None:
-    """Return the names of problems as alpha-covariance takes them: those that a task's rules find.
-
-    Args:
-        tokenizer: with symbols it finds names itself, and all its symbols are meant: None.
-    """
-    if getattr(tokenizer, "symbol_ranges", None):
-        return None
-    finder: NameFinder | None = getattr(task, "finder", None)
-    if finder is None:
-        return {}
-    symbols = {kind: [*some] for kind, some in _names_in(problems, finder).items()}
-    bound = (span.binding for text in problems for span in finder.find(text))
-    if not finder.inside and not any(bound):
-        return symbols
-    return RuledNames(tokenizer, symbols, finder)
-
-
-def _names_in(problems: Iterable[str], finder: NameFinder) -> dict[str, dict[str, None]]:
+def names_in(problems: Iterable[str], finder: NameFinder) -> dict[str, dict[str, None]]:
     """Return class -> the names that rules find in texts, in order."""
     names: dict[str, dict[str, None]] = {}
     for text in problems:
@@ -340,7 +320,7 @@ def found_by(
     finder = NameFinder(cast(Any, symbols))
     if (ranges := getattr(tokenizer, "symbol_ranges", None)) and hasattr(tokenizer, "finder"):
         return _own(tokenizer, finder, ranges)
-    found = _names_in(problems, finder)
+    found = names_in(problems, finder)
     names = {
         kind: {**dict.fromkeys(examples_of(rule)), **found.get(kind, {})}
         for kind, rule in finder.rules.items()

@@ -3,12 +3,10 @@
 import logging
 import random
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 from hf_alpha.modeling.grammar import Grammar
-from hf_alpha.tasks.base import DrawnTask, Task
-from hf_alpha.tasks.problem import Problem
+from hf_alpha.tasks.base import DrawnTask
 from hf_alpha.tasks.solver_process import SolverCrashError
 
 from .sampling import Sampler
@@ -23,12 +21,6 @@ class FormulaTask(DrawnTask):
 
     grammar: ClassVar[Grammar]
     sampler: ClassVar[type[Sampler]]
-
-    def read(self, problem: str, notation: str | None = None) -> Problem:
-        """Read a formula; of a text that was read lately, return what it was read as."""
-        if isinstance(problem, Problem):
-            return problem
-        return _read(type(self), problem, notation)
 
     def is_feasible(
         self, size: int, num_symbols: int, exactly: bool = False, constant_priority: float = 0.0
@@ -47,12 +39,6 @@ class FormulaTask(DrawnTask):
         """Draw a formula of exactly `size` tokens; `sampling` describes the distribution."""
         sampler = self.sampler(tuple(symbols), constant_priority)
         return sampler.sample_exactly(rng, size) if exactly else sampler.sample(rng, size)
-
-
-@lru_cache(maxsize=4096)
-def _read(task: type[FormulaTask], text: str, notation: str | None) -> Problem:
-    """Read a formula once for the many answers that are checked against it one by one."""
-    return Task.read(task(), text, notation)
 
 
 def solver_target(ask: Callable[[], Answer | None], tokens: Sequence[str]) -> Answer | None:

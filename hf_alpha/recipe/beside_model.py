@@ -132,7 +132,6 @@ def recipe_for(model: str, task: str | None = None) -> Recipe:
         UntrustedCodeError: recipe or tokenizer name code, which is not trusted.
         ValueError: the model has no symbols, or there is no such task.
     """
-    load_config(model)
     recipe = recipe_of(model) or _recipe_by_tokenizer(model, task)
     if task in (None, recipe.task):
         return recipe

@@ -134,17 +134,12 @@ SECRETS = [key for key in model_of(Seq2SeqTrainingArguments).model_fields if key
 TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
 
 
-def generation() -> type[Keys]:
-    """Return the settings of datasets that are generated."""
-    return model_of(wings.generation().Samples)
-
-
-def drawing() -> type[Keys]:
-    """Return the settings of problems that are drawn when they are needed."""
-    return model_of(wings.drawn_problems(), FROM_RECIPE)
-
-
-Generation: TypeAlias = Annotated[dict[str, Any], checked_by(generation)]
+Generation: TypeAlias = Annotated[
+    dict[str, Any], checked_by(lambda: model_of(wings.generation().Samples))
+]
+Drawing: TypeAlias = Annotated[
+    dict[str, Any], checked_by(lambda: model_of(wings.drawn_problems(), FROM_RECIPE))
+]
 
 
 class Folder(Keys, use_attribute_docstrings=True):
@@ -188,7 +183,7 @@ class Data(Keys, use_attribute_docstrings=True):
     """how the dataset is generated"""
     more: list[Folder] | None = None
     """`path`, and `generate` or not, of further datasets whose training problems are added"""
-    draw: Annotated[dict[str, Any], checked_by(drawing)] = Field(default={})
+    draw: Drawing = Field(default={})
     """in place of a folder: problems are drawn when they are needed, those for validation from
     other seeds"""
     train: Where = None

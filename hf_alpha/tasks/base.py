@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -236,14 +236,7 @@ class Task(ABC):
         if self.grammar is None or type(self).parse is not Task.parse:  # it has a way of its own
             tokens = self.parse(problem, notation)
             return Problem(" ".join(tokens), problem, tokens, self.symbols_in(tokens))
-        written = self.grammar.read(problem, notation)
-        tokens, too_long = written, None
-        try:
-            tokens = self.grammar.rewritten(written)
-        except FormulaError as error:
-            too_long = str(error)
-        text, symbols = self.grammar.format(tokens), self.symbols_in(tokens)
-        return Problem(text, problem, tokens, symbols, written, too_long)
+        return _read_formula(type(self), problem, notation)
 
     def parse(self, problem: str, notation: str | None = None) -> list[str]:
         """Return the problem's canonical prefix tokens; a task without a grammar overrides it.
@@ -451,6 +444,21 @@ class DrawnTask(Task):
             ValueError: if the method is unknown.
         """
         return self.target_of(self.read(problem).tokens, method)
+
+
+@lru_cache(maxsize=4096)
+def _read_formula(task: type[Task], problem: str, notation: str | None) -> Problem:
+    """Read a formula once for the many answers that are checked against it one by one."""
+    grammar = task.grammar
+    assert grammar is not None
+    written = grammar.read(problem, notation)
+    tokens, too_long = written, None
+    try:
+        tokens = grammar.rewritten(written)
+    except FormulaError as error:
+        too_long = str(error)
+    text, symbols = grammar.format(tokens), task().symbols_in(tokens)
+    return Problem(text, problem, tokens, symbols, written, too_long)
 
 
 @cache

@@ -20,9 +20,9 @@ from transformers import AutoTokenizer
 
 import hf_alpha as hf_alpha_root
 from hf_alpha import MarkedText, TextTask, TextTokenizer
-from hf_alpha.answer.base import Answerer, Chain, Refutation, Reply, Solver
+from hf_alpha.answer.base import Answerer, Refutation, Reply, Solver
 from hf_alpha.answer.models import Model
-from hf_alpha.answer.solving import WINDOW, Solution, ask, solve
+from hf_alpha.answer.solving import WINDOW, Chain, Solution, ask, solve
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.logic.ltl.grammar import LTL
 from hf_alpha.logic.propositional import PropositionalTask

@@ -10,8 +10,9 @@ from datasets import Dataset
 from strategies import make_model
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, TextTokenizer
-from hf_alpha.answer.base import Chain, Random, Search, Solver
+from hf_alpha.answer.base import Random, Search, Solver
 from hf_alpha.answer.models import Model
+from hf_alpha.answer.solving import Chain
 from hf_alpha.evaluation import Report, evaluate, run
 from hf_alpha.evaluation.report import OUTSIDE
 from hf_alpha.generation import generate_answers

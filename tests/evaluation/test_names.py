@@ -11,11 +11,11 @@ from small_tokenizers import NAMES, SUBWORD, byte_level, smiles, unigram, word_l
 from tokenizers import normalizers
 
 from hf_alpha.evaluation import alpha_covariance
+from hf_alpha.evaluation.covariance import by_rules
 from hf_alpha.evaluation.names import (
     Ids,
     RuledNames,
     WordNames,
-    by_rules,
     found_by,
     names_of,
     rename,
