@@ -305,24 +305,24 @@ async def _async_events(
 def _body(base: Any, events: Iterator[bytes], close: Callable[[], Any]) -> Any:
     """Return a body for a client's library, of which `base` is a class."""
 
-    class Events(base):
+    class Body(base):
         def __iter__(self) -> Iterator[bytes]:
             return events
 
         def close(self) -> None:
             close()
 
-    return Events()
+    return Body()
 
 
 def _async_body(base: Any, events: AsyncIterator[bytes], close: Callable[[], Any]) -> Any:
     """Return a body as `_body` does, for clients that do other things meanwhile."""
 
-    class Events(base):
+    class AsyncBody(base):
         def __aiter__(self) -> AsyncIterator[bytes]:
             return events
 
         async def aclose(self) -> None:
             await close()
 
-    return Events()
+    return AsyncBody()

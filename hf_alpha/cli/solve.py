@@ -194,7 +194,7 @@ def solve(
         top_n=answers.top or 1, grammar=answers.grammar, max_new_tokens=answers.max_tokens,
         scores=for_programs,
     )  # fmt: skip
-    given, settings = _read(formulas, asked, settings)
+    given, settings = _read(formulas, asked, task, settings)
     if output.out is not None:
         statuses = _write(given, settings, output.out, output.resume)
     else:
@@ -205,20 +205,22 @@ def solve(
 
 
 def _read(
-    formulas: list[str] | None, asked: Asked, settings: Settings
+    formulas: list[str] | None, asked: Asked, named: str | None, settings: Settings
 ) -> tuple[Iterator[Given], Settings]:
     """Return what is to be solved, with its names marked, and the settings with its task.
 
     Raises:
         ValueError: there is nothing to solve.
     """
-    recipe, task = None, settings.task and get_task(settings.task)
+    recipe, task = None, None if named is None else get_task(named)
     if settings.model is not None:
         from hf_alpha.recipe import recipe_for
 
-        recipe = recipe_for(str(settings.model), settings.task)
+        recipe = recipe_for(str(settings.model), named)
         task = recipe.configured_task
-    rows = asked.file and _rows(asked.file, asked.source, recipe, getattr(task, "finder", None))
+    rows = None
+    if asked.file is not None:
+        rows = _rows(asked.file, asked.source, recipe, getattr(task, "finder", None))
     stream = stream_inputs(formulas, asked.file, "formula", rows)
     if not _is_of_texts(task):
         stream = (one for one in stream if one.row or not one.text.lstrip().startswith("#"))

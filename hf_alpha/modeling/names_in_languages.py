@@ -114,7 +114,7 @@ def _program(text: str, language: str) -> tuple[list[tuple[int, int, str]], list
         source = text.encode()
     except UnicodeEncodeError:
         return [], []
-    program = _Program(source, language)
+    program = _ParsedText(source, language)
     place = _places(text)
     called: dict[_Binding, str] = {}
     alike = Counter[str]()
@@ -140,7 +140,7 @@ def _places(text: str) -> Callable[[int], int]:
     return table.__getitem__
 
 
-class _Program:
+class _ParsedText:
     """What a program binds and uses, in order."""
 
     def __init__(self, source: bytes, key: str):

@@ -33,7 +33,7 @@ OF_JSON = frozenset(("true", "false", "null"))
 SAMPLE = '{"a b": [1, -2.5], "c": "d"}'
 
 
-class Spelling:
+class TokenBytes:
     """What each token of a tokenizer writes, in bytes; None for what writes no text.
 
     Raises:
@@ -109,7 +109,7 @@ class NameWriter:
         names: these, and others of the strings.
     """
 
-    def __init__(self, spelling: Spelling, names: Mapping[str, str], may_add: bool):
+    def __init__(self, spelling: TokenBytes, names: Mapping[str, str], may_add: bool):
         self._spelling, self.names, self._may_add = spelling, dict(names), may_add
         self._written: dict[str, str] = {}
         self.is_canonical = spelling.is_canonical
@@ -190,7 +190,7 @@ class Form(NamedTuple):
 
 
 def form_of(
-    request: Any, spelling: Spelling, names: Mapping[str, str], thought: str | None, may_add: bool
+    request: Any, spelling: TokenBytes, names: Mapping[str, str], thought: str | None, may_add: bool
 ) -> Form:
     """Return the form of the answers to a chat.
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import torch
 
-from hf_alpha.serve.constraints import FIRST, JOINED, WHAT, Form, Spelling
+from hf_alpha.serve.constraints import FIRST, JOINED, WHAT, Form, TokenBytes
 from hf_alpha.wings import optional
 
 with optional():
@@ -56,7 +56,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokenizer: Any, ends: Collection[int]):
-        self._spelling = Spelling(tokenizer)
+        self._spelling = TokenBytes(tokenizer)
         written = self._spelling.tokens
         own = [i for i, w in enumerate(written) if w and w[0] == 0xF4]
         names = tokenizer.convert_ids_to_tokens(own)

@@ -20,7 +20,7 @@ from jinja2 import TemplateError
 from hf_alpha import generation
 from hf_alpha.modeling.chat_names import ANSWERS
 from hf_alpha.modeling.chats import WritesChats
-from hf_alpha.serve.constraints import Form, Spelling, form_of
+from hf_alpha.serve.constraints import Form, TokenBytes, form_of
 from hf_alpha.serve.http import log_fault
 from hf_alpha.serve.messages import MessageReader
 from hf_alpha.serve.requests import KNOWN_ROLES, Chat, Refusal, Request, shown
@@ -71,7 +71,7 @@ class TextReader:
     ):
         self.tokenizer, self._max_input = tokenizer, max_input
         self._template, self._adds_names = template, adds_names
-        self._spelling: Spelling | None = None
+        self._spelling: TokenBytes | None = None
 
     def read(self, request: Request, may_grow: bool) -> Read:
         """Return a text or a chat as the model reads it.
@@ -101,7 +101,7 @@ class TextReader:
             return Read(encoding, prefix)
         told, spelling = MessageReader(self._template, prefix, []), self._spelling
         if spelling is None or len(spelling.tokens) != len(self.tokenizer):
-            self._spelling = spelling = Spelling(self.tokenizer)
+            self._spelling = spelling = TokenBytes(self.tokenizer)
         if request.callable and not told.can_be_told:
             raise ValueError(
                 "tool_choice, response_format with tools: this is for models that write a call as "

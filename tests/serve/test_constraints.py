@@ -14,7 +14,7 @@ from transformers import LlamaConfig
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from hf_alpha import CanonicalTokenizer, TextTokenizer
-from hf_alpha.serve.constraints import Spelling, form_of
+from hf_alpha.serve.constraints import TokenBytes, form_of
 from hf_alpha.serve.matching import Matchers
 from hf_alpha.serve.messages import MessageReader, template_of
 from hf_alpha.serve.requests import Chat, read_request
@@ -215,7 +215,7 @@ def forms(make, schema, text=SAID, may_add=False):
     for write in (str, renamed):
         request = request_of(response_format=by_schema(json.loads(write(json.dumps(schema)))))
         names = tokenizer(write(text)).names
-        yield form_of(request, Spelling(tokenizer), names, None, may_add)
+        yield form_of(request, TokenBytes(tokenizer), names, None, may_add)
 
 
 RULES = {"name": {"pattern": PATTERN, "count": 4}}
@@ -260,7 +260,7 @@ def test_words_for_names_are_no_words_of_json_and_values_get_others():
 def matched(tokenizer, form, text):
     """How many characters of a text may be written, one token for each; and whether it is whole."""
     matcher = Matchers(tokenizer, [0]).matcher(form)
-    written = [piece and piece.decode(errors="ignore") for piece in Spelling(tokenizer).tokens]
+    written = [piece and piece.decode(errors="ignore") for piece in TokenBytes(tokenizer).tokens]
     for place, character in enumerate(text):
         scores = torch.zeros(len(tokenizer) + 2)
         assert matcher.forbid(scores) and not scores[len(tokenizer) :].isfinite().any()
@@ -278,7 +278,7 @@ def test_what_may_be_written_is_what_a_form_says():
         for text, may in (('"a b"', True), ('"\\"\\\\"', True), ('"\\n"', whole)):
             assert matched(tokenizer, form, text) == ((len(text), True) if may else (2, False))
         byte = tokenizer.convert_tokens_to_ids(bytes_to_unicode()[0xF4])
-        assert Spelling(tokenizer).tokens[byte] is None
+        assert TokenBytes(tokenizer).tokens[byte] is None
     (form, _), tokenizer = forms(TOKENIZERS["symbols"], {"type": "string", "maxLength": 1}), make()
     assert matched(tokenizer, form, '"a"') == (3, True)
     assert matched(tokenizer, form, '"\U00100000"') == (1, False)
@@ -287,7 +287,7 @@ def test_what_may_be_written_is_what_a_form_says():
 def test_a_thought_that_is_begun_may_go_on_before_the_form():
     tokenizer = TOKENIZERS["symbols"]()
     request = request_of(response_format={"type": "json_object"})
-    form = form_of(request, Spelling(tokenizer), {}, "</think>", False)
+    form = form_of(request, TokenBytes(tokenizer), {}, "</think>", False)
     assert matched(tokenizer, form, 'so {"</think> {}') == (16, True)
     assert matched(tokenizer, form, "so </think> no") == (12, False)
     calls = SimpleNamespace(chat_template="<tool_call>")
@@ -297,8 +297,8 @@ def test_a_thought_that_is_begun_may_go_on_before_the_form():
 
 
 def test_what_tokens_write_is_known_or_refused():
-    spelling = Spelling(TOKENIZERS["symbols"]())
+    spelling = TokenBytes(TOKENIZERS["symbols"]())
     ids = spelling.tokenizer('"xa1" é')["input_ids"]
     assert spelling.text(ids) == '"\U0010fffd\U00100000" é'
     with pytest.raises(ValueError, match="does not write JSON letter by letter"):
-        Spelling(TextTokenizer.from_tokenizer(unigram(), RULES))
+        TokenBytes(TextTokenizer.from_tokenizer(unigram(), RULES))
