@@ -64,7 +64,8 @@ class Model(Answerer):
     training: Any = None
 
     def extend(self, task: Task, problems: Sequence[str]) -> None:
-        """Add symbols for the names of problems, if the encoding needs no training for that."""
+        """Find names as the task does, and add symbols for those of problems, untrained."""
+        task.prepare(self.tokenizer)
         extend_vocabulary(self.model, self.tokenizer, task.needed_symbols(problems))
 
     def ready(self, task: Task, pairs: Pairs) -> "Model":

@@ -352,7 +352,6 @@ class Settings(Search):
             model = model.to(device)
             if self.model is not None and hasattr(task, "finder"):
                 training = TrainingFacts.beside(str(self.model))
-        task.prepare(tokenizer)
         return Model(name, model, tokenizer, self, training)
 
 

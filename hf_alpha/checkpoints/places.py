@@ -68,11 +68,16 @@ def file_of(place: str | Path, name: str, reachable: bool = True) -> Path | None
         return folder / name if (folder / name).is_file() else None
     from transformers.utils import cached_file
 
-    file = cached_file(
-        f"{folder}", name, _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_gated_repo=reachable,
-        _raise_exceptions_for_connection_errors=reachable,
-    )  # fmt: skip
+    try:
+        file = cached_file(
+            f"{folder}", name, _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_gated_repo=reachable,
+            _raise_exceptions_for_connection_errors=reachable,
+        )  # fmt: skip
+    except OSError:  # there is no such repository
+        if reachable:
+            raise
+        return None
     return None if file is None else Path(file)
 
 

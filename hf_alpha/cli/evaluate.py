@@ -82,8 +82,8 @@ class Problems:
         Raises:
             ValueError: there are no such problems, or an option would have no effect on them.
         """
-        from hf_alpha.data.rows import described, load
-        from hf_alpha.evaluation.compare import choose_rows, draw_problems
+        from hf_alpha.data.rows import choose_rows, described, load
+        from hf_alpha.evaluation.compare import draw_problems
 
         numbers, sizes = (
             None if text is None else integers(text) for text in (self.symbols, self.sizes)
@@ -263,7 +263,6 @@ def _evaluate_answers(
     folder = out or problems.folder(models, recipe)
     # Data are looked at before models, whose loading takes long; what is drawn is written.
     rows = [] if problems.are_drawn(recipe) else problems.rows(recipe, folder, progress)
-    region = trained_region(recipe)
     answerers = [load_answerer(name, model, device, search) for name, model in by_name.items()]
     rows = rows or problems.rows(recipe, folder, progress)
     tokenizers = {one.name: (by_name[one.name], one.tokenizer) for one in answerers}
@@ -272,6 +271,7 @@ def _evaluate_answers(
     for look in list(looks.values())[:1]:
         say(f"{look}\n")
     warnings = {name: seen_in_training(some, len(rows)) for name, some in seen.items() if some}
+    region = trained_region(recipe)
     table, (*of_models, chance) = compare(
         answerers, recipe.configured_task, rows, folder, region=region,
         warnings=warnings | {name: look.warnings for name, look in looks.items()},

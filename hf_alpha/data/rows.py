@@ -6,11 +6,13 @@ are read by `load` and `RowReader`; rows of other columns by `read_dataset`.
 """
 
 import os
+import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -394,6 +396,38 @@ def _facts(task: Task, problem: str, _names: Sequence[Span]) -> dict[str, int | 
     tokens = task.parse(problem)
     counts = {"num_symbols": len(task.symbols_in(tokens)), "size": len(tokens)}
     return counts | task.facts_of(tokens)
+
+
+def choose_rows(
+    rows: Iterable[dict[str, Any]],
+    symbols: Container[int] | None = None,
+    sizes: Container[int] | None = None,
+    samples: int | None = None,
+) -> list[dict[str, Any]]:
+    """Return the rows with such numbers of symbols and sizes, in their order.
+
+    Args:
+        symbols: numbers of symbols; None for all.
+        sizes: likewise.
+        samples: most rows of each number of symbols, drawn at random; None for all.
+
+    Raises:
+        ValueError: no row is left.
+    """
+    by_symbols: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+    for place, row in enumerate(rows):
+        in_range = symbols is None or row["num_symbols"] in symbols
+        if in_range and (sizes is None or row["size"] in sizes):
+            by_symbols.setdefault(row["num_symbols"], []).append((place, row))
+    if not by_symbols:
+        raise ValueError("no row of the data has as many symbols and that size")
+    rng = random.Random(0)
+    numbered_rows = [
+        pair
+        for _, pairs in sorted(by_symbols.items())
+        for pair in (pairs if samples is None else rng.sample(pairs, min(samples, len(pairs))))
+    ]
+    return [row for _, row in sorted(numbered_rows, key=itemgetter(0))]
 
 
 def read_dataset(
