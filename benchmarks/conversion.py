@@ -10,8 +10,6 @@ mapped included, less what it held before, when it had converted a model of no s
 tokenizer.
 """
 
-import argparse
-import json
 import sys
 import tempfile
 import time
@@ -92,19 +90,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = measure.parser_of(__doc__)
     parser.add_argument("--models", nargs="+", default=[], help="folders of models in safetensors")
     parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=None)
-    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    if options.child:
-        print(json.dumps(converted(options.child)))
-        return
     rows = {}
     for model in options.models:
-        rows[Path(model).name] = measure.in_own_process(__file__, ["--child", model])
+        rows[Path(model).name] = measure.in_own_process(converted, model)
     shapes = options.shapes if options.shapes is not None else [] if options.models else [*SHAPES]
     for name in shapes:
         with tempfile.TemporaryDirectory() as folder:
             write_host(Path(folder), *SHAPES[name], tokenizer_of_bytes())
-            rows[name] = measure.in_own_process(__file__, ["--child", folder])
+            rows[name] = measure.in_own_process(converted, folder)
     lines = [
         [name, f"{of['file']:,.0f}", f"{of['work']:,.0f}", f"{of['work'] / of['file']:.2f}",
          f"{GOAL}", f"{of['process']:,.0f}", f"{of['seconds']:.1f}"]

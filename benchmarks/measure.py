@@ -42,6 +42,13 @@ FLAGS = re.compile("avx|fma|amx|asimd|sve")  # of a processor: what float32 prod
 PRODUCTS = ((4096, 64, 1024), (4096, 1024, 64), (4096, 64, 256), (4096, 64, 64))
 """Rows, width and new width of linear layers: those of models with d 64, FFN 1024 or 256."""
 LOAD_BEFORE = os.getloadavg()
+CALL = """
+import importlib, json, sys
+folder, script, name, args = sys.argv[1:]
+sys.path.insert(0, folder)
+print(json.dumps(getattr(importlib.import_module(script), name)(*json.loads(args))))
+"""
+"""What a fresh process runs."""
 
 
 def in_turns(
@@ -120,12 +127,14 @@ def held(quantity: str = "VmRSS") -> float:
     return int(re.findall(rf"^{quantity}:\s*(\d+) kB$", status, re.MULTILINE)[0]) * 1024 / 1e6
 
 
-def in_own_process(script: str, argv: Sequence[str]) -> Any:
-    """What a script prints last, as JSON, in a fresh process."""
-    command = [sys.executable, script, *argv]
+def in_own_process(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of a script returns in a fresh process; all of it is plain data, as JSON."""
+    script = Path(function.__code__.co_filename)
+    told = [str(script.parent), script.stem, function.__name__, json.dumps(args)]
+    command = [sys.executable, "-c", CALL, *told]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{process.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(told)} failed:\n{process.stderr[-2000:]}")
     return json.loads(process.stdout.splitlines()[-1])
 
 

@@ -19,7 +19,6 @@ with one thread; with few tokens it is too little to be told from what libraries
 """
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -74,15 +73,15 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         print(*row.values(), file=sys.stderr, flush=True)
 
 
-def measure_memory(args: argparse.Namespace, argv: Sequence[str]) -> Iterator[dict[str, Any]]:
+def measure_memory(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Megabytes of each side, an entry for each setting."""
     for work, width, length in product(("training", "greedy"), args.widths, args.lengths):
         row = {"work": work, "width": width, "length": length, "names": args.memory_names}
         if args.memory_names + ROOM > length:
             continue
-        child = [json.dumps([*row.values(), side]) for side in args.sides]
-        megabytes = [in_own_process(__file__, [*argv, "--child", text]) for text in child]
-        yield row | {"megabytes": dict(zip(args.sides, megabytes, strict=True))}
+        place = (args.tokens, *row.values())
+        held = {side: in_own_process(megabytes_of, *place, side) for side in args.sides}
+        yield row | {"megabytes": held}
         print("memory:", *row.values(), file=sys.stderr, flush=True)
 
 
@@ -146,7 +145,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--memory-names", type=int, default=10, help="names where memory is measured (10)")
     add("--tokens", type=int, default=800, help="tokens of sources in a batch (800)")
     add("--rounds", type=int, default=5, help="(5)")
-    add("--child", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     args.sides = [side for side in SIDES if side in (BART, *args.sides)]
     return args
@@ -155,14 +153,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     args = parse(argv)
-    if args.child:
-        print(json.dumps(megabytes_of(args.tokens, *json.loads(args.child))))
-        return
-    command_line = list(sys.argv[1:] if argv is None else argv)
     data = {
         "settings": vars(args),
         "times": list(measure(args)),
-        "memory": list(measure_memory(args, command_line)) if MEMORY in args.works else [],
+        "memory": list(measure_memory(args)) if MEMORY in args.works else [],
     }
     finish(write(args, data), data, args.out, argv)
 

@@ -25,7 +25,6 @@ relational_price.py.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -156,17 +155,20 @@ def prepare(args: argparse.Namespace, side: str, work: str, names: int, model: A
     return generation(model, batch, BEAMS if work == "beams" else 1, args.target)
 
 
-def measure_memory(args: argparse.Namespace, side: str, work: str, names: int) -> float:
+def measure_memory(settings: dict[str, Any], side: str, work: str, names: int) -> float:
     """Megabytes of a kind of work, in this process, which has done nothing else."""
+    args = argparse.Namespace(**settings)
+    if args.threads:
+        torch.set_num_threads(args.threads)
     model = make_model(args, side).to(args.device)
     # What libraries load at first use is none of the work's.
     smallest = {"batch": 1, "length": max(args.names), "target": 1}
-    prepare(argparse.Namespace(**{**vars(args), **smallest}), side, work, 1, model)()
+    prepare(argparse.Namespace(**{**settings, **smallest}), side, work, 1, model)()
     model.zero_grad()
     return most_held(prepare(args, side, work, names, model), args.device)
 
 
-def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str, Any]]:
+def run(args: argparse.Namespace) -> list[dict[str, Any]]:
     """All measurements, an entry for each kind of work, number of tokens and of names."""
     rows = []
     for work, length, names in product(args.works, args.length, args.names):
@@ -179,9 +181,7 @@ def run(args: argparse.Namespace, command_line: Sequence[str]) -> list[dict[str,
             del steps
         if not args.no_memory:
             row["megabytes"] = {
-                side: in_own_process(
-                    __file__, [*command_line, "--child", side, work, str(names), str(length)]
-                )
+                side: in_own_process(measure_memory, vars(sized), side, work, names)
                 for side in (BACKBONE, *args.sides)
             }
         rows.append(row)
@@ -256,7 +256,6 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=int, default=3, help="0 measures memory only (3)")
     add("--device", default="cpu", help="cpu or cuda")
     add("--threads", type=int, help="CPU threads of torch")
-    add("--child", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if not HOSTS[args.host].is_encoder_decoder and "aggregated" in args.sides:
         args.sides = [side for side in args.sides if side != "aggregated"]  # joins streams
@@ -268,11 +267,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
-    if args.child:
-        side, work, names, args.length = *args.child[:3], int(args.child[3])
-        print(json.dumps(measure_memory(args, side, work, int(names))))
-        return
-    rows = run(args, list(sys.argv[1:] if argv is None else argv))
+    rows = run(args)
     data = {"settings": vars(args), "rows": rows}
     finish(write(args, rows), data, args.out, argv, args.device)
 

@@ -13,8 +13,6 @@ quadratic, 1 constant. Memory is what the work holds at most beyond what was hel
 what no file stands behind. Seconds are the processor's.
 """
 
-import argparse
-import json
 import math
 import random
 import tempfile
@@ -136,6 +134,7 @@ def by_rows(rows: int) -> dict[str, dict[str, float]]:
 
 def work(by: str, kind: str, size: int, fixed: Mapping[str, int], train: bool) -> Any:
     """Measure in this process."""
+    torch.set_num_threads(1)
     if by == "rows":
         return by_rows(size)
     sizes = {**fixed, by: size}
@@ -176,21 +175,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--fixed-names", type=int, default=10, help="where others grow (10)")
     parser.add_argument("--train", action="store_true", help="a training step of models")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
-    torch.set_num_threads(1)
     same = {"tokens": 1024, "names": args.fixed_names, "vocabulary": 8000}
-    if args.child:
-        by, kind, size = args.child
-        print(json.dumps(work(by, kind, int(size), same, args.train)))
-        return
-    options = ["--fixed-names", str(args.fixed_names), *["--train"] * args.train, "--child"]
     data: dict[str, Any] = {}
     texts = []
     for by in args.by:
         sizes, kinds = getattr(args, by), ["rows"] if by == "rows" else args.kinds
         found = {
-            kind: [in_own_process(__file__, [*options, by, kind, str(size)]) for size in sizes]
+            kind: [in_own_process(work, by, kind, size, same, args.train) for size in sizes]
             for kind in kinds
         }
         if by == "rows":

@@ -13,10 +13,8 @@ result too.
 
 import argparse
 import itertools
-import json
 import random
 import string
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -114,7 +112,7 @@ def measure(args: argparse.Namespace, number: int, folder: Path) -> dict[str, An
     lexicon.write_text("".join(f"{p}\t{LABEL}\n" for p in entries), encoding="utf-8")
     texts = sentences(args.texts, entries, args.sentences)
     processes = {
-        work: in_own_process(__file__, ["--child", work, f"{lexicon}", f"{transducer_folder}"])
+        work: in_own_process(alone, work, str(lexicon), str(transducer_folder))
         for work in ("compile", "load", "trie")
     }
     with_rules = Transducer.load(transducer_folder)
@@ -177,11 +175,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--entries", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
     add("--sentences", type=int, default=2000, help="most of them (2000)")
     add("--rounds", type=int, default=5)
-    add("--child", nargs=3, help=argparse.SUPPRESS)
-    args = parser.parse_args(sys.argv[1:] if argv is None else argv)
-    if args.child:
-        print(json.dumps(alone(*args.child)))
-        return
+    args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         rows = [measure(args, number, Path(folder)) for number in args.entries]
     finish(show(rows), {"rows": rows}, args.out, argv)
