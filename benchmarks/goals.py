@@ -17,7 +17,6 @@ with the smallest and the largest beside it.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,12 +28,9 @@ import torch
 from transformers import LlamaConfig, TrainerCallback
 
 import retrofit
-from gpu_sections import bart
+import trainings
 from hf_alpha import AlphaForConditionalGeneration
-from hf_alpha.recipe import read_recipe
-from hf_alpha.tasks.text.swapping import swapping_pairs
 from hf_alpha.train import train
-from hf_alpha.train.trainers import AlphaTrainer
 from measure import clocked_in_turns, finish, parser_of, ratios, table, three
 from steps import BART, LEARNED, RELATIONAL, Size, Step, draw_batch, make_model, prepare
 
@@ -46,13 +42,6 @@ OWN = {
 HOSTS = {"llama-768": (768, 12, 32000, 256), "llama-256": (256, 6, 8000, 64)}
 """Width, layers, vocabulary, and tokens of a text."""
 ANSWER = 16  # tokens of it, of a host's
-SWAP = {
-    "model.encoder_aggregated_attention": "false",
-    "model.decoder_aggregated_attention": "false",
-    "training.eval_strategy": "no",
-    "training.save_strategy": "no",
-    "training.use_cpu": "true",
-}
 Sides = Mapping[str, Step]
 
 
@@ -111,20 +100,13 @@ def measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def measure_runs(args: argparse.Namespace) -> dict[str, list[float]]:
     """The processor's seconds of the steps of whole runs, by side."""
-    sides = {"hf-alpha train": AlphaTrainer, "Seq2SeqTrainer, BART": bart}
-    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    seconds: dict[str, list[float]] = {side: [] for side in trainings.SIDES}
     with tempfile.TemporaryDirectory() as folder:
-        pairs = Path(folder) / "train.jsonl"
-        rows = swapping_pairs(32 * args.steps, variables="abcd", functions="ABCD")
-        pairs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         for number in range(args.runs):
-            for side in list(sides) if number % 2 == 0 else list(reversed(sides)):
+            for side in list(seconds) if number % 2 == 0 else list(reversed(seconds)):
                 clock = Clock()
-                changes = {**SWAP, "data.train": pairs, "data.test": pairs,
-                           "training.max_steps": args.steps,
-                           "training.output_dir": Path(folder) / f"{side} {number}"}  # fmt: skip
-                recipe = read_recipe("text/swap", [f"{k}={v}" for k, v in changes.items()])
-                make = partial(clocked, sides[side], clock)
+                recipe = trainings.swap(Path(folder), f"{side} {number}", args.steps, "cpu")
+                make = partial(clocked, trainings.SIDES[side], clock)
                 train(recipe, say=lambda _: None, make_trainer=make)
                 seconds[side].append(clock.seconds / (args.steps - 1))
     return seconds

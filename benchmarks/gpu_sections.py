@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import json
 import re
 import sys
 import tempfile
@@ -16,13 +15,13 @@ import pytest
 import torch
 from hypothesis import Phase, settings
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from transformers import BartConfig, BartForConditionalGeneration, LlamaConfig, Seq2SeqTrainer
+from transformers import LlamaConfig
 
 import measure
 import retrofit
+import trainings
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration
-from hf_alpha.recipe import read_recipe
-from hf_alpha.tasks.text.swapping import swapping_pairs
+from hf_alpha.recipe import Recipe
 from hf_alpha.train import train
 from steps import Batch, Step, generation, training_step
 
@@ -372,61 +371,22 @@ def most_allocated(step: Step, device: str) -> float:
 def measure_training(args: argparse.Namespace, part: str) -> None:
     """`hf-alpha train` with text/swap's recipe, and a BART of that size with the same batches."""
     with tempfile.TemporaryDirectory() as folder:
-        pairs = Path(folder) / "train.jsonl"
-        rows = swapping_pairs(32 * args.steps, variables="abcd", functions="ABCD")
-        pairs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         for turn in range(2):
-            for side, kind in {"hf-alpha train": None, "Seq2SeqTrainer, BART": bart}.items():
-                out = Path(folder) / f"{side} {turn}"
-                found = tried(lambda kind=kind, out=out: train_once(args, pairs, out, kind))
+            for side, kind in trainings.SIDES.items():
+                recipe = trainings.swap(Path(folder), f"{side} {turn}", args.steps, args.device)
+                found = tried(lambda kind=kind, recipe=recipe: train_once(recipe, kind))
                 row = {"side": side, "turn": turn}
                 args.say({**row, **(found if isinstance(found, dict) else {"error": found})})
 
 
-def train_once(
-    args: argparse.Namespace, pairs: Path, out: Path, kind: Callable[..., Any] | None
-) -> Row:
-    changes = {"data.train": pairs, "data.test": pairs, "training.output_dir": out,
-               "training.max_steps": args.steps, "training.eval_strategy": "no",
-               "training.save_strategy": "no", "training.disable_tqdm": "true",
-               "training.use_cpu": str(args.device == "cpu").lower()}  # fmt: skip
-    recipe = read_recipe("text/swap", [f"{key}={value}" for key, value in changes.items()])
-    more = {} if kind is None else {"make_trainer": kind}
-    trainer = train(recipe, say=lambda _: None, **more)
+def train_once(recipe: Recipe, kind: Callable[..., Any]) -> Row:
+    """Samples and tokens a second of a training."""
+    trainer = train(recipe, say=lambda _: None, make_trainer=kind)
     ended = next(log for log in reversed(trainer.state.log_history) if "train_runtime" in log)
     row = trainer.train_dataset[:256]
     tokens = sum(len(x) for name in ("input_ids", "labels") for x in row[name]) / len(row["labels"])
     samples = ended["train_samples_per_second"]
     return {"samples": samples, "tokens": samples * tokens, "seconds": ended["train_runtime"]}
-
-
-class Peer(Seq2SeqTrainer):
-    """Transformers' own trainer, called as `train` calls ours."""
-
-    def run(self, start: Any, say: Any) -> None:
-        """Train from the beginning."""
-        self.train()
-
-
-def bart(model: Any, data_collator: Callable[..., Batch], **options: Any) -> Seq2SeqTrainer:
-    """A trainer of a BART with this model's sizes; it gets the same batches."""
-    ours = model.config
-    sizes = {
-        f"{part}_{name}": getattr(ours, f"{part}_{name}")
-        for part in ("encoder", "decoder") for name in ("layers", "attention_heads", "ffn_dim")
-    }  # fmt: skip
-    config = BartConfig(
-        vocab_size=ours.vocab_size, d_model=ours.d_model, dropout=0.0, **sizes, pad_token_id=0,
-        max_position_embeddings=512, decoder_start_token_id=1, forced_eos_token_id=None,
-    )  # fmt: skip
-
-    def collate(rows: list[Row]) -> Batch:
-        batch = data_collator(rows)
-        return {name: batch[name] for name in ("input_ids", "attention_mask", "labels")}
-
-    trainer = Peer(model=BartForConditionalGeneration(config), data_collator=collate, **options)
-    trainer.check_end = lambda: None
-    return trainer
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace, str], None]] = {

@@ -41,13 +41,8 @@ class Cost(Table):
         ]
 
     def tested(self, size: Size) -> dict[str, Any]:
-        return {
-            "test": "problems by number of names",
-            "per_names": size.per_names,
-            "most_names": size.most_names,
-            "length": size.length,
-            "rounds": ROUNDS,
-        }
+        test = "problems by number of names"
+        return size.tested(test, "per_names", "most_names", "length", rounds=ROUNDS)
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None

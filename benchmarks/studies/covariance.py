@@ -45,11 +45,8 @@ class Covariance(Table):
         return [*vanilla, *ours]
 
     def tested(self, size: Size) -> dict[str, Any]:
-        return {
-            "test": "test split, all renamings within the training's names",
-            "samples": size.samples,
-            "covariance": size.covariance,
-        }
+        test = "test split, all renamings within the training's names"
+        return size.tested(test, "samples", "covariance")
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None

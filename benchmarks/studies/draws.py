@@ -54,13 +54,8 @@ class Draws(Table):
         ]
 
     def tested(self, size: Size) -> dict[str, Any]:
-        return {
-            "test": "problems by number of names",
-            "draws": len(TEN),
-            "per_names": size.per_names,
-            "most_names": size.most_names,
-            "length": size.length,
-        }
+        test = "problems by number of names"
+        return size.tested(test, "per_names", "most_names", "length", draws=len(TEN))
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None

@@ -64,14 +64,8 @@ class Encodings(Table):
         return all_rows
 
     def tested(self, size: Size) -> dict[str, Any]:
-        return {
-            "test": "test split, problems by number of names, all renamings within the training's",
-            "samples": size.samples,
-            "per_names": size.per_names,
-            "most_names": size.most_names,
-            "length": size.length,
-            "covariance": size.covariance,
-        }
+        test = "test split, problems by number of names, all renamings within the training's"
+        return size.tested(test, "samples", "per_names", "most_names", "length", "covariance")
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         split = measures.in_distribution(row.task, size)

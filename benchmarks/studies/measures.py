@@ -96,15 +96,8 @@ def three_tests(row: Row, folder: Path | None, size: Size, runs: Path) -> dict[s
 
 def three_tests_settings(size: Size) -> dict[str, Any]:
     """Settings of these tests."""
-    return {
-        "test": "test split, problems by number of names, grid",
-        "samples": size.samples,
-        "per_names": size.per_names,
-        "most_names": size.most_names,
-        "length": size.length,
-        "grid_lengths": size.grid_lengths,
-        "per_cell": size.per_cell,
-    }
+    names = ("samples", "per_names", "most_names", "length", "grid_lengths", "per_cell")
+    return size.tested("test split, problems by number of names, grid", *names)
 
 
 def three_tests_text(size: Size) -> str:

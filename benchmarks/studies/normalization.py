@@ -101,13 +101,8 @@ class Normalization(Table):
         ]
 
     def tested(self, size: Size) -> dict[str, Any]:
-        return {
-            "test": "problems by number of names, grid of strings",
-            "per_names": size.per_names,
-            "most_names": size.most_names,
-            "length": size.length,
-            "copying": COPYING.tested(size),
-        }
+        test, copying = "problems by number of names, grid of strings", COPYING.tested(size)
+        return size.tested(test, "per_names", "most_names", "length", copying=copying)
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         assert folder is not None

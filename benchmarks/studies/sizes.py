@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from hf_alpha.recipe import Recipe, read_recipe
 
@@ -50,6 +51,10 @@ class Size:
     steps: Mapping[str, int] = field(default_factory=dict)
     pace: Mapping[str, float] = field(default_factory=dict)
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def tested(self, test: str, *names: str, **more: Any) -> dict[str, Any]:
+        """Every setting of a test: attributes of these names, and what only its table sets."""
+        return {"test": test, **{name: getattr(self, name) for name in names}, **more}
 
     def recipe(self, name: str, changes: Sequence[str] = ()) -> Recipe:
         """A shipped recipe of this size, such as `ltl/learned`, with changes."""

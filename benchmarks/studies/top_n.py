@@ -28,13 +28,7 @@ class TopN(Table):
         ]
 
     def tested(self, size: Size) -> dict[str, Any]:
-        return {
-            "test": "grid",
-            "most_names": size.most_names,
-            "grid_lengths": size.grid_lengths,
-            "per_cell": size.per_cell,
-            "counts": COUNTS,
-        }
+        return size.tested("grid", "most_names", "grid_lengths", "per_cell", counts=COUNTS)
 
     def measure(self, row: Row, folder: Path | None, size: Size, runs: Path) -> dict[str, Any]:
         problems = measures.grid(row.task, size, runs)
