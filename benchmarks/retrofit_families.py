@@ -42,111 +42,47 @@ ENCODINGS: dict[str, dict[str, Any]] = {
     "learned": {"encoding": "learned"},
 }
 """Column -> how `get_symbol_model` is asked for it."""
-IDS = {
-    "vocab_size": WORDS,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 2,
-}
+IDS = {"vocab_size": WORDS, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+       "decoder_start_token_id": 2}  # fmt: skip
+POSITIONS = {"max_position_embeddings": 64}
+SIZES = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+         "num_attention_heads": 2}  # fmt: skip
+
+
+def both(before: str = "", **sizes: int) -> dict[str, int]:
+    """Settings of encoder and decoder, such as `encoder_layers`."""
+    sides = ("encoder", "decoder")
+    return {f"{before}{side}_{key}": value for side in sides for key, value in sizes.items()}
+
+
 LAYERS = {"num_layers": 2, "num_decoder_layers": 2}
 T5 = {**IDS, **LAYERS, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_heads": 2}
-BART = {
-    **IDS,
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 64,
-    "forced_eos_token_id": None,
-}
-LED = {
-    **BART,
-    "attention_window": 4,
-    "max_encoder_position_embeddings": 64,
-    "max_decoder_position_embeddings": 64,
-}
+PAIR = {**IDS, **POSITIONS, **both(layers=2, attention_heads=2, ffn_dim=24)}
+BART = {**PAIR, "d_model": 16, "forced_eos_token_id": None}
+LED = {**BART, "attention_window": 4, **both("max_", position_embeddings=64)}
 EXPERTS = {"num_experts": 2, "expert_capacity": 64}
-PROPHETNET = {
-    **IDS,
-    "hidden_size": 16,
-    "num_encoder_layers": 2,
-    "num_decoder_layers": 2,
-    "num_encoder_attention_heads": 2,
-    "num_decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 64,
-}
-GEMMA = {
-    "vocab_size": WORDS,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 8,
-    "sliding_window": 8,
-}
+PROPHETNET = {**IDS, **POSITIONS, "hidden_size": 16, **both(ffn_dim=24),
+              **both("num_", layers=2, attention_heads=2)}  # fmt: skip
+GEMMA = {"vocab_size": WORDS, **SIZES, "num_key_value_heads": 1, "head_dim": 8, "sliding_window": 8}
 GEMMA_2 = {
     "text_config": GEMMA,
-    "vision_config": {
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "image_size": 28,
-        "patch_size": 14,
-    },
+    "vision_config": {**SIZES, "num_hidden_layers": 1, "image_size": 28, "patch_size": 14},
     "vocab_size": WORDS,
     "mm_tokens_per_image": 4,
 }
 SEAMLESS = {
-    **IDS,
+    **PAIR,
     "hidden_size": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 64,
-    "speech_encoder_layers": 1,
-    "speech_encoder_attention_heads": 2,
-    "speech_encoder_intermediate_size": 24,
-    "t2u_encoder_layers": 1,
-    "t2u_decoder_layers": 1,
-    "t2u_encoder_attention_heads": 2,
-    "t2u_decoder_attention_heads": 2,
-    "t2u_encoder_ffn_dim": 24,
-    "t2u_decoder_ffn_dim": 24,
+    **{f"speech_encoder_{key}": n
+       for key, n in {"layers": 1, "attention_heads": 2, "intermediate_size": 24}.items()},
+    **both("t2u_", layers=1, attention_heads=2, ffn_dim=24),
     "t2u_vocab_size": 20,
     "unit_hifi_gan_vocab_size": 20,
     "unit_embed_dim": 8,
     "upsample_initial_channel": 16,
-}
-BERT = {
-    "vocab_size": WORDS,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 24,
-    "max_position_embeddings": 64,
-}
-
-
-DECODER = {
-    **IDS,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "max_position_embeddings": 64,
-}
+}  # fmt: skip
+BERT = {"vocab_size": WORDS, **SIZES, **POSITIONS}
+DECODER = {**IDS, **SIZES, **POSITIONS, "num_key_value_heads": 1}
 GPT2 = {**IDS, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
 OPT = {**IDS, "hidden_size": 16, "ffn_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
        "max_position_embeddings": 64, "word_embed_proj_dim": 16}  # fmt: skip
@@ -177,9 +113,8 @@ def bert() -> Any:
 
 
 def gpt2() -> Any:
-    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
-    ids = {"bos_token_id": 1, "eos_token_id": 2}
-    return GPT2Config(vocab_size=WORDS, **sizes, **ids, add_cross_attention=True)
+    own = {key: n for key, n in GPT2.items() if not key.startswith(("pad", "decoder"))}
+    return GPT2Config(**own, add_cross_attention=True)
 
 
 FAMILIES: dict[str, Callable[[], Any]] = {
