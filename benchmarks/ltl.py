@@ -10,9 +10,7 @@ Three parts, each of them in rounds; every ratio is one of a round:
   Spot gets the first ones as they are drawn and only has to answer: by its default translation,
   which is what DeepLTL does, and by `translate('low', 'any')`. Spot's check certifies every one of
   our answers once more, on nobody's clock.
-- checks: two mixes of right and wrong answers to formulas of 10 to 35 tokens over 5 symbols: all
-  three beams of a small trained model, and answers with a literal flipped, dropped or added, with a
-  step deleted, of another formula, a random step, beside right ones of ours and of Spot's. They are
+- checks: all three beams of a small trained model, to formulas of 10 to 35 tokens over 5 symbols,
   judged by the task (the three-valued evaluation, then Spot within a limit of time), by Spot's
   containment check with its default translation, and by it with `translate('low', 'any')`. Every
   verdict is compared with every other one. They are judged in two ways, in both all answers to a
@@ -33,7 +31,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -41,7 +39,7 @@ from typing import Any
 
 import measure
 from hf_alpha.logic.ltl import LTLTask, lasso, spot, spot_worker
-from hf_alpha.logic.ltl.trace import Trace, cube_step, read_cube, read_trace, write_trace
+from hf_alpha.logic.ltl.trace import read_trace
 from hf_alpha.resources import released_model
 from hf_alpha.tasks import Verdict
 from hf_alpha.tasks.solver_process import SolverProcess
@@ -163,68 +161,7 @@ def as_question(pair: Pair) -> tuple[Any, ...]:
 # -- checks ---------------------------------------------------------------------------------------
 
 
-def literals(trace: Trace) -> list[tuple[int, str, bool]]:
-    return [
-        (index, *literal)
-        for index, step in enumerate(trace.steps)
-        for literal in (read_cube(step) or {}).items()
-    ]
-
-
-def rebuild(trace: Trace, chosen: Sequence[tuple[int, str, bool]]) -> Trace:
-    cubes: list[dict[str, bool]] = [{} for _ in trace.steps]
-    for index, symbol, value in chosen:
-        cubes[index][symbol] = value
-    return Trace(tuple(cube_step(list(cube.items())) for cube in cubes), trace.loop)
-
-
-def corrupt(rng: random.Random, kind: str, tokens: list[str], trace: Trace) -> Trace | None:
-    """A trace that is likely wrong; None where this kind cannot be made."""
-    all_literals = literals(trace)
-    if kind == "literal flipped" and all_literals:
-        index, symbol, value = all_literals.pop(rng.randrange(len(all_literals)))
-        return rebuild(trace, [*all_literals, (index, symbol, not value)])
-    if kind == "literal dropped" and all_literals:
-        all_literals.pop(rng.randrange(len(all_literals)))
-        return rebuild(trace, all_literals)
-    if kind == "literal added":
-        index, symbol = rng.randrange(len(trace.steps)), rng.choice(TASK.symbols_in(tokens) or "a")
-        return rebuild(trace, [(index, symbol, rng.random() < 0.5), *all_literals])
-    if kind == "step deleted" and len(trace.steps) > 1:
-        index = rng.randrange(len(trace.steps))
-        steps = trace.steps[:index] + trace.steps[index + 1 :]
-        return Trace(steps, min(trace.loop - (index < trace.loop), len(steps) - 1))
-    if kind == "random step":
-        return read_trace(TASK.random_answer(TASK.write(tokens), rng))
-    return None
-
-
-def mixed_answers(rng: random.Random, count: int) -> list[tuple[str, Pair]]:
-    """About `count` right and wrong answers, and of which kind each is."""
-    formulas = [draw(rng, 5, rng.randint(10, 35), 1)[0] for _ in range(count // 4 + 1)]
-    right: list[tuple[str, Pair]] = []
-    for tokens in formulas:
-        ours, theirs = TASK.target_of(tokens), spot.find_trace(tokens, 10.0)
-        if ours is not None and theirs is not None:
-            steps, loop = theirs
-            right.append(("right, ours", (tokens, ours)))
-            spots = write_trace(Trace(tuple(map(tuple, steps)), loop))
-            right.append(("right, Spot's", (tokens, spots)))
-    answers = list(right)
-    shuffled = rng.sample(right, len(right))
-    for (_, (tokens, answer)), (_, (_, other_answer)) in zip(right, shuffled, strict=True):
-        kind, trace = rng.choice(KINDS), read_trace(answer)
-        assert trace is not None
-        corrupted = corrupt(rng, kind, tokens, trace)
-        if corrupted is not None:
-            answers += [
-                (kind, (tokens, write_trace(corrupted))),
-                ("another's answer", (tokens, other_answer)),
-            ]
-    return answers
-
-
-def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str, Pair]]:
+def models_answers(rng: random.Random, count: int, model: str) -> list[Pair]:
     """All readable answers of a model's beams to `count // 3` formulas that have an answer."""
     from hf_alpha.generation import extend_vocabulary, generate_answers
     from hf_alpha.loading import load_checkpoint
@@ -244,54 +181,43 @@ def models_answers(rng: random.Random, count: int, model: str) -> list[tuple[str
         progress=False,
     )
     return [
-        ("model", (tokens, answer))
+        (tokens, answer)
         for tokens, beams in zip(formulas, answers, strict=True)
         for answer in beams or ()
         if TASK.check(TASK.write(tokens), answer, solver="lasso") != Verdict.malformed
     ]
 
 
-KINDS = ("literal flipped", "literal dropped", "literal added", "step deleted", "random step")
-
-
-def measure_checks(pairs: list[tuple[str, Pair]], options: argparse.Namespace) -> dict[str, Any]:
+def measure_checks(pairs: list[Pair], options: argparse.Namespace) -> dict[str, Any]:
     """Judge answers in rounds of their own, by us and by Spot, in both ways."""
     spot.is_satisfiable(["1"])  # starts the process that the task asks
     ways: dict[str, dict[str, dict[str, Any]]] = {COLD: {}, WARM: {}}
     totals: Counter[str] = Counter()
-    by_kind: dict[str, Counter[str]] = {}
     for part in rounds_of(pairs, options.rounds):
-        judged = judge_all([pair for _, pair in part], options.limit)
+        judged = judge_all(part, options.limit)
         for way, sides in judged.items():
             for side, (answers, rate) in sides.items():
                 rate.done = len(part)
                 note(ways[way].setdefault(side, {}), answers, rate)
-        verdicts = list(
-            zip(*(x for sides in judged.values() for x, _ in sides.values()), strict=True)
-        )
         decided = judged[WARM]["three-valued"][0]
         right = judged[COLD]["ours"][0]
-        for (kind, _), verdict, decision, holds in zip(part, verdicts, decided, right, strict=True):
-            counts = {
-                "checks": 1,
-                "right": holds is True,
-                "decided": decision is not None,
-                "disagreements": len({x for x in verdict if x in (True, False)}) > 1,
+        verdicts = zip(*(x for sides in judged.values() for x, _ in sides.values()), strict=True)
+        totals.update(
+            {
+                "checks": len(part),
+                "right": right.count(True),
+                "decided": len(part) - decided.count(None),
+                "disagreements": sum({True, False} <= {*each} for each in verdicts),
             }
-            by_kind.setdefault(kind, Counter()).update(counts)
-            totals.update(counts)
-    return {
-        "ways": ways,
-        "totals": dict(totals),
-        "kinds": {kind: dict(row) for kind, row in by_kind.items()},
-    }
+        )
+    return {"ways": ways, "totals": dict(totals)}
 
 
-def rounds_of(pairs: list[tuple[str, Pair]], rounds: int) -> list[list[tuple[str, Pair]]]:
+def rounds_of(pairs: list[Pair], rounds: int) -> list[list[Pair]]:
     """As many parts, each with all answers to its formulas, those to one formula together."""
-    groups: dict[tuple[str, ...], list[tuple[str, Pair]]] = {}
+    groups: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
-        groups.setdefault(tuple(pair[1][0]), []).append(pair)
+        groups.setdefault(tuple(pair[0]), []).append(pair)
     answers = list(groups.values())
     return [[pair for group in answers[n::rounds] for pair in group] for n in range(rounds)]
 
@@ -425,22 +351,6 @@ def show(result: dict[str, Any], options: argparse.Namespace) -> str:
                 {side: row[column] for side, row in sides.items()} for column in columns
             ]
             lines += [f"{way[0].upper()}{way[1:]}:", "", rate_table("checks/s", *table_columns), ""]
-        lines += [
-            measure.table(
-                ["answers", "checks", "right", "three-valued decides", "disagreements"],
-                [
-                    [
-                        kind,
-                        str(row["checks"]),
-                        f"{row['right'] / row['checks']:.1%}",
-                        f"{row['decided'] / row['checks']:.1%}",
-                        str(row["disagreements"]),
-                    ]
-                    for kind, row in part["kinds"].items()
-                ],
-            ),
-            "",
-        ]
     strings = result["strings"]
     verdicts = ", ".join(f"{n:,} {name}" for name, n in strings["verdicts"].items())
     lines += [
@@ -468,7 +378,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--formulas", type=int, default=1000, help="for pairs, in a round")
     parser.add_argument("--spot-formulas", type=int, default=100, help="of these, for Spot")
-    parser.add_argument("--checks", type=int, default=1000, help="of each mix, about")
+    parser.add_argument("--checks", type=int, default=1000, help="answers of the model, about")
     parser.add_argument("--strings", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=5.0, help="seconds for a call of Spot")
     parser.add_argument("--model", help="whose answers are checked; by default ltl-streams-small")
@@ -478,23 +388,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     model = options.model or str(released_model("ltl-streams-small"))
-    mixes = dict(mixes_of(options.checks, model))
+    answers = models_answers(random.Random("model"), options.checks, model)
+    name = f"the three beams of {Path(model).name}"
+    random.Random(name).shuffle(answers)
     result = {
-        "pairs": {name: measure_pairs(name, options) for name in SIZES},
-        "checks": {name: measure_checks(mix, options) for name, mix in mixes.items()},
+        "pairs": {size: measure_pairs(size, options) for size in SIZES},
+        "checks": {name: measure_checks(answers, options)},
         "strings": measure_strings(options.strings),
     }
     measure.finish(show(result, options), result, options.out, arguments)
-
-
-def mixes_of(count: int, model: str) -> Iterator[tuple[str, list[tuple[str, Pair]]]]:
-    name = f"the three beams of {Path(model).name}"
-    for mix, pairs in (
-        (name, models_answers(random.Random("model"), count, model)),
-        ("right answers and corrupted ones", mixed_answers(random.Random("mix"), count)),
-    ):
-        random.Random(mix).shuffle(pairs)
-        yield mix, pairs
 
 
 if __name__ == "__main__":

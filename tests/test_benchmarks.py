@@ -13,6 +13,7 @@ import torch
 from hosts import SIZES_OF_CHATS
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.ltl import needs_spot
 from scripts import FOLDER, kept, load, prints_and_stores, store
 from small_tokenizers import byte_level_of_chats
 
@@ -71,6 +72,15 @@ def test_python_sat_alone_is_a_peer_that_answers_right(formulas, size, symbols):
                 assert formula.implied_by(values) == (verdict == "correct")
         if target is not None:
             assert formula.implied_by(target)
+
+
+@needs_spot
+def test_spot_alone_is_a_peer_that_judges_as_the_task_does():
+    ltl = load("ltl")
+    until = ["U", "a", "b"]
+    pairs = [(until, ltl.TASK.target_of(tokens)) for tokens in (until, ["!", *until])]
+    for sides in ltl.judge_all(pairs, 10.0).values():
+        assert all(answers == [True, False] for answers, _ in sides.values())
 
 
 def test_chats_of_bfcl_are_certified(tmp_path, capsys):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 _SPOT = runpy.run_path(
-    str(Path(__file__).resolve().parents[2] / "hf_alpha" / "tasks" / "ltl" / "spot_worker.py")
+    str(Path(__file__).resolve().parents[2] / "hf_alpha" / "logic" / "ltl" / "spot_worker.py")
 )
 prepare = _SPOT["prepare"]
 
