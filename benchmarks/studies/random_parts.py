@@ -46,34 +46,8 @@ def _loss(model: PreTrainedModel, batches: Sequence[dict[str, torch.Tensor]]) ->
     return total / count
 
 
-def use_median_draw(
-    model: PreTrainedModel,
-    tokenizer: AnyTokenizer,
-    rows: Iterable[Row],
-    **options: Any,
-) -> dict[int, float]:
-    """Give a `dual_part` model the draw of median loss (2410.17161, Section 5.1.3).
-
-    The rule needs labels: use validation data, not what is tested on. Save the model afterwards to
-    keep the draw.
-
-    Args:
-        rows: validation data, with `problem` and `answer`.
-        **options: of `draw_losses`.
-
-    Returns:
-        The loss of each draw, as `draw_losses`; the chosen one is `model.config.symbol_seed`.
-
-    Raises:
-        ValueError: the model has no random parts, or no row has an answer.
-    """
-    losses = draw_losses(model, tokenizer, rows, **options)
-    model.redraw_symbols(median_seed(losses))
-    return losses
-
-
 def median_seed(losses: Mapping[int, float]) -> int:
-    """Return the seed of median loss; of two in the middle that of the larger loss."""
+    """Return the seed of median loss (2410.17161, Section 5.1.3); of two the larger loss's."""
     return sorted(losses, key=lambda seed: (losses[seed], seed))[len(losses) // 2]
 
 
@@ -92,6 +66,7 @@ def draw_losses(
     answer are passed over.
 
     Args:
+        rows: validation data, with `problem` and `answer`: not what is tested on.
         seeds: of the draws; the paper takes ten.
 
     Raises:

@@ -51,14 +51,6 @@ class Spread:
             median_rule,
         )
 
-    def __str__(self) -> str:
-        deviation = "-" if self.deviation is None else f"{self.deviation:.4f}"
-        rule = "" if self.median_rule is None else f", median rule {self.median_rule:.4f}"
-        return (
-            f"min {self.minimum:.4f}, mean {self.mean:.4f}, max {self.maximum:.4f}, "
-            f"deviation {deviation} ({len(self.values)} draws){rule}"
-        )
-
 
 def sensitivity(
     model: PreTrainedModel,
