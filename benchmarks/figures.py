@@ -30,23 +30,15 @@ from studies.table import TASKS
 from studies.tables import TABLES as TABLES_OF_STUDIES
 
 COPIED = (
-    *("geometric-study", "geometric-minilm-dimsum"),
+    *("geometric-study", "geometric-minilm-dimsum", "clutrr-longer-copies"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
-    "clutrr-longer-copies",
-    *(
-        "real-models",
-        "real-models-augmented",
-        "real-models-wider",
-        "reactions",
-        "rxnfp",
-        "chats",
-        "real-tasks",
-    ),
-    *("scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
+    *("real-models", "real-models-augmented", "real-models-wider", "real-tasks", "chats"),
+    *("reactions", "rxnfp", "scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)
 BEAMS = "the three beams of ltl-streams-small"
+HOST = retrofit.BACKBONE
 SMALL = next(iter(propositional.SIZES))
 PYSAT, AIGER = propositional.PYSAT, propositional.AIGER
 DEFAULT, FAST = ltl.SPOT
@@ -117,6 +109,11 @@ def three(values: Sequence[float]) -> str:
 
 def median_ratio(one: Sequence[float], two: Sequence[float]) -> float:
     return statistics.median(measure.ratios(one, two))
+
+
+def by(times: Mapping[str, Sequence[float]], side: str, peer: str) -> str:
+    """A side's times by its peer's: the median over the rounds."""
+    return f"{median_ratio(times[side], times[peer]):.2f}"
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -204,16 +201,9 @@ def memory_by_length() -> str:
 def retrofit_costs() -> str:
     """Medians of the time of retrofits, by that of the bare backbone."""
     rows = stored("retrofit")["data"]["rows"]
-    sides = [side for side in rows[0]["seconds"] if side != retrofit.BACKBONE]
+    sides = [side for side in rows[0]["seconds"] if side != HOST]
     lines = [
-        [
-            retrofit.WORKS[row["work"]],
-            str(row["names"]),
-            *(
-                f"{median_ratio(row['seconds'][side], row['seconds'][retrofit.BACKBONE]):.2f}"
-                for side in sides
-            ),
-        ]
+        [WORKS[row["work"]], f"{row['names']}", *(by(row["seconds"], x, HOST) for x in sides)]
         for row in rows
     ]
     return measure.table(["", "names", *(f"`{side}`" for side in sides)], lines)
@@ -233,9 +223,9 @@ def goals() -> str:
     works = ("training", "prefill", "greedy", "beams")
     found: dict[str, dict[str, str]] = {}
     for row in stored("goals")["data"]["rows"]:
-        ours, *_, peer = row["seconds"].values()
+        ours, *_, peer = row["seconds"]
         work = "training" if row["what"] == "train" else row["work"]
-        found.setdefault(row["what"], {})[work] = f"{median_ratio(ours, peer):.2f}"
+        found.setdefault(row["what"], {})[work] = by(row["seconds"], ours, peer)
     lines = [[MODELS[what], *(found[what].get(work, "") for work in works)] for what in MODELS]
     return measure.table(["model; peer", "training", "prefill", "greedy", "3 beams"], lines)
 
@@ -260,10 +250,7 @@ def encoding_costs() -> str:
     for side in ("relational", "streams"):
         for work, label in works.items():
             times = [row["seconds"] for row in rows if row["work"] == work]
-            cells = [
-                f"{median_ratio(each[side], each['learned']):.2f}" if each.get(side) else "-"
-                for each in times
-            ]
+            cells = [by(each, side, "learned") if each.get(side) else "-" for each in times]
             lines.append([f"`{side}`, {label}", *cells])
     names = sorted({row["names"] for row in rows})
     return measure.table(["names:", *map(str, names)], lines)
@@ -280,7 +267,7 @@ def relational_price() -> str:
         lines.append([str(width), str(length)])
         for work in ("training", "greedy", "beams"):
             ratios = [
-                f"{median_ratio(row['processor']['relational'], row['processor']['BART']):.2f}"
+                by(row["processor"], "relational", "BART")
                 for row in rows
                 if (row["work"], row["width"], row["length"]) == (work, width, length)
             ]
@@ -314,16 +301,7 @@ def geometric() -> str:
     """Training steps of geometric encoders: medians by those of BERT."""
     times_by_length = stored("geometric")["data"]
     sides = [side for side in next(iter(times_by_length.values())) if side != "BERT"]
-    lines = [
-        [
-            side,
-            *(
-                f"{median_ratio(times[side], times['BERT']):.2f}"
-                for times in times_by_length.values()
-            ),
-        ]
-        for side in sides
-    ]
+    lines = [[side, *(by(x, side, "BERT") for x in times_by_length.values())] for side in sides]
     return measure.table(["", *(f"{length} tokens" for length in times_by_length)], lines)
 
 
