@@ -4,10 +4,7 @@ import json
 import os
 import random
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice, pairwise, permutations
-from urllib.request import Request, urlopen
 
 import own_process
 import pytest
@@ -445,70 +442,6 @@ def test_a_model_on_this_machine_gives_renamed_answers():
     assert named("alpha sees gamma") == named("omega sees kappa").replace("omega", "alpha").replace(
         "kappa", "gamma"
     )
-
-
-@pytest.fixture
-def address():
-    """A server that speaks OpenAI's protocol, in parts too, and swaps the sides of equations."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            text = body["messages"][-1]["content"]
-            seen.append(text)
-            right, left = text.split(" = ")
-            answer = f"so {left} = {right} with k"
-            parts = [answer[i : i + 2] for i in range(0, len(answer), 2)]
-            self.send_response(200)
-            self.end_headers()
-            if body.get("stream"):
-                for part in parts:
-                    event = {"choices": [{"delta": {"content": part}}]}
-                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-                self.wfile.write(b"data: [DONE]\n\n")
-            else:
-                self.wfile.write(
-                    json.dumps({"choices": [{"message": {"content": answer}}]}).encode()
-                )
-
-        def log_message(self, *args):
-            pass
-
-    seen = []
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    server.seen = seen
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-def asked(server, text, **fields):
-    """One request to it."""
-    body = {"model": "m", "messages": [{"role": "user", "content": text}], **fields}
-    url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
-    return urlopen(Request(url, json.dumps(body).encode()), timeout=10)
-
-
-def test_a_model_behind_an_address_reads_words_and_answers_in_names(address):
-    """At once, and as a stream whose parts cut words."""
-    rule = {"pattern": "[a-z_]{2,}", "reserved": ["so", "with"]}
-    names = CanonicalNames({"name": rule})
-
-    def at_once(text):
-        with asked(address, text) as reply:
-            return json.load(reply)["choices"][0]["message"]["content"]
-
-    def in_parts(text):
-        with asked(address, text, stream=True) as reply:
-            for line in reply:
-                if line.startswith(b"data: {"):
-                    yield json.loads(line[6:])["choices"][0]["delta"]["content"]
-
-    assert CanonicalModel(at_once, names)("speed = mass") == "so mass = speed with k"
-    parts = list(CanonicalModel(in_parts, names).stream("speed = mass"))
-    assert "".join(parts) == "so mass = speed with k" and len(parts) > 5
-    assert address.seen == ["b = c"] * 2
 
 
 # -- folders --------------------------------------------------------------------------------------

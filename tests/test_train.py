@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import textwrap
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -779,37 +778,6 @@ def test_checkpoints_cut_off_are_passed_over(tmp_path):
 DRAWN = ("model.symbol_encoding=dual_part", "model.symbol_renaming=random")
 # What is drawn is state that streams have not; the rest of a run is the same.
 ENCODINGS = [pytest.param((), id="streams"), pytest.param(DRAWN, id="dual_part, random")]
-
-
-@pytest.mark.slow  # below, a run is stopped in this process
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_killed_and_resumed_run_reaches_the_same_weights(tmp_path, encoding):
-    # 5 steps are an epoch: the run is killed after or while it writes a checkpoint of the second
-    # one or later. Dropout and AdaCos are on.
-    changes = [*QUIET, *encoding, "data.draw.num_samples=160", "training.max_steps=25",
-               "training.save_steps=3", "training.eval_strategy=no"]  # fmt: skip
-    train(copying(tmp_path / "whole", *changes))
-
-    out = tmp_path / "killed"
-    command = ["-m", "hf_alpha", "train", "copying/debug", f"training.output_dir={out}", *changes]
-    # Sums depend on the number of threads.
-    env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    process = own_process.Process(*command, env=env)
-    deadline = time.monotonic() + 120
-    while not (out / "checkpoint-6" / "trainer_state.json").exists():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert not (out / "model.safetensors").exists()
-    killed_at = last_checkpoint(out)
-    assert killed_at is not None and 3 <= int(killed_at.name.removeprefix("checkpoint-")) < 24
-
-    trainer = train(copying(out, *changes))
-    assert trainer.state.global_step == 25
-    assert_same(weights(out), weights(tmp_path / "whole"))
-    if encoding:
-        assert int(weights(out)["model.symbol_draws.step"]) == 25
 
 
 @pytest.mark.quick_cases(1)

@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -320,18 +319,6 @@ def test_the_users_own_word_is_obeyed(here):
     (here / "m" / "recipe.yaml").unlink()
     assert hf_alpha(*SOLVE, "--task", "wicked:Task").code == 0
     assert (here / "RAN").exists()
-
-
-@pytest.mark.slow  # in this process, all commands are told "y" above
-def test_no_question_is_asked(here):
-    """`echo y | hf-alpha info m` in a process of its own."""
-    by_config(here / "m")
-    done = subprocess.run(
-        [sys.executable, "-m", "hf_alpha", "info", "m"],
-        input="y\n", capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 2 and "wicked.Config" in done.stderr, done
-    assert not (here / "RAN").exists()
 
 
 def test_all_that_can_name_code_is_known():

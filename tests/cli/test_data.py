@@ -58,20 +58,6 @@ def test_data_that_cannot_be_made(tmp_path, arguments, message):
     assert message in done.error
 
 
-def test_the_other_tasks_have_data_too(tmp_path):
-    out, quiet = tmp_path / "ltl", ["--samples", 60, "--symbols", 2, "--quiet"]
-    done = hf_alpha("generate-data", out, "--task", "ltl", *quiet)
-    assert done.code == 0, done.err
-    rows = load_dataset(str(out))["train"]
-    assert {"witness_length"} < set(rows.column_names) and max(rows["size"]) <= 35
-    out, quiet = tmp_path / "copying", ["--per-cell", 2, "--quiet"]
-    done = hf_alpha("generate-data", out, "--task", "copying", "--grid", "--symbols", "1-3",
-                    "--sizes", "3-5", *quiet)  # fmt: skip
-    assert done.code == 0, done.err
-    rows = load_dataset(str(out))["test"]
-    assert rows["problem"] == rows["answer"]
-
-
 def test_transduce(tmp_path):
     """Gamma-spaces of texts, by files or a saved transducer; a drawing; bad calls."""
     lexicon, months, rules = tmp_path / "a.tsv", tmp_path / "b.tsv", tmp_path / "rules.yaml"

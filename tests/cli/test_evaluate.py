@@ -1,7 +1,4 @@
-import json
 import re
-import shutil
-from itertools import pairwise
 
 import pytest
 import torch
@@ -10,7 +7,6 @@ from commands import hf_alpha
 from datasets import load_dataset
 from file_trees import files_of
 from own_process import run_in_two
-from pictures import shows_reports
 from row_files import write
 from small_objectives import recipe, relations, write_rows
 from small_tokenizers import word_piece
@@ -39,63 +35,6 @@ def test_two_processes_write_the_report_of_one(tmp_path, kind):
     assert done.returncode == 0, done.stderr
     assert done.stdout.replace("/two", "/one") == alone.out
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
-
-
-@pytest.mark.slow
-def test_convert_evaluate_solve(tmp_path, vanilla, data):
-    converted, out = tmp_path / "converted", tmp_path / "report"
-    done = hf_alpha("convert", vanilla, converted, "--add-aggregated-attention", "encoder, decoder")
-    assert done.code == 0, done.err
-    assert "identical to the vanilla model's" in done.out
-    assert json.loads((converted / "config.json").read_text())["decoder_aggregated_attention"]
-
-    arguments = ["evaluate", vanilla, converted, "--out", out, "--symbols", "2-4",
-                 "--sizes", "3-8", "--samples", 1, "--beams", 2, "--top-n", 2,
-                 "--covariance", 1]  # fmt: skip
-    done = hf_alpha(*arguments)
-    assert done.code == 0 and done.err == ""
-    assert "vanilla" in done.out and "converted" in done.out and "random assignment" in done.out
-    assert "\N{EN DASH}" in done.out
-    assert shows_reports(out, ["vanilla", "converted"], tmp_path / "again.png")
-
-    little = ["--symbols", "2-3", "--sizes", "3-4", "--samples", 1, "--covariance", 0]
-    few = ["evaluate", vanilla, "--out", tmp_path / "few", "--samples", 2]
-    assert (
-        "--split, --source and --target are for --data" in hf_alpha(*few, "--split", "test").error
-    )
-
-    # Stopped before the second report was there: the first is not made again.
-    written = (out / "vanilla" / "records.jsonl").stat().st_mtime_ns
-    shutil.rmtree(out / "converted")
-    assert hf_alpha(*arguments).out == done.out
-    assert (out / "vanilla" / "records.jsonl").stat().st_mtime_ns == written
-    other = [1 if before == "--top-n" else x for before, x in pairwise([None, *arguments])]
-    assert "choose another folder" in hf_alpha(*other).error
-
-    dual = tmp_path / "dual"
-    done = hf_alpha("convert", vanilla, dual, "--to", "dual_part")
-    assert done.code == 0, done.err
-    assert "It has to be trained" in done.out
-    config = json.loads((dual / "config.json").read_text())
-    assert config["symbol_encoding"] == "dual_part" and (dual / "random_numbers.py").is_file()
-    assert hf_alpha("evaluate", dual, "--out", tmp_path / "dual report", *little).code == 0
-    error = hf_alpha("convert", vanilla, dual, "--to", "x").error
-    assert "choose streams, relational or dual_part" in error
-
-    relational = tmp_path / "relational"
-    done = hf_alpha("convert", vanilla, relational, "--to", "relational", "--actual", "b")
-    assert done.code == 0, done.err
-    assert "without symbols, and with b only, all states are identical" in done.out
-    assert "It has to be trained" in done.out and (relational / "relations.py").is_file()
-    done = hf_alpha("convert", vanilla, tmp_path / "mean", "--to", "relational")
-    assert done.code == 0 and "without symbols all states are identical" in done.out
-    said = ["evaluate", relational, "--out", tmp_path / "relational report", *little]
-    assert hf_alpha(*said).code == 0
-    again = hf_alpha("convert", relational, tmp_path / "again", "--to", "relational")
-    assert "'relational' already" in again.error and not (tmp_path / "again").exists()
-
-    done = hf_alpha("solve", "--model", converted, "--top", 2, "p & q & r & s & t")
-    assert done.code in (0, 1) and "found by" in done.out
 
 
 def test_evaluate_on_given_data(tmp_path, vanilla, data):

@@ -1,10 +1,6 @@
 import copy
-import json
 import random
-import textwrap
-from pathlib import Path
 
-import own_process
 import pytest
 from datasets import Dataset
 from strategies import make_model
@@ -265,52 +261,3 @@ def test_facts_are_read_or_found_once():
         1: 2,
         2: 1,
     }
-
-
-SCRIPT = textwrap.dedent("""
-    import json, sys
-    sys.path[:0] = {paths}
-    import torch
-    torch.set_num_threads(1)
-    from strategies import make_model
-    from accelerate import PartialState
-    from hf_alpha.tasks.build_tokenizer import build_tokenizer
-    from hf_alpha.evaluation import alpha_covariance, evaluate
-
-    rows = json.loads(open({rows!r}).read())
-    model, tokenizer = make_model(symbol_encoding="learned"), build_tokenizer("propositional", 5)
-    settings = dict(num_beams=1, max_new_tokens=5, progress=False, batch_size=3)
-    report = evaluate(model, tokenizer, "propositional", rows, folder={folder!r}, **settings)
-    covariance = alpha_covariance(
-        model, tokenizer, [row["problem"] for row in rows[:4]], max_renamings=5, progress=False,
-        generate_kwargs=dict(num_beams=1, max_new_tokens=5),
-    )
-    state = PartialState()
-    assert state.num_processes == 2 and len(report.records) == len(rows)
-    if state.is_main_process:
-        print(json.dumps(covariance.to_dict()))
-    state.destroy_process_group()
-""")
-
-
-@pytest.mark.slow
-def test_two_processes_share_the_work(tmp_path):
-    rows, data = make_rows(11), tmp_path / "rows.json"
-    data.write_text(json.dumps(rows))
-    tests = Path(__file__).resolve().parents[1]
-    paths = [str(tests), str(tests.parent)]
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(paths=paths, rows=str(data), folder=str(tmp_path / "report")))
-    result = own_process.run_in_two(script)
-    assert result.returncode == 0, result.stderr
-
-    from hf_alpha.evaluation import alpha_covariance
-
-    model, tokenizer = make_model(symbol_encoding="learned"), build_tokenizer("propositional", 5)
-    alone = evaluate(model, tokenizer, TASK, rows, num_beams=1, **FAST)
-    assert Report.load(tmp_path / "report") == alone
-    covariance = alpha_covariance(
-        model, tokenizer, [row["problem"] for row in rows[:4]], max_renamings=5, progress=False,
-        generate_kwargs={"num_beams": 1, "max_new_tokens": 5},
-    )  # fmt: skip
-    assert json.loads(result.stdout.strip().splitlines()[-1]) == covariance.to_dict()

@@ -9,16 +9,11 @@ from pathlib import Path
 import own_process
 import pytest
 import torch
-from datasets import Dataset, DatasetDict, load_dataset
 from hub_stub import HubStub
-from huggingface_hub import snapshot_download, upload_folder
 from transformers import (
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    Seq2SeqTrainer,
-    Seq2SeqTrainingArguments,
-    default_data_collator,
 )
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, load_checkpoint
@@ -149,60 +144,3 @@ def test_a_folder_of_the_checkout_is_pushed_whole(hub: HubStub, tmp_path: Path):
         assert_identical(loaded, expected)
     flat = {path for path in hub.files("me/again") if path.endswith(".py")}
     assert {f"code/{path}" for path in flat} <= hub.files("me/released").keys()
-
-
-@pytest.mark.slow  # pushing is Transformers'; above, what was pushed is loaded
-def test_trainer_pushes_a_loadable_repo(
-    hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-):
-    features = tokenizer(["&a!b"] * 8)
-    rows = Dataset.from_dict({**features, "labels": features["input_ids"]})
-    arguments = Seq2SeqTrainingArguments(
-        output_dir=str(tmp_path / "run"),
-        push_to_hub=True,
-        hub_model_id="me/trained",
-        max_steps=2,
-        per_device_train_batch_size=4,
-        report_to=[],
-        disable_tqdm=True,
-        use_cpu=True,
-    )
-    trainer = Seq2SeqTrainer(
-        model=model,
-        args=arguments,
-        train_dataset=rows,
-        data_collator=default_data_collator,
-        processing_class=tokenizer,
-    )
-    trainer.train()
-    trainer.push_to_hub()
-
-    (loaded,) = outputs_in_fresh_process(hub, tmp_path / "fresh", "me/trained")
-    assert_identical(loaded, outputs(trainer.model.eval(), tokenizer))
-    assert b"model-index" in hub.files("me/trained")["README.md"]
-
-
-def test_uploaded_folder_comes_back_byte_for_byte(
-    hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-):
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Card\n")
-    model.push_to_hub("me/folder")  # makes the repo; the folder then replaces its files
-    commit = upload_folder(repo_id="me/folder", folder_path=tmp_path)
-
-    local = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    copy = Path(snapshot_download("me/folder", revision=commit.oid))
-    assert {path: (copy / path).read_bytes() for path in local} == local
-
-
-def test_pushed_dataset_comes_back(hub: HubStub):
-    rows = {"problem": ["& a ! b", "| a 0"], "answer": ["a 1 b 0", "a 1"]}
-    splits = DatasetDict(train=Dataset.from_dict(rows), test=Dataset.from_dict(rows).select([1]))
-    splits.push_to_hub("me/formulas")
-
-    loaded = load_dataset("me/formulas")
-    assert {name: split.to_dict() for name, split in loaded.items()} == {
-        name: split.to_dict() for name, split in splits.items()
-    }
-    assert "README.md" in hub.files("me/formulas", "dataset")

@@ -1,7 +1,6 @@
 """What relational encoding knows of symbols, alone and in a host, against loops over positions."""
 
 import itertools
-import math
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ from hf_alpha import AlphaConfig
 from hf_alpha.modeling import host_attention
 from hf_alpha.modeling import relations as relations_file
 from hf_alpha.modeling.encoding import TextStates
-from hf_alpha.modeling.encoding_relational import SymbolPointer, TextMemory
+from hf_alpha.modeling.encoding_relational import TextMemory
 from hf_alpha.modeling.host_encoding import AHEAD, HeadCall, HostRelations
 from hf_alpha.modeling.relations import (
     NONE,
@@ -98,20 +97,6 @@ def test_what_is_entered_and_pointed_at_against_loops():
             torch.testing.assert_close(scores[b, t, s], score)
 
 
-def test_what_a_decoder_is_told_of_earlier_positions():
-    """Which hold the last symbol, and which come after it up to the next; padding is no symbol."""
-    model = make_retrofit("gpt2", symbol_encoding="relational")
-    first, *_ = model.config.vocabulary.symbol_ids(torch.arange(3)).tolist()
-    ids = torch.tensor([[first, first, 3, first + 1, 4, first, 5]])
-    mask = torch.tensor([[0, 1, 1, 1, 1, 1, 1]])
-    streams = model.symbols.open(ids, mask, torch.tensor([[first, first + 1]]), False)
-    related = model.symbols.go_on(streams, ids, mask, None, 0).related
-    own, last = [-1, 0, -1, 1, -1, 0, -1], [-1, 0, 0, 1, 1, 0, 0]
-    for keys, matrix in zip((own, [-1, *last[:-1]]), related.within.matrices, strict=True):
-        expected = [[float(query >= 0 and key == query) for key in keys] for query in last]
-        assert matrix[0, 0].tolist() == expected
-
-
 def test_the_memory_is_of_the_mean_over_a_symbols_positions():
     made = relations()
     found = streams()
@@ -153,18 +138,6 @@ def test_new_relations_have_no_effect(host):
     torch.testing.assert_close(ours[0][:, listed[0]], expected, atol=1e-5, rtol=1e-5)
 
 
-@torch.no_grad()
-def test_a_pointer_adds_attention_to_a_symbol_and_where_it_was_written():
-    pointer, (b, t, h, s) = SymbolPointer(3), (2, 4, 3, 5)
-    pointer.repeat.copy_(torch.tensor([0.5, -2.0]))
-    pointer.attention.normal_()
-    masses, written, last = torch.rand(b, t, h, s), torch.rand(b, t, s), torch.rand(b, t, s)
-    expected = 0.5 * written - 2.0 * last
-    for head, strength in enumerate(pointer.attention):
-        expected = expected + strength * masses[:, :, head]
-    torch.testing.assert_close(pointer(written, last, masses), expected)
-
-
 # A text alone
 
 LAST = [[0, 0, 1, 0], [-1, 0, 0, 0]]  # which stood last
@@ -190,38 +163,6 @@ def test_a_silent_memory_begins_with_no_effect_and_learns():
         scores = memory.point(text, None, TextStates(hidden, None, 0))
         (gradient,) = torch.autograd.grad(scores.sum(), [memory.strength])
     assert not scores.any() and not memory.enter(text).any() and gradient.all()
-
-
-@pytest.mark.parametrize("block", [3, 128])
-@torch.no_grad()
-def test_a_decoder_points_by_attention_to_a_symbols_positions_so_far(monkeypatch, block):
-    monkeypatch.setattr(relations_file, "BLOCK", block)
-    torch.manual_seed(0)
-    made = TextMemory(CONFIG, 2)
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight)
-    text = text_with_relations()
-    hidden = torch.randn(2, 4, WIDTH)
-    scores = made.point(text, None, TextStates(hidden, None, 0))
-    states = made.norm(hidden)
-    queries, keys = (x(states).view(2, 4, 2, -1) for x in (made.query_proj, made.key_proj))
-    gates = made.gates(states).view(2, 4, 2, 2)
-    entered = made.enter(text)
-    for b, t in itertools.product(range(2), range(4)):
-        new = SOURCE[b][t] >= 0 and SOURCE[b][t] not in SOURCE[b][:t]
-        assert torch.equal(entered[b, t], made.first * new)
-    for b, t, s in itertools.product(range(2), range(4), range(NAMES)):
-        expected = 0.0
-        for h in range(2):
-            weights = {None: 1.0}  # of no symbol
-            for j in (j for j in range(t + 1) if SOURCE[b][j] >= 0):
-                same, behind = SOURCE[b][j] == LAST[b][t], j > 0 and LAST[b][j - 1] == LAST[b][t]
-                score = float(queries[b, t, h] @ keys[b, j, h]) / (WIDTH / 2) ** 0.5
-                told = (gates[b, t, 0, h] * same + gates[b, t, 1, h] * behind) * (LAST[b][t] >= 0)
-                weights[j] = math.exp(score + float(told))
-            mass = sum(weights[j] for j in weights if j is not None and SOURCE[b][j] == s)
-            expected += float(made.strength[h]) * mass / sum(weights.values())
-        assert float(scores[b, t, s]) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5"])

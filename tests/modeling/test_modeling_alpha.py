@@ -122,25 +122,6 @@ def test_equals_reference_for_other_settings(other):
 
 
 @listing
-def test_encoder_outputs_can_be_used_twice(encoding):
-    model = make_model(symbol_encoding=encoding)
-    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
-    del batch["decoder_input_ids"]
-    expected = model.generate(**batch, num_beams=3, max_new_tokens=5)
-    encoded = model.get_encoder()(**batch)
-    for _ in range(2):
-        again = model.generate(
-            encoder_outputs=encoded,
-            attention_mask=batch["attention_mask"],
-            num_beams=3,
-            max_new_tokens=5,
-        )
-        assert torch.equal(again, expected)
-    with pytest.raises(ValueError, match="stream_ids"):
-        model(encoder_outputs=(encoded[0],), decoder_input_ids=torch.ones(2, 1, dtype=torch.long))
-
-
-@listing
 def test_sampling_scores_and_returned_states(encoding):
     model = make_model(symbol_encoding=encoding)
     model.set_attn_implementation("eager")

@@ -35,6 +35,13 @@ SIDES = pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 LENGTHS = [6, 1, 4]
 NAMES = {"vocab_size": WORDS + 4, "symbol_classes": {"person": 4}, "symbol_encoding": "relational"}
 RELATED = [*OPTIONS[:4], {"unary_operators": "cj", "binary_operators": "ta"}]
+ALSO_RELATIONAL = pytest.mark.parametrize(
+    "options",
+    [*OPTIONS, *({**options, **NAMES} for options in RELATED)],
+    ids=[*map(str, range(len(OPTIONS))), *(f"relational {n}" for n in range(len(RELATED)))],
+)
+DRAWN = (1, LENGTHS), (3, [3, 5, 1])
+"""Seeds and lengths of sources, and of targets."""
 ENCODER, DECODER, BOTH = {}, {"is_decoder": True}, {"is_encoder_decoder": True, "decoder_layers": 3}
 
 
@@ -92,24 +99,28 @@ def reference_of(model):
 
 
 @SIDES
-@pytest.mark.parametrize("options", OPTIONS, ids=range(len(OPTIONS)))
+@ALSO_RELATIONAL
 def test_encoders_equal_the_reference(options, left):
-    model = make_model(FolnetForPreTraining, **options)
-    texts, types = draw(1, LENGTHS), draw(2, LENGTHS, most=2, least=0)
+    """Where the same name stands is a binary atom, and adds to the scores of join."""
+    relational = "symbol_encoding" in options
+    kind = FolnetForSequenceClassification if relational else FolnetForPreTraining
+    model = make_model(kind, **options)
+    texts = (draw_names if relational else draw)(1, LENGTHS)
+    types = draw(2, LENGTHS, most=2, least=0)
     ids, mask = padded(texts, left)
-    kinds = padded(types, left)[0]
-    atoms = model.folnet(input_ids=ids, attention_mask=mask, token_type_ids=kinds)
-    logits = model(input_ids=ids, attention_mask=mask, token_type_ids=kinds).logits
+    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": padded(types, left)[0]}
+    atoms, logits = model.folnet(**given), model(**given).logits
     reference, pairs = reference_of(model), []
-    for n, (text, kind) in enumerate(zip(texts, types, strict=True)):
+    for n, (text, kinds) in enumerate(zip(texts, types, strict=True)):
         real = mask[n] > 0
-        unary, binary = reference.encode(text, kind)
+        unary, binary = reference.encode(text, kinds)
         pairs += [
             (atoms.last_hidden_state[n, real], unary),
             (atoms.binary_hidden_state[n, real][:, real], binary),
             (atoms.pooler_output[n], reference.pooled(unary)),
-            (logits[n, real], reference.masked_lm(unary)),
         ]
+        if not relational:
+            pairs.append((logits[n, real], reference.masked_lm(unary)))
     assert_same(model, pairs)
 
 
@@ -138,10 +149,15 @@ def test_decoders_equal_the_reference(options, left):
 
 
 @SIDES
-@pytest.mark.parametrize("options", OPTIONS, ids=range(len(OPTIONS)))
+@ALSO_RELATIONAL
 def test_encoder_decoders_equal_the_reference(options, left):
+    """With three relations: within the target, across to the source, and written before."""
+    relational = "symbol_encoding" in options
     model = make_model(FolnetForConditionalGeneration, **{**options, **IN_DECODERS, **BOTH})
-    sources, types, targets = draw(1, LENGTHS), draw(2, LENGTHS, 2, 0), draw(3, [3, 5, 1])
+    sources, targets = ((draw_names if relational else draw)(n, m) for n, m in DRAWN)
+    if relational:  # each has all names
+        sources = [torch.cat((torch.arange(4) + WORDS, ids)) for ids in sources]
+    types = draw(2, map(len, sources), most=2, least=0)
     ids, mask = padded(sources, left)
     decoder_ids, decoder_mask = padded(targets, left=False)
     given = {
@@ -157,51 +173,9 @@ def test_encoder_decoders_equal_the_reference(options, left):
         pairs += [
             (atoms.last_hidden_state[n, real], unary),
             (atoms.binary_hidden_state[n, real][:, columns], binary),
-            (logits[n, real], reference.next_tokens(unary)),
         ]
-    assert_same(model, pairs)
-
-
-@SIDES
-@pytest.mark.parametrize("options", RELATED, ids=range(len(RELATED)))
-def test_relational_encoders_equal_the_reference(options, left):
-    """Where the same name stands is a binary atom, and adds to the scores of join."""
-    model = make_model(FolnetForSequenceClassification, **options, **NAMES)
-    texts, types = draw_names(1, LENGTHS), draw(2, LENGTHS, most=2, least=0)
-    ids, mask = padded(texts, left)
-    atoms = model.folnet(ids, mask, padded(types, left)[0])
-    reference, pairs = reference_of(model), []
-    for n, (text, kind) in enumerate(zip(texts, types, strict=True)):
-        real = mask[n] > 0
-        unary, binary = reference.encode(text, kind)
-        pairs += [
-            (atoms.last_hidden_state[n, real], unary),
-            (atoms.binary_hidden_state[n, real][:, real], binary),
-        ]
-    assert_same(model, pairs)
-
-
-@SIDES
-@pytest.mark.parametrize("options", RELATED, ids=range(len(RELATED)))
-def test_relational_encoder_decoders_equal_the_reference(options, left):
-    """With three relations: within the target, across to the source, and written before."""
-    model = make_model(
-        FolnetForConditionalGeneration, **{**options, **IN_DECODERS, **BOTH, **NAMES}
-    )
-    sources = [torch.cat((torch.arange(4) + WORDS, ids)) for ids in draw_names(1, LENGTHS)]
-    targets = draw_names(3, [3, 5, 1])
-    ids, mask = padded(sources, left)
-    decoder_ids, decoder_mask = padded(targets, left=False)
-    atoms = model.folnet(ids, mask, None, None, decoder_ids, decoder_mask)
-    reference, pairs = reference_of(model), []
-    for n, target in enumerate(targets):
-        real = decoder_mask[n] > 0
-        unary, binary = reference.decode(sources[n], target)
-        columns = torch.cat((mask[n] > 0, real))
-        pairs += [
-            (atoms.last_hidden_state[n, real], unary),
-            (atoms.binary_hidden_state[n, real][:, columns], binary),
-        ]
+        if not relational:
+            pairs.append((logits[n, real], reference.next_tokens(unary)))
     assert_same(model, pairs)
 
 

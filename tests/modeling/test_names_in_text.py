@@ -12,7 +12,6 @@ from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.spans import MarkedText, Span
 from hf_alpha.modeling.words import whole_words
 
-VARIABLE = {"pattern": "[a-z][0-9]*"}
 texts = st.text(st.sampled_from("xyf12+( ,.é\u0301ह\u093f_'"), max_size=25)
 names = st.sampled_from(["x", "y", "x1", "f", "+", "x.y", "x y", "é", "हि", "'"])
 rules = st.dictionaries(

@@ -3,12 +3,10 @@
 What `relational` promises as every encoding does is in tests/families.
 """
 
-from functools import partial
-
 import pytest
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.check import check_reference
 from reference.relational import RelationalReferenceModel
@@ -20,7 +18,6 @@ from strategies import (
     make_model,
     random_batch,
     seeds,
-    slot_relations,
 )
 from transformers import DynamicCache, EncoderDecoderCache
 
@@ -31,13 +28,8 @@ from hf_alpha.modeling.relations import (
     START,
     IndexRelations,
     SlotRelations,
-    add_relations,
-    add_relations_,
-    by_source,
     match_rows,
-    mean_by_symbol,
     one_hot,
-    written_symbols,
 )
 
 
@@ -78,121 +70,6 @@ def test_equals_reference_for_other_settings():
 
 
 # Parts -----------------------------------------------------------------------------------------
-
-# Beams of a sample, then of each the symbols (-1 for none) at its positions.
-owns = st.integers(1, 3).flatmap(
-    lambda length: st.lists(
-        st.lists(st.integers(-1, 3), min_size=length, max_size=length), min_size=1, max_size=3
-    )
-)
-
-
-@given(owns, owns)
-def test_where_symbols_stand(rows, others):
-    """Relations and tables of positions, one by one."""
-    count = min(len(rows), len(others))
-    own, other = torch.tensor(rows[:count]), torch.tensor(others[:count])
-    (same,) = slot_relations((one_hot(own, 5, torch.float32),), other).matrices
-    assert same.tolist() == [
-        [[[float(x == y >= 0) for y in theirs] for x in ours]]
-        for ours, theirs in zip(own.tolist(), other.tolist(), strict=True)
-    ]
-    places = range(own.shape[1])
-    written = written_symbols(own, torch.tensor(places), 5)
-    assert written.tolist() == [
-        [[symbol in row[: place + 1] for symbol in range(5)] for place in places]
-        for row in own.tolist()
-    ]
-
-
-@example([[2, 0, 2, -1]])  # first, and not shrunk: what is wrong here fails at once
-@given(owns)
-def test_means(rows):
-    own = torch.tensor(rows)
-    hidden = torch.randn(*own.shape, 3, generator=torch.Generator().manual_seed(0))
-    found = mean_by_symbol(hidden, own, 5)
-    for row, means, states in zip(rows, found, hidden, strict=True):
-        for symbol in range(5):
-            there = [x for x, number in zip(states, row, strict=True) if number == symbol]
-            expected = torch.stack(there).mean(0) if there else torch.zeros(3)
-            torch.testing.assert_close(means[symbol], expected)
-
-
-@given(
-    seed=seeds,
-    sources=st.integers(1, 3),
-    beams=st.integers(1, 3),
-    count=st.integers(1, 2),
-    masked=st.sampled_from([None, "all queries", "each query"]),
-)
-def test_beams_have_gates_of_their_own(seed, sources, beams, count, masked):
-    """Scores of each beam, query, head and key; beams share a source and lie side by side."""
-    generator = torch.Generator().manual_seed(seed)
-    heads, length, keys = 2, 3, 4
-    relations = [
-        torch.randint(2, (sources, 1, beams * length, keys), generator=generator).float()
-        for _ in range(count)
-    ]
-    gates = torch.randn(sources * beams, length, count * heads, generator=generator)
-    queries = 1 if masked == "all queries" else beams * length
-    mask = torch.randn(sources, 1, queries, keys, generator=generator) if masked else None
-    found = add_relations(mask, gates, tuple(relations))
-    assert found.shape == (sources, heads, beams * length, keys)
-    scores = torch.zeros(found.shape) if mask is None else mask.expand(found.shape).clone()
-    assert add_relations_(scores, gates, tuple(relations)) is scores
-    assert torch.equal(scores, found)
-    for n in range(sources):
-        for beam in range(beams):
-            for t in range(length):
-                query = beam * length + t
-                row = gates[n * beams + beam, t]
-                for h in range(heads):
-                    expected = torch.zeros(keys)
-                    if mask is not None:
-                        expected = mask[n, 0, 0 if masked == "all queries" else query].clone()
-                    for r, relation in enumerate(relations):
-                        expected += row[r * heads + h] * relation[n, 0, query]
-                    torch.testing.assert_close(found[n, h, query], expected)
-    x = torch.randn(sources * beams, length, 5, generator=generator)
-    y = torch.randn(sources, 5, 6, generator=generator)
-    torch.testing.assert_close(by_source(x, y), x @ y.repeat_interleave(beams, 0))
-
-
-@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(1, 9))
-def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
-    """Of beams that share a source too."""
-    generator = torch.Generator().manual_seed(seed)
-    heads, length, keys, width, scaling = 2, 3, 70, 4, 0.25
-    rows = sources * beams
-    wanted = torch.randint(2, (2, rows, length, symbols), generator=generator).float()
-    own = torch.randint(-1, symbols, (sources, keys), generator=generator)
-    gates = torch.randn(rows, length, 2 * heads, generator=generator)
-    query = torch.randn(sources, heads, beams * length, width, generator=generator)
-    key = torch.randn(sources, heads, keys, width, generator=generator)
-    for own_of_keys in (own, own.repeat_interleave(beams, 0)):
-        relations = slot_relations(tuple(wanted), own_of_keys)
-        matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
-        expected = add_relations(query @ key.mT * scaling, gates, matrices)
-        products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
-        torch.testing.assert_close(products * scaling, expected)
-
-
-@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
-def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, count):
-    generator = torch.Generator().manual_seed(seed)
-    draw = partial(torch.randint, 2, generator=generator)
-    queries = tuple(draw((sources * beams, 1, 3)).float() for _ in range(count))
-    own = torch.randint(-1, 3, (sources, 5), generator=generator)
-    relations = SlotRelations(queries, own)
-    gates = torch.randn(sources * beams, 1, count * 2, generator=generator)
-    mask = torch.randn(sources, 1, 1, 5, generator=generator)
-    many, single = (x.of_sources(sources) for x in (relations, relations.for_layers()))
-    assert isinstance(single, torch.Tensor) and isinstance(many, tuple)
-    found = add_relations(None, gates, single), add_relations(mask, gates, single)
-    torch.testing.assert_close(found, tuple(add_relations(x, gates, many) for x in (None, mask)))
-    scores = torch.randn(sources, 2, beams, 5, generator=generator)
-    expected = add_relations_(scores.clone(), gates, many)
-    assert torch.equal(add_relations_(scores, gates, single), expected)
 
 
 def parts(length: int) -> st.SearchStrategy[slice]:

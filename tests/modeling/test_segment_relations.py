@@ -1,6 +1,5 @@
 """Relations between segments against the paper's example and a table written out."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +7,6 @@ from reference.geometric import relation, relation_names
 
 from hf_alpha.modeling.segment_relations import (
     RELATIONS,
-    RelationVectors,
     Segments,
     num_relations,
     relation_ids,
@@ -84,21 +82,3 @@ def test_names_are_one_for_each_number():
     names = relation_names(3)
     assert names[:7] == ["-3", "-2", "-1", "0", "+1", "+2", "+3"]
     assert len(set(names)) == len(names) == num_relations(3)
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_scores_are_products_with_the_vectors(rows):
-    """Forward and gradients, against a vector for each pair; one row of relations serves all."""
-    torch.manual_seed(0)
-    vectors = RelationVectors(2, 4).double()
-    query = torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True)
-    ids = torch.randint(num_relations(2), (rows, 5, 5))
-    wanted = torch.einsum("bhik,bijk->bhij", query, vectors.vectors(ids).expand(2, -1, -1, -1))
-    found = vectors(query, ids)
-    torch.testing.assert_close(found, wanted)
-    weights = torch.randn_like(found)
-    ours, theirs = (
-        torch.autograd.grad((x * weights).sum(), (query, vectors.vectors.weight))
-        for x in (found, wanted)
-    )
-    torch.testing.assert_close(ours, theirs)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import renamings as reference
 from strategies import (
     BASE,
     batch_sizes,
@@ -23,14 +22,12 @@ from hf_alpha.modeling.new_symbols import UNUSABLE
 from hf_alpha.modeling.random_numbers import (
     RANDOM_METHODS,
     draw_key,
-    sample_keys,
     symbol_vectors,
 )
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 PLAIN = {"normalize_features": False, "adacos": False}
 RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
-ENCODINGS = list(itertools.product(("learned", "dual_part"), RENAMINGS))
 
 
 def make_dual(seed=0, **changes):
@@ -424,39 +421,6 @@ HOST = {  # a large vocabulary with few symbols, in the middle and in two classe
     "symbol_classes": {"x": 2, "y": 2},
     "symbol_ranges": {"x": [[5, 6], [41_000, 41_001]], "y": [[40_000, 40_002]]},
 }
-
-
-@pytest.mark.parametrize("renaming", ["first_occurrence", "random"])
-def test_a_renaming_is_as_large_as_the_symbols(renaming):
-    """And its logits are those of one of the whole vocabulary."""
-    model = make_model(
-        symbol_encoding="learned", symbol_renaming=renaming, dropout=0.0, **HOST
-    ).train()
-    plain = copy.deepcopy(model).eval()
-    plain.config.symbol_renaming = "none"
-    ids = torch.tensor([[41_000, 7, 40_001, 41_000, 5], [6, 40_001, 49_999, 40_000, 3]])
-    answers = torch.tensor([[1, 40_001, 5], [1, 40_000, 40_001]])
-    paths = torch.ones_like(ids)
-    classes = model.config.vocabulary.classes(torch.arange(50_004))
-    if renaming == "random":
-        keys = sample_keys(ids, ids > 0, model.model.symbol_draws.key())
-        tables = [reference.random(key, classes.tolist()) for key in keys]
-    else:
-        listed = [[41_000, 40_001, 5], [40_001, 40_000]]
-        tables = [reference.canonical(row, classes.tolist()) for row in listed]
-    table = torch.tensor(tables)
-    with torch.no_grad():
-        encoded = model.get_encoder()(ids, tree_paths=paths)
-        out = model(input_ids=ids, tree_paths=paths, decoder_input_ids=answers).logits
-        expected = plain(
-            input_ids=table.gather(1, ids),
-            tree_paths=paths,
-            decoder_input_ids=table.gather(1, answers),
-        ).logits
-    assert encoded.streams.renaming.shape == (2, 4)
-    expected = expected.gather(-1, table[:, None].expand_as(expected))
-    usable = model.usable_columns(encoded.streams.ids)[:, None]
-    assert torch.equal(out, expected.masked_fill(~usable, UNUSABLE))
 
 
 def test_random_parts_are_as_many_as_the_symbols():

@@ -11,14 +11,11 @@ from hf_alpha.modeling.symbols import (
     aggregate,
     canonical_renaming,
     first_occurrence,
-    mean_streams,
     own_streams,
-    pack_streams,
     random_renaming,
     rename_columns,
     rename_ids,
     stream_weights,
-    unpack_streams,
 )
 
 BASE = 4
@@ -58,35 +55,6 @@ def test_own_streams(rows, data):
         assert own.tolist() == expected and own.dtype == torch.long
 
 
-@given(id_rows, st.integers(0, 2))
-def test_stream_weights(rows, extra):
-    streams = torch.tensor(streams_of(rows, extra))
-    weights = stream_weights(streams, torch.float64)
-    for ids, row in zip(streams.tolist(), weights.tolist(), strict=True):
-        k = sum(i >= 0 for i in ids)
-        expected = [1 / k if i >= 0 else 0.0 for i in ids] if k else [1.0] + [0.0] * (len(ids) - 1)
-        assert row == expected
-
-
-@given(id_rows, st.integers(0, 2), seeds, st.sampled_from([(3,), (), (2, 3)]))
-def test_aggregate_and_mean(rows, extra, seed, features):
-    ids, streams = torch.tensor(rows), torch.tensor(streams_of(rows, extra))
-    b, length, s = *ids.shape, streams.shape[1]
-    hidden = torch.randn(b, s, length, *features, generator=torch.Generator().manual_seed(seed))
-    weights, own = stream_weights(streams, torch.float32), own_streams(ids, streams)
-    mean, view = mean_streams(hidden, weights), aggregate(hidden, own, weights)
-    for i in range(b):
-        active = [j for j in range(s) if streams[i, j] >= 0] or [0]
-        for position in range(length):
-            expected = sum(hidden[i, j, position] for j in active) / len(active)
-            torch.testing.assert_close(mean[i, position], expected)
-            if rows[i][position] >= BASE:
-                expected = hidden[i, streams[i].tolist().index(rows[i][position]), position]
-                assert torch.equal(view[i, position], expected)
-            else:
-                torch.testing.assert_close(view[i, position], expected)
-
-
 def test_an_absent_stream_leaves_no_trace():
     """Not even one of infinities and what they turn into."""
     ids, streams = torch.tensor([[5, 1]]), torch.tensor([[5, -1]])
@@ -94,16 +62,6 @@ def test_an_absent_stream_leaves_no_trace():
     hidden[:, 1] = 1e30
     view = aggregate(hidden, own_streams(ids, streams), stream_weights(streams, hidden.dtype))
     assert torch.equal(view, torch.ones(1, 2, 3))
-
-
-@given(*[st.integers(1, 4)] * 4)
-def test_packing(b, s, length, d):
-    hidden = torch.arange(b * s * length * d).view(b, s, length, d)
-    packed = pack_streams(hidden)
-    assert packed.shape == (b, length, s * d)
-    for j in range(s):
-        assert torch.equal(packed[..., j * d : (j + 1) * d], hidden[:, j])
-    assert torch.equal(unpack_streams(packed, d), hidden)
 
 
 @given(layouts.filter(any), seeds, st.booleans())

@@ -42,118 +42,7 @@ class RelationalReferenceModel(ReferenceModel):
             rows.append(row / row.norm() if self.config.normalize_embeddings else row)
         return entered, rows
 
-    # -- attention -------------------------------------------------------------------------------
-    def related(self, name, queries, keys, relations, causal, rope, heads):
-        """Multi-head attention, and its weights: [head][position of the query][of the key].
-
-        Where relation r holds between query t and key m (`relations[r][t][m]`), a score gets what
-        the query's state says for that relation and head.
-        """
-        width = self.config.d_model // heads
-        q = [self.linear(name + ".q_proj", x) for x in queries]
-        k = [self.linear(name + ".k_proj", x) for x in keys]
-        v = [self.linear(name + ".v_proj", x) for x in keys]
-        gates = [self.linear(name + ".gates", x) for x in queries]
-        out, all_weights = [], [[] for _ in range(heads)]
-        for t in range(len(queries)):
-            visible = range(t + 1) if causal else range(len(keys))
-            parts = []
-            for h in range(heads):
-                part = slice(h * width, (h + 1) * width)
-                query = self.rotate(q[t][part], t) if rope else q[t][part]
-                scores = []
-                for m in visible:
-                    key = self.rotate(k[m][part], m) if rope else k[m][part]
-                    score = (query @ key) / math.sqrt(width)
-                    for r, relation in enumerate(relations):
-                        if relation[t][m]:
-                            score = score + gates[t][r * heads + h]
-                    scores.append(score)
-                weights = torch.softmax(torch.stack(scores), 0)
-                all_weights[h].append(weights)
-                parts.append(sum(w * v[m][part] for w, m in zip(weights, visible, strict=True)))
-            out.append(self.linear(name + ".out_proj", torch.cat(parts)))
-        return out, all_weights
-
-    def add_norm(self, name, hidden, update):
-        return [self.norm(name, x + y) for x, y in zip(hidden, update, strict=True)]
-
-    def second_block(self, name, hidden, relations, causal, rope, heads):
-        """The block that aggregates streams: with one stream, attention to itself once more."""
-        norm = name + "_layer_norm"
-        if self.config.aggregated_attention_norm == "pre":
-            view = [self.norm(norm, x) for x in hidden]
-            update, _ = self.related(name, view, view, relations, causal, rope, heads)
-            return [x + y for x, y in zip(hidden, update, strict=True)]
-        update, _ = self.related(name, hidden, hidden, relations, causal, rope, heads)
-        return self.add_norm(norm, hidden, update)
-
-    # -- encoder, decoder, projection ------------------------------------------------------------
-    def encode_one(self, ids: list[int], paths: list[int], own: list[int | None]):
-        config, heads = self.config, self.config.encoder_attention_heads
-        scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
-        hidden = []
-        for position, token in enumerate(ids):
-            x = self.row_of(token) * scale
-            if config.encoder_position == "tree":
-                x = x + self.tree_position(paths[position])
-            if config.encoder_position == "sinusoidal":
-                x = x + self.sinusoidal_position(position)
-            hidden.append(x)
-        rope = config.encoder_position == "rope"
-        relations = [[[same(one, other) for other in own] for one in own]]
-        for i in range(config.encoder_layers):
-            name = f"model.encoder.layers.{i}"
-            if config.encoder_per_stream_attention:
-                block = name + ".self_attn"
-                update, _ = self.related(block, hidden, hidden, relations, False, rope, heads)
-                hidden = self.add_norm(block + "_layer_norm", hidden, update)
-            if config.encoder_aggregated_attention:
-                block = name + ".aggregated_attn"
-                hidden = self.second_block(block, hidden, relations, False, rope, heads)
-            (hidden,) = self.feed_forward(name, [hidden])
-        return hidden
-
-    def decode_one(self, ids: list[int], own, entered, encoded, encoder_own):
-        """Last states, and the weights of the last layer's first attention to the source."""
-        config, heads = self.config, self.config.decoder_attention_heads
-        scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
-        hidden = []
-        for position, (token, number) in enumerate(zip(ids, own, strict=True)):
-            x = self.row_of(token) if number is None else self.row_of(token) + entered[number]
-            x = x * scale
-            if config.decoder_position == "sinusoidal":
-                x = x + self.sinusoidal_position(position)
-            hidden.append(x)
-        rope = config.decoder_position == "rope"
-        cross_rope = rope and config.cross_attention_rope
-        within = [[[same(one, other) for other in own] for one in own]]
-        written = [
-            [any(same(number, before) for before in own[: t + 1]) for number in encoder_own]
-            for t in range(len(own))
-        ]
-        across = [[[same(one, other) for other in encoder_own] for one in own], written]
-        weights = None
-        for i in range(config.decoder_layers):
-            name = f"model.decoder.layers.{i}"
-            if config.decoder_per_stream_attention:
-                block = name + ".self_attn"
-                update, _ = self.related(block, hidden, hidden, within, True, rope, heads)
-                hidden = self.add_norm(block + "_layer_norm", hidden, update)
-            if config.decoder_aggregated_attention:
-                block = name + ".aggregated_attn"
-                hidden = self.second_block(block, hidden, within, True, rope, heads)
-            for number, mode in enumerate(config.cross_attention):
-                kind = "encoder_aggregated_attn" if mode == "aggregated" else "encoder_attn"
-                block = f"{name}.{kind}"
-                update, found = self.related(
-                    block, hidden, encoded, across, False, cross_rope, heads
-                )
-                hidden = self.add_norm(block + "_layer_norm", hidden, update)
-                weights = found if number == 0 else weights
-            (hidden,) = self.feed_forward(name, [hidden])
-        return hidden, weights
-
+    # -- projection ------------------------------------------------------------------------------
     def pointer(self, t: int, number: int, own, encoder_own, weights) -> torch.Tensor:
         """What the head adds to the score of a symbol at a position."""
         written, last = self.w("model.symbol_memory.pointer.repeat")
@@ -171,18 +60,32 @@ class RelationalReferenceModel(ReferenceModel):
     def __call__(self, ids: list[int], paths: list[int], decoder_ids: list[int]) -> torch.Tensor:
         """Logits (T, V) of one sample; columns of symbols that it has not got are NaN."""
         config = self.config
-        symbols: list[int] = []
-        for token in ids:
-            if self.class_of(token) is not None and token not in symbols:
-                symbols.append(token)
+        symbols = self.symbols_of(ids)
 
         def own(tokens):
             return [symbols.index(token) if token in symbols else None for token in tokens]
 
-        encoded = self.encode_one(ids, paths, own(ids))
-        entered, rows = self.remember(encoded, own(ids), symbols)
-        decoder_own = own(decoder_ids)
-        hidden, weights = self.decode_one(decoder_ids, decoder_own, entered, encoded, own(ids))
+        def equal(ones, others):
+            return [[same(one, other) for other in others] for one in ones]
+
+        encoder_own, decoder_own = own(ids), own(decoder_ids)
+        written = [
+            [any(same(number, before) for before in decoder_own[: t + 1]) for number in encoder_own]
+            for t in range(len(decoder_own))
+        ]
+        across = [equal(decoder_own, encoder_own), written]
+        factor = math.sqrt(config.d_model) if config.scale_embedding else 1.0
+        source, none = [self.row_of(token) * factor for token in ids], [[False] * len(ids)]
+        (encoded,) = self.encode([source], none, paths, [equal(encoder_own, encoder_own)])
+        entered, rows = self.remember(encoded, encoder_own, symbols)
+        answer = [
+            (self.row_of(token) + (0 if number is None else entered[number])) * factor
+            for token, number in zip(decoder_ids, decoder_own, strict=True)
+        ]
+        (hidden,), (weights,) = self.decode(
+            [answer], [[False] * len(answer)], [encoded], none,
+            [equal(decoder_own, decoder_own)], across,
+        )  # fmt: skip
         scale, out = self.w("logit_scale.scale"), []
         for t, feature in enumerate(hidden):
             if config.normalize_features:
@@ -192,7 +95,7 @@ class RelationalReferenceModel(ReferenceModel):
                 logits[token] = scale * (feature @ self.rows()[token])
             for number, symbol in enumerate(symbols):
                 score = feature @ rows[number]
-                score = score + self.pointer(t, number, decoder_own, own(ids), weights)
+                score = score + self.pointer(t, number, decoder_own, encoder_own, weights)
                 logits[symbol] = scale * score
             out.append(torch.stack(logits))
         return torch.stack(out)

@@ -92,29 +92,40 @@ class ReferenceModel:
         scaled = (x - mean) / torch.sqrt(variance + self.config.layer_norm_eps)
         return scaled * self.w(name + ".weight") + self.w(name + ".bias")
 
-    def attention(self, name, queries, keys, causal, rope_queries=False, rope_keys=False, heads=1):
-        """Multi-head attention of one sequence (list of d-vectors) to another."""
+    def attention(self, name, queries, keys, causal, rope, heads, relations=()):
+        """Multi-head attention of one sequence (list of d-vectors) to another.
+
+        Where relation r holds between query t and key m (`relations[r][t][m]`), a score gets what
+        the query's state says for that relation and head.
+
+        Returns:
+            The states, and the weights: [head][position of the query][of the key].
+        """
         width = self.config.d_model // heads
-        out = []
         q = [self.linear(name + ".q_proj", x) for x in queries]
         k = [self.linear(name + ".k_proj", x) for x in keys]
         v = [self.linear(name + ".v_proj", x) for x in keys]
+        gates = [self.linear(name + ".gates", x) for x in queries] if relations else []
+        out, all_weights = [], [[] for _ in range(heads)]
         for t in range(len(queries)):
+            visible = range(t + 1) if causal else range(len(keys))
             parts = []
             for h in range(heads):
                 part = slice(h * width, (h + 1) * width)
-                query = self.rotate(q[t][part], t) if rope_queries else q[t][part]
-                scores, seen = [], []
-                for m in range(len(keys)):
-                    if causal and m > t:
-                        continue
-                    key = self.rotate(k[m][part], m) if rope_keys else k[m][part]
-                    scores.append((query @ key) / math.sqrt(width))
-                    seen.append(v[m][part])
+                query = self.rotate(q[t][part], t) if rope else q[t][part]
+                scores = []
+                for m in visible:
+                    key = self.rotate(k[m][part], m) if rope else k[m][part]
+                    score = (query @ key) / math.sqrt(width)
+                    for r, relation in enumerate(relations):
+                        if relation[t][m]:
+                            score = score + gates[t][r * heads + h]
+                    scores.append(score)
                 weights = torch.softmax(torch.stack(scores), 0)
-                parts.append(sum(w * x for w, x in zip(weights, seen, strict=True)))
+                all_weights[h].append(weights)
+                parts.append(sum(w * v[m][part] for w, m in zip(weights, visible, strict=True)))
             out.append(self.linear(name + ".out_proj", torch.cat(parts)))
-        return out
+        return out, all_weights
 
     def aggregate(self, hidden, masks):
         """Algorithm 2: mean over the streams, the true state restored at symbols' positions."""
@@ -133,20 +144,29 @@ class ReferenceModel:
             for stream, new in zip(hidden, update, strict=True)
         ]
 
-    def aggregated_block(self, name, hidden, masks, causal, rope, heads):
+    def self_block(self, name, hidden, causal, rope, heads, relations):
+        """Attention of each stream to itself."""
+        update = [self.attention(name, s, s, causal, rope, heads, relations)[0] for s in hidden]
+        return self.add_and_norm(name + "_layer_norm", hidden, update)
+
+    def aggregated_block(self, name, hidden, masks, causal, rope, heads, relations):
         """Attention to the aggregated view, in the paper's post-norm or the no-op pre-norm form."""
-        norm_name = name + "_layer_norm"
-        view = self.aggregate(hidden, masks)
-        if self.config.aggregated_attention_norm == "pre":
-            view = [self.norm(norm_name, x) for x in view]
-            out = []
-            for stream in hidden:
-                queries = [self.norm(norm_name, x) for x in stream]
-                update = self.attention(name, queries, view, causal, rope, rope, heads)
-                out.append([x + y for x, y in zip(stream, update, strict=True)])
-            return out
-        update = [self.attention(name, s, view, causal, rope, rope, heads) for s in hidden]
-        return self.add_and_norm(norm_name, hidden, update)
+        norm_name, is_pre = name + "_layer_norm", self.config.aggregated_attention_norm == "pre"
+
+        def normed(states):
+            return [self.norm(norm_name, x) for x in states] if is_pre else states
+
+        view, update = normed(self.aggregate(hidden, masks)), []
+        for stream in hidden:
+            queries = normed(stream)
+            found, _ = self.attention(name, queries, view, causal, rope, heads, relations)
+            update.append(found)
+        if not is_pre:
+            return self.add_and_norm(norm_name, hidden, update)
+        return [
+            [x + y for x, y in zip(stream, new, strict=True)]
+            for stream, new in zip(hidden, update, strict=True)
+        ]
 
     def feed_forward(self, name, hidden):
         activate = (
@@ -159,73 +179,62 @@ class ReferenceModel:
         return self.add_and_norm(name + ".final_layer_norm", hidden, update)
 
     # -- encoder, decoder, projection ------------------------------------------------------------
-    def encode(self, ids: list[int], paths: list[int], symbols: list[int | None]):
+    def encode(self, hidden, masks, paths: list[int], relations=()):
         """Algorithm 3, layer after layer."""
         config, heads = self.config, self.config.encoder_attention_heads
-        hidden, masks = self.embed(ids, symbols)
         rope = config.encoder_position == "rope"
-        for stream in range(len(hidden)):
-            positions = []
-            for position, x in enumerate(hidden[stream]):
-                if config.encoder_position == "tree":
-                    x = x + self.tree_position(paths[position])
-                if config.encoder_position == "sinusoidal":
-                    x = x + self.sinusoidal_position(position)
-                positions.append(x)
-            hidden[stream] = positions
+        if config.encoder_position == "tree":
+            places = [self.tree_position(number) for number in paths]
+            hidden = [[x + y for x, y in zip(s, places, strict=True)] for s in hidden]
+        if config.encoder_position == "sinusoidal":
+            hidden = [[x + self.sinusoidal_position(t) for t, x in enumerate(s)] for s in hidden]
         for i in range(config.encoder_layers):
             name = f"model.encoder.layers.{i}"
             if config.encoder_per_stream_attention:
-                update = [
-                    self.attention(name + ".self_attn", s, s, False, rope, rope, heads)
-                    for s in hidden
-                ]
-                hidden = self.add_and_norm(name + ".self_attn_layer_norm", hidden, update)
+                hidden = self.self_block(name + ".self_attn", hidden, False, rope, heads, relations)
             if config.encoder_aggregated_attention:
                 hidden = self.aggregated_block(
-                    name + ".aggregated_attn", hidden, masks, False, rope, heads
+                    name + ".aggregated_attn", hidden, masks, False, rope, heads, relations
                 )
             hidden = self.feed_forward(name, hidden)
-        return hidden, masks
+        return hidden
 
-    def decode(self, ids: list[int], symbols: list[int | None], encoded, encoder_masks):
-        """Algorithm 4, layer after layer."""
+    def decode(self, hidden, masks, encoded, encoder_masks, within=(), across=()):
+        """Algorithm 4, layer after layer; relations hold within the answer and to the source.
+
+        Returns:
+            Last states, and of each stream the weights of the last layer's first attention to the
+            source.
+        """
         config, heads = self.config, self.config.decoder_attention_heads
-        hidden, masks = self.embed(ids, symbols)
         rope = config.decoder_position == "rope"
         cross_rope = rope and config.cross_attention_rope
         if config.decoder_position == "sinusoidal":
-            hidden = [
-                [x + self.sinusoidal_position(t) for t, x in enumerate(stream)] for stream in hidden
-            ]
+            hidden = [[x + self.sinusoidal_position(t) for t, x in enumerate(s)] for s in hidden]
+        weights = None
         for i in range(config.decoder_layers):
             name = f"model.decoder.layers.{i}"
             if config.decoder_per_stream_attention:
-                update = [
-                    self.attention(name + ".self_attn", s, s, True, rope, rope, heads)
-                    for s in hidden
-                ]
-                hidden = self.add_and_norm(name + ".self_attn_layer_norm", hidden, update)
+                hidden = self.self_block(name + ".self_attn", hidden, True, rope, heads, within)
             if config.decoder_aggregated_attention:
                 hidden = self.aggregated_block(
-                    name + ".aggregated_attn", hidden, masks, True, rope, heads
+                    name + ".aggregated_attn", hidden, masks, True, rope, heads, within
                 )
-            for mode in config.cross_attention:
-                update = []
-                for stream in range(len(hidden)):
-                    if mode == "aggregated":
-                        block = name + ".encoder_aggregated_attn"
-                        keys = self.aggregate(encoded, encoder_masks)
-                    else:
-                        block, keys = name + ".encoder_attn", encoded[stream]
-                    update.append(
-                        self.attention(
-                            block, hidden[stream], keys, False, cross_rope, cross_rope, heads
-                        )
-                    )
-                hidden = self.add_and_norm(block + "_layer_norm", hidden, update)
+            for number, mode in enumerate(config.cross_attention):
+                block, keys = name + ".encoder_attn", encoded
+                if mode == "aggregated":
+                    block = name + ".encoder_aggregated_attn"
+                    keys = [self.aggregate(encoded, encoder_masks)] * len(encoded)
+                found = [
+                    self.attention(block, s, k, False, cross_rope, heads, across)
+                    for s, k in zip(hidden, keys, strict=True)
+                ]
+                hidden = self.add_and_norm(
+                    block + "_layer_norm", hidden, [update for update, _ in found]
+                )
+                weights = [each for _, each in found] if number == 0 else weights
             hidden = self.feed_forward(name, hidden)
-        return hidden
+        return hidden, weights
 
     def project(self, hidden, symbols: list[int | None]) -> torch.Tensor:
         """Algorithm 5: (T, V) logits; columns of symbols without a stream are NaN."""
@@ -248,12 +257,14 @@ class ReferenceModel:
             out.append(torch.stack(logits))
         return torch.stack(out)
 
+    def symbols_of(self, ids: list[int]) -> list[int]:
+        """The symbols of a text by first occurrence."""
+        return list(dict.fromkeys(i for i in ids if self.class_of(i) is not None))
+
     def __call__(self, ids: list[int], paths: list[int], decoder_ids: list[int]) -> torch.Tensor:
         """Logits (T, V) of one sample."""
-        symbols: list[int | None] = []
-        for token in ids:
-            if self.class_of(token) is not None and token not in symbols:
-                symbols.append(token)
-        symbols = symbols or [None]  # one stream that belongs to no symbol
-        encoded, masks = self.encode(ids, paths, symbols)
-        return self.project(self.decode(decoder_ids, symbols, encoded, masks), symbols)
+        symbols = self.symbols_of(ids) or [None]  # one stream that belongs to no symbol
+        embedded, masks = self.embed(ids, symbols)
+        encoded = self.encode(embedded, masks, paths)
+        hidden, _ = self.decode(*self.embed(decoder_ids, symbols), encoded, masks)
+        return self.project(hidden, symbols)

@@ -208,17 +208,6 @@ def test_a_finished_run_is_kept(dataset, tmp_path):
         run(tmp_path / "older")
 
 
-@pytest.mark.slow
-def test_the_papers_targets_do_not_depend_on_the_process(tmp_path):
-    small = {"num_samples": 200, "sizes": (4, 12), "targets": "papers"}
-    run(tmp_path / "one", **small)
-    run(tmp_path / "two", **small, num_workers=2)
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
-    for row in (row for rows in rows_of(tmp_path / "one").values() for row in rows):
-        assert TASK.check(row["problem"], row["answer"]) == Verdict.correct
-    assert "py-aiger-sat" in (tmp_path / "one" / "README.md").read_text()
-
-
 def test_an_empty_split_gets_no_file(tmp_path):
     counts = run(tmp_path / "data", num_samples=1, sizes=(1, 1))
     assert list(counts.values()) == [1]
@@ -390,45 +379,6 @@ def test_walks_find_more_hard_problems(tmp_path):
     with pytest.raises(NotImplementedError, match="task 'ltl' has no `vary`"):
         generate(without, tmp_path / "none", 60, **settings, walk=5)
     assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.slow
-def test_few_symbols_add_training_rows_of_at_most_one_symbol(ltl, tmp_path):
-    plain = {"sizes": (1, 15), "num_symbols": 3, "progress": False}
-    generate(LTL, tmp_path / "plain", 200, **plain)
-    generate(LTL, tmp_path / "few", 200, **plain, few_symbols=60, num_workers=2)
-    assert files_of(tmp_path / "few") == files_of(ltl[0])
-    before, after = rows_of(tmp_path / "plain"), ltl[1]
-    assert (before["validation"], before["test"]) == (after["validation"], after["test"])
-    known = {row["problem"] for row in before["train"]}
-    extra = [row for row in after["train"] if row["problem"] not in known]
-    assert len(extra) == len(after["train"]) - len(known) == 60
-    assert Counter(row["num_symbols"] > 0 for row in extra).keys() == {True, False}
-    assert max(row["num_symbols"] for row in extra) == 1
-    assert {row["size"] for row in extra} >= set(range(5, 16))
-    assert {name for row in extra for name in LTL.symbols_of(row["problem"])} == set("abc")
-
-
-@pytest.mark.slow
-def test_many_symbols_add_training_rows_of_more_symbols(ltl, tmp_path):
-    more = {"sizes": (1, 15), "num_symbols": 3, "few_symbols": 60, "progress": False}
-    more |= {"many_symbols": 63, "up_to_symbols": 6}
-    counts = generate(LTL, tmp_path / "many", 200, **more)
-    before, after = ltl[1], rows_of(tmp_path / "many")
-    assert (before["validation"], before["test"]) == (after["validation"], after["test"])
-    known = {row["problem"] for row in before["train"]}
-    extra = [row for row in after["train"] if row["problem"] not in known]
-    assert len(extra) == counts["train"] - len(known) == 63
-    each = Counter(row["num_symbols"] for row in extra)
-    # 9, 7 and 5 sizes have room for so many symbols: at least 2k - 1 tokens.
-    assert each.keys() == {4, 5, 6} and each[4] > each[5] > each[6]
-    assert {row["size"] for row in extra} == set(range(7, 16))
-    for row in extra:
-        assert split_of(key_of(LTL.canonical(row["problem"]))) == "train"
-        assert set(LTL.symbols_of(row["problem"])) == set("abcdef"[: row["num_symbols"]])
-    generate(LTL, tmp_path / "two", 200, **more, num_workers=2)
-    assert files_of(tmp_path / "two") == files_of(tmp_path / "many")
-    assert "`up_to_symbols`" in (tmp_path / "many" / "README.md").read_text()
 
 
 def test_symbols_that_have_no_room_are_missed_with_a_warning(tmp_path, caplog):
