@@ -63,8 +63,7 @@ WINGS = {
         "convert converted retrofit",
     ),
     "comparison": Wing(
-        "train.side_by_side train.quickstart cli.comparing evaluation.harness",
-        "compare quickstart",
+        "train.side_by_side train.quickstart cli.comparing evaluation.harness", "compare quickstart"
     ),
     "releases": Wing("hub cli.share", "release card"),
 }

@@ -45,10 +45,7 @@ OPTIONS = [
     {"boolean_cascade": False, "implication": "softplus"},
     {"implication": "relu", "trans_channels": "binary"},
 ]
-ENCODER_OPTIONS = [
-    *OPTIONS,
-    {"cjoin_premise": "size", "cls_atoms": False},
-]
+ENCODER_OPTIONS = [*OPTIONS, {"cjoin_premise": "size", "cls_atoms": False}]
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 FORMS: dict[str, dict[str, Any]] = {
     "AutoModelForSeq2SeqLM": {"is_encoder_decoder": True},

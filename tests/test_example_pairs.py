@@ -20,12 +20,7 @@ import anf
 import extract
 import proofs
 import tseitin
-from pair_files import (
-    PairFiles,
-    main_of_operations,
-    shape,
-    write_term,
-)
+from pair_files import PairFiles, main_of_operations, shape, write_term
 
 TASKS = {task.__name__: task for task in (anf, tseitin, extract, proofs)}
 tasks = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)

@@ -512,16 +512,20 @@ def test_a_tokenizer_without_a_start_token(own_task):
 
 
 @pytest.mark.parametrize(
-    ("override", "prepare", "message"),
+    ("overrides", "prepare", "message"),
     [
-        ("training.eval_strategy=sometimes", prepare_arguments, "training: sometimes is not"),
+        ("eval_strategy=sometimes", prepare_arguments, "training: sometimes is not"),
+        # Accelerate would train a whole copy in each process.
+        ("fsdp=full_shard use_cpu=true", prepare_arguments, "fsdp shards a model over accelerat"),
+        ("label_smoothing_factor=0.1", prepare_arguments, "label_smoothing in the model's conf"),
         ("model.dropout=much", prepare_model, "model: .*'dropout'"),
         ("model.d_model=33", prepare_model, "model: d_model 33 is not a multiple"),
     ],
 )
-def test_values_that_a_class_refuses_are_named(override, prepare, message):
+def test_values_that_a_class_refuses_are_named(overrides, prepare, message):
+    said = [one if one.startswith("model.") else f"training.{one}" for one in overrides.split()]
     with pytest.raises(RecipeError, match=message):
-        prepare(read_recipe("propositional/debug", [override]))
+        prepare(read_recipe("propositional/debug", said))
 
 
 def test_missing_and_changed_data_are_explained(data_dir, tmp_path):
@@ -928,20 +932,6 @@ def test_rows_in_a_list_are_trained_on_as_those_of_a_dataset(data_dir, tmp_path)
     assert losses(list(rows)) == losses(rows)
     with pytest.raises(ValueError, match="row 1 of the training data is no mapping with input_ids"):
         losses([rows[0], {"labels": [1]}])
-
-
-def test_sharding_over_cpus_is_refused(tmp_path):
-    """Accelerate would train a whole copy in each process."""
-    overrides = ["training.fsdp=full_shard", "training.use_cpu=true"]
-    recipe = read_recipe("propositional/debug", [f"training.output_dir={tmp_path}", *overrides])
-    with pytest.raises(RecipeError, match="training: fsdp shards a model over accelerators alone"):
-        prepare_arguments(recipe)
-
-
-def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
-    overrides = [f"training.output_dir={tmp_path}", "training.label_smoothing_factor=0.1"]
-    with pytest.raises(RecipeError, match="label_smoothing in the model's configuration"):
-        prepare_arguments(read_recipe("propositional/debug", overrides))
 
 
 def test_a_tracker_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch):

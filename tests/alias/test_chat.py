@@ -41,10 +41,7 @@ def answer_of(one):
     """An answer that says all that was said and calls all that was called, with forms of words."""
     texts = [message["content"] for message in one.body["messages"]]
     person = one.body["messages"][0]["content"].split()[0]
-    called = {
-        "name": "tool_b",
-        "arguments": f'{{"tool_c":  "x {person}\\ntool_b"}}',
-    }
+    called = {"name": "tool_b", "arguments": f'{{"tool_c":  "x {person}\\ntool_b"}}'}
     return {
         "choices": [
             {
@@ -129,11 +126,7 @@ def test_a_call_in_the_older_form_comes_back():
     functions = [{"name": "get_a", "parameters": {}}]
     one = CanonicalRequest(CanonicalNames({"tool": {"rule": "tools"}}), {"functions": functions})
     assert one.body["functions"][0]["name"] == "tool_b"
-    pieces = [
-        {"name": "tool_b", "arguments": ""},
-        {"arguments": '{"tool'},
-        {"arguments": "_b"},
-    ]
+    pieces = [{"name": "tool_b", "arguments": ""}, {"arguments": '{"tool'}, {"arguments": "_b"}]
     for last in ("function_call", None):
         stream, name, arguments = CanonicalStream(one, one._names), "", ""
         for number, piece in enumerate(pieces):

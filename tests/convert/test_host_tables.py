@@ -12,13 +12,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from hf_alpha import SymbolConfig, get_symbol_model
 from hf_alpha.convert import ConversionError
-from hf_alpha.convert.host_tables import (
-    draw_rows,
-    fill_row,
-    resize_tables,
-    row_length,
-    table_rows,
-)
+from hf_alpha.convert.host_tables import draw_rows, fill_row, resize_tables, row_length, table_rows
 from hf_alpha.convert.proof import SavingProof
 
 NEW = VOCABULARY + 7

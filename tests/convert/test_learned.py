@@ -4,15 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import (
-    BASE,
-    POSITIONS,
-    SWITCHES,
-    TWO_CLASSES,
-    make_model,
-    random_batch,
-    seeds,
-)
+from strategies import BASE, POSITIONS, SWITCHES, TWO_CLASSES, make_model, random_batch, seeds
 
 from hf_alpha import AlphaForConditionalGeneration, AlphaTokenizer
 from hf_alpha.convert import (

@@ -159,10 +159,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert len(part.read_text().splitlines()) == 8
     part.write_text(part.read_text()[:-20])  # as if killed while writing the eighth
 
-    with pytest.raises(
-        ValueError,
-        match="other settings: num_beams is 1 there and 2 here, ",
-    ):
+    with pytest.raises(ValueError, match="other settings: num_beams is 1 there and 2 here, "):
         evaluate(model, tokenizer, TASK, rows, folder=tmp_path, **{**settings, "num_beams": 2})
     with pytest.raises(ValueError, match="other settings: weights is"):
         evaluate(make_model(1), tokenizer, TASK, rows, folder=tmp_path, **settings)

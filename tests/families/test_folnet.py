@@ -2,12 +2,7 @@
 
 import pytest
 import torch
-from folnets import (
-    DecoderFamily,
-    EncoderFamily,
-    FolnetFamily,
-    PooledFamily,
-)
+from folnets import DecoderFamily, EncoderFamily, FolnetFamily, PooledFamily
 from promises import (
     Batching,
     Caching,

@@ -10,11 +10,7 @@ import own_process
 import pytest
 import torch
 from hub_stub import HubStub
-from transformers import (
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_alpha import AlphaConfig, AlphaForConditionalGeneration, load_checkpoint
 from hf_alpha.hub.push import push

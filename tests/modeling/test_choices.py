@@ -6,13 +6,7 @@ import pytest
 from small_tokenizers import word_level
 
 from hf_alpha import TextTokenizer
-from hf_alpha.modeling.choices import (
-    check_known,
-    check_numbers,
-    has_tokens,
-    refuse,
-    token_digest,
-)
+from hf_alpha.modeling.choices import check_known, check_numbers, has_tokens, refuse, token_digest
 
 RANGES = ({"layers": 1}, ("dropout",), ("scale",))
 

@@ -13,6 +13,7 @@ from transformers import AutoConfig
 from hf_alpha import AlphaConfig
 
 names = st.text("abcxyzXYZ_", min_size=1, max_size=6)
+NEW_SYMBOLS = {"new_symbols": True, "symbol_encoding": "relational"}
 class_counts = st.dictionaries(names, st.integers(1, 9), min_size=1, max_size=4)
 
 
@@ -154,6 +155,10 @@ def test_configurations_share_nothing():
         ({"normalize_features": False, "adacos": True}, "adacos scales cosines"),
         ({"normalize_features": False, "adacos": "sum"}, "adacos scales cosines"),
         ({"adacos": "median"}, "adacos must be one of mean, sum; not 'median'"),
+        ({"prefix_lm": True}, "prefix_lm is for a decoder alone"),
+        ({"new_symbols": True, "symbol_encoding": "streams"}, "needs one stream"),
+        ({**NEW_SYMBOLS, "adacos": True}, "adacos"),
+        ({**NEW_SYMBOLS, "label_smoothing": 0.1}, "label_smoothing"),
         ({"label_smoothing": 1.0}, "label_smoothing must lie in"),
         ({"vocab_size": 20}, "vocab_size is 20, but 10 base tokens and 5 symbols make 15"),
         ({"symbol_classes": {"x": 0}}, "symbol class 'x' has no symbols"),

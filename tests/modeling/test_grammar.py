@@ -122,31 +122,56 @@ def test_grammars_of_tokenizers_saved_before_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
+    ("grammar", "text", "tokens"),
     [
-        ("&a!b", "& a ! b"),
-        ("a&!b", "& a ! b"),
-        ("& request ! grant", "& request ! grant"),
-        ("&&abc", "& & a b c"),
-        ("a&&b", "& a b"),
-        ("request", "request"),
-        ("not (p and q) or r", "| ! & p q r"),
-        ("a -> b -> c", "| ! a | ! b c"),
-        ("a <- b", "| a ! b"),
-        ("-> a b", "| ! a b"),
-        ("a /\\ b \\/ ~c <-> true xor false", "= | & a b ! c ^ 1 0"),
-        ("a ∧ ¬b", "& a ! b"),
-        ("a = b = c", "= a = b c"),
-        ("a ^ b ^ c", "^ ^ a b c"),
-        ("a | b ^ c", "| a ^ b c"),
-        ("False & a", "& 0 a"),
-        ("a * !trUe + TRUE", "| & a ! 1 1"),
-        ("& False a", "& 0 a"),
-        ('"False" & a', '& "False" a'),
+        *((PROPOSITIONAL, *row) for row in [
+            ("&a!b", "& a ! b"),
+            ("a&!b", "& a ! b"),
+            ("& request ! grant", "& request ! grant"),
+            ("&&abc", "& & a b c"),
+            ("a&&b", "& a b"),
+            ("request", "request"),
+            ("not (p and q) or r", "| ! & p q r"),
+            ("a -> b -> c", "| ! a | ! b c"),
+            ("a <- b", "| a ! b"),
+            ("-> a b", "| ! a b"),
+            ("a /\\ b \\/ ~c <-> true xor false", "= | & a b ! c ^ 1 0"),
+            ("a ∧ ¬b", "& a ! b"),
+            ("a = b = c", "= a = b c"),
+            ("a ^ b ^ c", "^ ^ a b c"),
+            ("a | b ^ c", "| a ^ b c"),
+            ("False & a", "& 0 a"),
+            ("a * !trUe + TRUE", "| & a ! 1 1"),
+            ("& False a", "& 0 a"),
+            ('"False" & a', '& "False" a'),
+        ]),
+        *((LTL, *row) for row in [
+            ("GFa", "! U 1 ! U 1 a"),
+            ("!Ga", "U 1 ! a"),
+            ("!!a -> b", "| ! a b"),
+            ("!!a U b", "U ! ! a b"),
+            ("XFp1 & F1", "& X U 1 p1 F1"),
+            ("Grant", "! U 1 ! rant"),
+            ('"Grant" U "b"', "U Grant b"),
+            ("a Ub", "U a b"),
+            ("a UFb UXc", "U a U U 1 b X c"),
+            ("a U Ub", "U a Ub"),
+            ("GFalse | XTrue", "| ! U 1 ! 0 X 1"),
+            ("FX[]!a", "U 1 X ! U 1 a"),
+            ("a <--> b xor c + e", "| & a | | & b ! c & ! b c e & ! a ! | | & b ! c & ! b c e"),
+            ("always (request implies eventually grant)", "! U 1 ! | ! request U 1 grant"),
+            ("G(request -> F grant)", "! U 1 ! | ! request U 1 grant"),
+            ("& request X grant", "& request X grant"),
+            ("X Fa", "X Fa"),  # what `format` writes
+            ("G Fa", "! U 1 ! U 1 a"),  # which this is not
+            ("XUab", "X U a b"),
+            ("GRed", "! U 1 ! Red"),
+            ("W a b", "! U ! b & ! a ! b"),
+        ]),
     ],
-)
-def test_readings(text: str, tokens: str) -> None:
-    assert PROPOSITIONAL.parse(text) == tokens.split()
+)  # fmt: skip
+def test_readings(grammar: Grammar, text: str, tokens: str) -> None:
+    assert grammar.parse(text) == tokens.split()
 
 
 def test_letter_operators_and_repeated_operands() -> None:
@@ -173,36 +198,6 @@ def test_infix_quotes_names_that_it_would_split(case: tuple[Grammar, list[str]])
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("GFa", "! U 1 ! U 1 a"),
-        ("!Ga", "U 1 ! a"),
-        ("!!a -> b", "| ! a b"),
-        ("!!a U b", "U ! ! a b"),
-        ("XFp1 & F1", "& X U 1 p1 F1"),
-        ("Grant", "! U 1 ! rant"),
-        ('"Grant" U "b"', "U Grant b"),
-        ("a Ub", "U a b"),
-        ("a UFb UXc", "U a U U 1 b X c"),
-        ("a U Ub", "U a Ub"),
-        ("GFalse | XTrue", "| ! U 1 ! 0 X 1"),
-        ("FX[]!a", "U 1 X ! U 1 a"),
-        ("a <--> b xor c + e", "| & a | | & b ! c & ! b c e & ! a ! | | & b ! c & ! b c e"),
-        ("always (request implies eventually grant)", "! U 1 ! | ! request U 1 grant"),
-        ("G(request -> F grant)", "! U 1 ! | ! request U 1 grant"),
-        ("& request X grant", "& request X grant"),
-        ("X Fa", "X Fa"),  # what `format` writes
-        ("G Fa", "! U 1 ! U 1 a"),  # which this is not
-        ("XUab", "X U a b"),
-        ("GRed", "! U 1 ! Red"),
-        ("W a b", "! U ! b & ! a ! b"),
-    ],
-)
-def test_temporal_readings(text: str, tokens: str) -> None:
-    assert LTL.parse(text) == tokens.split()
-
-
-@pytest.mark.parametrize(
     ("text", "rewritten"),
     [
         ("GFa", True),
@@ -224,38 +219,6 @@ def test_what_is_read_shows_what_is_rewritten(text: str, rewritten: bool) -> Non
     assert (LTL.rewritten(tokens) != tokens) is rewritten
 
 
-@pytest.mark.parametrize(
-    ("text", "position", "message"),
-    [
-        ("X[2] a", 1, "'[' at character 2: numbers and ranges are not read: write X X p"),
-        ("F[1:3]a", 1, "numbers and ranges are not read"),
-        ("a & {b;c}[]->d", 4, "regular expressions are not read"),
-        ("a=0", 1, "write p <-> q"),
-        ("FalseAlarm & a", 5, "'Alarm' at character 6: expected a binary operator"),
-        ("a U1b", 3, "'1b' at character 4 has no meaning here"),
-        ('a & "b', 4, "'\"' at character 5: this quote is never closed"),
-        ('a & "b\n"', 4, "this quote is never closed on its line"),
-        ("Y a", 0, "'Y' at character 1: past operators are not read"),
-        ("G(Y (a))", 2, "'Y' at character 3: past operators are not read"),
-        ("a S b", 2, "'S' at character 3: past operators are not read"),
-        ("P a", 0, "'P' at character 1: past operators are not read"),
-        ("G(once (a))", 2, "'once' at character 3: past operators are not read"),
-        ("historically a", 0, "'historically' at character 1: past operators are not read"),
-        ("a since b", 2, "'since' at character 3: past operators are not read"),
-        ("a & ff", 4, "'ff' at character 5: other tools read it as false: write 0, or the name"),
-        ("X tt", 2, "'tt' at character 3: other tools read it as true: write 1, or the name"),
-        ("req[0] & b", 3, "a name like p[2] in double quotes"),
-        ("a + + b", 4, "'+' at character 5: expected a name"),
-        ("F.a", 1, "'.a' at character 2 has no meaning here"),
-    ],
-)
-def test_errors_of_spots_syntax(text: str, position: int, message: str) -> None:
-    with pytest.raises(FormulaError) as error:
-        LTL.parse(text, "infix")
-    assert error.value.position == position
-    assert message in str(error.value)
-
-
 @pytest.mark.parametrize("grammar", [LTL, PROPOSITIONAL])
 def test_words_of_other_tools_are_names_in_quotes(grammar: Grammar) -> None:
     for text in ("tt", "!tt", "& tt a", "a & tt"):
@@ -271,31 +234,55 @@ def test_words_of_other_tools_are_names_in_quotes(grammar: Grammar) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "position", "message"),
+    ("grammar", "notation", "text", "position", "message"),
     [
-        ("", 0, "empty"),
-        ("   ", 0, "empty"),
-        ("&a", 2, "ends at character 2 while 1 operand is missing"),
-        ("& & request grant", 17, "1 operand is missing"),
-        ("&ab!", 3, "'!' at character 4: expected the end"),
-        ("&a?", 2, "'?' at character 3 has no meaning here"),
-        ("request & (grant", 16, "'(' at character 11 is never closed"),
-        ("request & grant)", 15, "')' at character 16 closes nothing"),
-        ("request & & grant", 10, "'&' at character 11: expected a name"),
-        ("a & 2b", 4, "'2b' at character 5 has no meaning here"),
-        ("a b", 2, "'b' at character 3: expected a binary operator, ')' or the end"),
-        ("a % b", 2, "'%' at character 3 has no meaning here"),
-        ("& a b % c", 6, "'%' at character 7 has no meaning here"),
-        ("req[0] & b", 3, "'[' at character 4 has no meaning here"),
-        ("x' & y", 1, "names are letters, digits, _ and dots, or anything in double quotes"),
-        ("a & bc\u20ac", 6, "'\u20ac' at character 7 has no meaning here"),
-        ("a & bc\xb2 | d", 6, "'\xb2' at character 7 has no meaning here"),
-        ("p..q", 1, "'.' at character 2 has no meaning here"),
+        *((LTL, "infix", *row) for row in [
+            ("X[2] a", 1, "'[' at character 2: numbers and ranges are not read: write X X p"),
+            ("F[1:3]a", 1, "numbers and ranges are not read"),
+            ("a & {b;c}[]->d", 4, "regular expressions are not read"),
+            ("a=0", 1, "write p <-> q"),
+            ("FalseAlarm & a", 5, "'Alarm' at character 6: expected a binary operator"),
+            ("a U1b", 3, "'1b' at character 4 has no meaning here"),
+            ('a & "b', 4, "'\"' at character 5: this quote is never closed"),
+            ('a & "b\n"', 4, "this quote is never closed on its line"),
+            ("Y a", 0, "'Y' at character 1: past operators are not read"),
+            ("G(Y (a))", 2, "'Y' at character 3: past operators are not read"),
+            ("a S b", 2, "'S' at character 3: past operators are not read"),
+            ("P a", 0, "'P' at character 1: past operators are not read"),
+            ("G(once (a))", 2, "'once' at character 3: past operators are not read"),
+            ("historically a", 0, "'historically' at character 1: past operators are not read"),
+            ("a since b", 2, "'since' at character 3: past operators are not read"),
+            ("a & ff", 4, "'ff' at character 5: other tools read it as false: write 0, or the"),
+            ("X tt", 2, "'tt' at character 3: other tools read it as true: write 1, or the name"),
+            ("req[0] & b", 3, "a name like p[2] in double quotes"),
+            ("a + + b", 4, "'+' at character 5: expected a name"),
+            ("F.a", 1, "'.a' at character 2 has no meaning here"),
+        ]),
+        *((PROPOSITIONAL, None, *row) for row in [
+            ("", 0, "empty"),
+            ("   ", 0, "empty"),
+            ("&a", 2, "ends at character 2 while 1 operand is missing"),
+            ("& & request grant", 17, "1 operand is missing"),
+            ("&ab!", 3, "'!' at character 4: expected the end"),
+            ("&a?", 2, "'?' at character 3 has no meaning here"),
+            ("request & (grant", 16, "'(' at character 11 is never closed"),
+            ("request & grant)", 15, "')' at character 16 closes nothing"),
+            ("request & & grant", 10, "'&' at character 11: expected a name"),
+            ("a & 2b", 4, "'2b' at character 5 has no meaning here"),
+            ("a b", 2, "'b' at character 3: expected a binary operator, ')' or the end"),
+            ("a % b", 2, "'%' at character 3 has no meaning here"),
+            ("& a b % c", 6, "'%' at character 7 has no meaning here"),
+            ("req[0] & b", 3, "'[' at character 4 has no meaning here"),
+            ("x' & y", 1, "names are letters, digits, _ and dots, or anything in double quotes"),
+            ("a & bc\u20ac", 6, "'\u20ac' at character 7 has no meaning here"),
+            ("a & bc\xb2 | d", 6, "'\xb2' at character 7 has no meaning here"),
+            ("p..q", 1, "'.' at character 2 has no meaning here"),
+        ]),
     ],
-)
-def test_errors_name_token_position_and_expectation(text: str, position: int, message: str) -> None:
+)  # fmt: skip
+def test_errors_name_token_position_and_expectation(grammar, notation, text, position, message):
     with pytest.raises(FormulaError) as error:
-        PROPOSITIONAL.parse(text)
+        grammar.parse(text, notation)
     assert error.value.position == position
     assert message in str(error.value)
 

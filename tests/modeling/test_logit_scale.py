@@ -94,33 +94,25 @@ def test_next_scale_is_the_formula(seed, sizes, pull, scale, adacos):
     assert float(module.scale) == pytest.approx(expected if expected > 0 else scale, rel=1e-4)
 
 
-def test_limits():
-    """A wrong token at the largest scale: exp(100) is no float32. And angles beyond pi / 4."""
-    for cosine, target, expected in [(1.0, 0.9, 100.0), (0.3, -1.0, 30 / math.cos(math.pi / 4))]:
-        module = LogitScale(100.0, True)
-        logits = module(torch.tensor([[[target, cosine]]]))
-        module.observe(logits, torch.tensor([[0]]), torch.ones(1, 2, dtype=torch.bool), 1)
-        module.advance(2)
-        assert float(module.scale) == pytest.approx(expected, rel=1e-4)
-    # Averaged over many positions, one such token does not drive the scale to the limit.
-    module = LogitScale(100.0, True)
-    cosines = torch.zeros(1, 1000, 2)
-    cosines[0, :, 0], cosines[0, 0, 1] = 1.0, 0.95
-    labels = torch.zeros(1, 1000, dtype=torch.long)
+@pytest.mark.parametrize(
+    ("adacos", "positions", "wrong", "target", "other", "expected"),
+    [
+        (True, 1, 1, 0.9, 1.0, 100.0),  # exp(100) is no float32
+        (True, 1, 1, -1.0, 0.3, 30 / math.cos(math.pi / 4)),  # an angle beyond pi / 4
+        (True, 1000, 1, 1.0, 0.95, 95 - math.log(1000)),  # one of many, on average
+        # 2410.17161 (Section 4.3): 1,000 positions add ln(1000), and 100 is the most.
+        ("sum", 1000, 1000, 1.0, 0.5, 50 + math.log(1000)),
+        ("sum", 1000, 1000, 1.0, 0.95, 100.0),
+    ],
+)
+def test_limits(adacos, positions, wrong, target, other, expected):
+    """Of tokens that are wrong at the largest scale."""
+    module, cosines = LogitScale(100.0, adacos), torch.zeros(1, positions, 2)
+    cosines[..., 0], cosines[:, :wrong, 1] = target, other
+    labels = torch.zeros(1, positions, dtype=torch.long)
     module.observe(module(cosines), labels, torch.ones(1, 2, dtype=torch.bool), 1)
     module.advance(2)
-    assert float(module.scale) == pytest.approx(95 - math.log(1000), rel=1e-4)
-
-
-def test_the_sum_of_many_positions_is_clipped():
-    """2410.17161 (Section 4.3): 1,000 positions add ln(1000), and 100 is the most."""
-    for cosine, expected in [(0.5, 50 + math.log(1000)), (0.95, 100.0)]:
-        module = LogitScale(100.0, "sum")
-        cosines = torch.tensor([1.0, cosine]).expand(1, 1000, 2)
-        labels = torch.zeros(1, 1000, dtype=torch.long)
-        module.observe(module(cosines), labels, torch.ones(1, 2, dtype=torch.bool), 1)
-        module.advance(2)
-        assert float(module.scale) == pytest.approx(expected, rel=1e-4)
+    assert float(module.scale) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_models_choice_is_kept(tmp_path):

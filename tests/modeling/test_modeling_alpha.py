@@ -10,13 +10,7 @@ import torch
 from reference.check import check_reference
 from reference.streams import ReferenceModel
 from safetensors.torch import load_file, save_file
-from strategies import (
-    BASE,
-    POSITIONS,
-    SWITCHES,
-    make_model,
-    random_batch,
-)
+from strategies import BASE, POSITIONS, SWITCHES, make_model, random_batch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache, GenerationConfig
 from transformers.testing_utils import CaptureLogger

@@ -147,19 +147,6 @@ def test_a_loaded_model_is_a_decoder_alone(tmp_path):
         AlphaForCausalLM(AlphaConfig())
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"symbol_encoding": "streams"}, "needs one stream"),
-        ({"adacos": True}, "adacos"),
-        ({"label_smoothing": 0.1}, "label_smoothing"),
-    ],
-)
-def test_settings_that_new_symbols_do_not_fit(settings, why):
-    with pytest.raises(ValueError, match=why):
-        make_decoder(**{**NEW, **settings})
-
-
 def test_inputs_that_do_not_fit():
     model = make_decoder(**NEW)
     batch = DecoderFamily().make_batch(1, model.config, [(5, 2)])
@@ -234,9 +221,7 @@ def test_a_prefix_sees_itself_in_both_directions_and_nothing_behind():
     )
 
 
-def test_prefixes_are_for_decoders_alone():
-    with pytest.raises(ValueError, match="prefix_lm is for a decoder alone"):
-        AlphaConfig(prefix_lm=True)
+def test_a_cache_of_a_prefix_goes_on_with_its_mask():
     model = make_decoder(**NEW, prefix_lm=True)
     ids = torch.tensor([[3, BASE, 4]])
     cache = model(ids, use_cache=True).past_key_values

@@ -237,8 +237,7 @@ def test_later_tokens_tell_nothing(options):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["token_type_ids", "decoder_input_ids", "encoder_outputs", "attention_maks"],
+    "name", ["token_type_ids", "decoder_input_ids", "encoder_outputs", "attention_maks"]
 )
 def test_a_decoder_refuses_what_it_does_not_know(name):
     ids = torch.stack(draw(1, [3, 3]))

@@ -326,8 +326,7 @@ def test_models_around_one_backbone_do_not_disturb_each_other():
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [BOTH_SIDES, {"symbol_encoding": "dual_part"}, {"symbol_encoding": "relational"}],
+    "settings", [BOTH_SIDES, {"symbol_encoding": "dual_part"}, {"symbol_encoding": "relational"}]
 )
 def test_threads_do_not_disturb_each_other(settings):
     """Each waits in its call until all have begun theirs."""

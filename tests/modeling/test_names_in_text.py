@@ -162,10 +162,7 @@ def test_names_of_a_problem_keep_their_class_in_its_answer():
 
 def test_functions_and_columns_together():
     finder = NameFinder(
-        {
-            "function": {"function": "m:calls", "reserved": ["if"]},
-            "variable": {"column": "names"},
-        },
+        {"function": {"function": "m:calls", "reserved": ["if"]}, "variable": {"column": "names"}},
         {"function": lambda text: [(i - 1, i) for i, c in enumerate(text) if c == "("] + [(0, 2)]},
     )
     marked = finder.mark("if f(g(x))", {"variable": ["x"]})

@@ -4,13 +4,10 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import seeds
 
 from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling.positions import (
     length_scale,
-    rotary,
-    rotate,
     sinusoidal,
     token_positions,
     tree,
@@ -64,18 +61,6 @@ def test_sinusoidal_is_its_formula(position, width):
     angles = [position / 10000 ** (i / half) for i in range(half)]
     expected = [*map(math.sin, angles), *map(math.cos, angles)][:width]
     assert vector == pytest.approx(expected, abs=1e-4)
-
-
-@given(seeds, st.integers(0, 300), st.integers(1, 8))
-def test_rotary_turns_pairs_by_their_angle(seed, position, half):
-    x = torch.randn(1, 1, 1, 1, 2 * half, generator=torch.Generator().manual_seed(seed))
-    turned = rotate(x, rotary(torch.tensor([[position]]), 2 * half, 100.0)).flatten().tolist()
-    x = x.flatten().tolist()
-    for i in range(half):
-        pair = complex(x[i], x[i + half])
-        angle = position * 100.0 ** (-i / half)
-        pair *= complex(math.cos(angle), math.sin(angle))
-        assert (turned[i], turned[i + half]) == pytest.approx((pair.real, pair.imag), abs=1e-3)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=3),

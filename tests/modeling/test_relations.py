@@ -18,6 +18,7 @@ from strategies import (
     make_model,
     random_batch,
     seeds,
+    slot_relations,
 )
 from transformers import DynamicCache, EncoderDecoderCache
 
@@ -28,7 +29,9 @@ from hf_alpha.modeling.relations import (
     START,
     IndexRelations,
     SlotRelations,
+    add_relations,
     match_rows,
+    mean_by_symbol,
     one_hot,
 )
 
@@ -70,6 +73,35 @@ def test_equals_reference_for_other_settings():
 
 
 # Parts -----------------------------------------------------------------------------------------
+
+
+def test_means():
+    own = torch.tensor([[2, 0, 2, -1], [1, 1, 3, 1], [-1, -1, -1, -1]])
+    hidden = torch.randn(*own.shape, 3, generator=torch.Generator().manual_seed(0))
+    for row, means, states in zip(own, mean_by_symbol(hidden, own, 5), hidden, strict=True):
+        for symbol in range(5):
+            there = states[row == symbol]
+            expected = there.mean(0) if len(there) else torch.zeros(3)
+            torch.testing.assert_close(means[symbol], expected)
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(1, 9))
+def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
+    """Of beams that share a source too."""
+    generator = torch.Generator().manual_seed(seed)
+    heads, length, keys, width, scaling = 2, 3, 70, 4, 0.25
+    rows = sources * beams
+    wanted = torch.randint(2, (2, rows, length, symbols), generator=generator).float()
+    own = torch.randint(-1, symbols, (sources, keys), generator=generator)
+    gates = torch.randn(rows, length, 2 * heads, generator=generator)
+    query = torch.randn(sources, heads, beams * length, width, generator=generator)
+    key = torch.randn(sources, heads, keys, width, generator=generator)
+    for own_of_keys in (own, own.repeat_interleave(beams, 0)):
+        relations = slot_relations(tuple(wanted), own_of_keys)
+        matrices = tuple(matrix.view(sources, 1, -1, keys) for matrix in relations.matrices)
+        expected = add_relations(query @ key.mT * scaling, gates, matrices)
+        products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
+        torch.testing.assert_close(products * scaling, expected)
 
 
 def parts(length: int) -> st.SearchStrategy[slice]:

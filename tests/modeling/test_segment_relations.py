@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.geometric import relation, relation_names
 
-from hf_alpha.modeling.segment_relations import (
-    RELATIONS,
-    Segments,
-    num_relations,
-    relation_ids,
-)
+from hf_alpha.modeling.segment_relations import RELATIONS, Segments, num_relations, relation_ids
 
 # G of Section 2.1: t1 to t6, b1 = (1, 1), b2 = (3, 3), b3 = (2, 3).
 PAPER = """

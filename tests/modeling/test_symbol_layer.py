@@ -7,23 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import (
-    BASE,
-    batch_sizes,
-    make_model,
-    random_batch,
-    rename_batch,
-    seeds,
-)
+from strategies import BASE, batch_sizes, make_model, random_batch, rename_batch, seeds
 
 from hf_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.modeling_alpha import AlphaEncoder
 from hf_alpha.modeling.new_symbols import UNUSABLE
-from hf_alpha.modeling.random_numbers import (
-    RANDOM_METHODS,
-    draw_key,
-    symbol_vectors,
-)
+from hf_alpha.modeling.random_numbers import RANDOM_METHODS, draw_key, symbol_vectors
 
 TWO_CLASSES = {"symbol_classes": {"proposition": 3, "function": 2}}
 PLAIN = {"normalize_features": False, "adacos": False}

@@ -51,10 +51,7 @@ def test_a_pair_is_classified_and_evaluated_by_groups(data, tmp_path):
 
 @pytest.mark.parametrize(
     "targets, classes",
-    [
-        ([10, 2, 9, 2], ["2", "9", "10"]),
-        (["10", "-1", "b", "1", "2"], ["-1", "b", "1", "2", "10"]),
-    ],
+    [([10, 2, 9, 2], ["2", "9", "10"]), (["10", "-1", "b", "1", "2"], ["-1", "b", "1", "2", "10"])],
 )
 def test_classes_are_numbered_as_they_are_counted(targets, classes):
     parts = [Dataset.from_dict({"kind": some}) for some in (targets[:2], targets[2:])]

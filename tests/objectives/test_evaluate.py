@@ -88,11 +88,7 @@ def test_groups_of_a_class_that_the_data_declares(tmp_path):
         [{"source": row["story"], "target": kinds.str2int(row["kind"])} for row in relations(12)]
     ).cast_column("target", kinds)
     aim, settings = Classes(), Data(train="rows.jsonl")
-    config = BertConfig(
-        **SIZES,
-        vocab_size=99,
-        **aim.config_settings([rows], settings),
-    )
+    config = BertConfig(**SIZES, vocab_size=99, **aim.config_settings([rows], settings))
     tokenizer = make_tokenizer("words", rows["source"])
     model = BertForSequenceClassification(config).eval()
     told = [

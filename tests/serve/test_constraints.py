@@ -52,10 +52,7 @@ def with_template(made):
     return made
 
 
-MAKERS = {
-    "canonical": canonical,
-    "relational": lambda: converted(beneath=byte_level),
-}
+MAKERS = {"canonical": canonical, "relational": lambda: converted(beneath=byte_level)}
 
 
 @pytest.fixture(scope="module", params=MAKERS.values(), ids=MAKERS)

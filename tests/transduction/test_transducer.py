@@ -40,11 +40,7 @@ def covered(transducer: Transducer, text: str) -> list[tuple[str, str]]:
 
 
 def test_all_matches_are_kept_or_the_leftmost_longest():
-    longest = [
-        ("E.U.", "ORG"),
-        ("fire  hoses", "COMPOUND"),
-        ("the European Commission", "ORG"),
-    ]
+    longest = [("E.U.", "ORG"), ("fire  hoses", "COMPOUND"), ("the European Commission", "ORG")]
     assert covered(make(match="longest"), TEXT) == longest
     assert sorted(covered(make(), TEXT)) == sorted(
         [*longest, ("fire", "NOUN"), ("European Commission", "ORG")]
