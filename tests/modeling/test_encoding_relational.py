@@ -97,6 +97,20 @@ def test_what_is_entered_and_pointed_at_against_loops():
             torch.testing.assert_close(scores[b, t, s], score)
 
 
+def test_what_a_decoder_is_told_of_earlier_positions():
+    """Which hold the last symbol, and which come after it up to the next; padding is no symbol."""
+    model = make_retrofit("gpt2", symbol_encoding="relational")
+    first, *_ = model.config.vocabulary.symbol_ids(torch.arange(3)).tolist()
+    ids = torch.tensor([[first, first, 3, first + 1, 4, first, 5]])
+    mask = torch.tensor([[0, 1, 1, 1, 1, 1, 1]])
+    streams = model.symbols.open(ids, mask, torch.tensor([[first, first + 1]]), False)
+    related = model.symbols.go_on(streams, ids, mask, None, 0).related
+    own, last = [-1, 0, -1, 1, -1, 0, -1], [-1, 0, 0, 1, 1, 0, 0]
+    for keys, matrix in zip((own, [-1, *last[:-1]]), related.within.matrices, strict=True):
+        expected = [[float(query >= 0 and key == query) for key in keys] for query in last]
+        assert matrix[0, 0].tolist() == expected
+
+
 def test_the_memory_is_of_the_mean_over_a_symbols_positions():
     made = relations()
     found = streams()

@@ -3,6 +3,8 @@
 What `relational` promises as every encoding does is in tests/families.
 """
 
+from functools import partial
+
 import pytest
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
@@ -30,6 +32,7 @@ from hf_alpha.modeling.relations import (
     IndexRelations,
     SlotRelations,
     add_relations,
+    add_relations_,
     match_rows,
     mean_by_symbol,
     one_hot,
@@ -102,6 +105,24 @@ def test_products_of_slots_are_gated_relations(seed, sources, beams, symbols):
         expected = add_relations(query @ key.mT * scaling, gates, matrices)
         products = relations.extend_queries(query, gates, scaling) @ relations.extend_keys(key).mT
         torch.testing.assert_close(products * scaling, expected)
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
+def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, count):
+    generator = torch.Generator().manual_seed(seed)
+    draw = partial(torch.randint, 2, generator=generator)
+    queries = tuple(draw((sources * beams, 1, 3)).float() for _ in range(count))
+    own = torch.randint(-1, 3, (sources, 5), generator=generator)
+    relations = SlotRelations(queries, own)
+    gates = torch.randn(sources * beams, 1, count * 2, generator=generator)
+    mask = torch.randn(sources, 1, 1, 5, generator=generator)
+    many, single = (x.of_sources(sources) for x in (relations, relations.for_layers()))
+    assert isinstance(single, torch.Tensor) and isinstance(many, tuple)
+    found = add_relations(None, gates, single), add_relations(mask, gates, single)
+    torch.testing.assert_close(found, tuple(add_relations(x, gates, many) for x in (None, mask)))
+    scores = torch.randn(sources, 2, beams, 5, generator=generator)
+    expected = add_relations_(scores.clone(), gates, many)
+    assert torch.equal(add_relations_(scores, gates, single), expected)
 
 
 def parts(length: int) -> st.SearchStrategy[slice]:
