@@ -26,10 +26,11 @@ from torch.autograd import forward_ad
 from .checks import is_transformed
 
 ENABLED = os.environ.get("HF_ALPHA_CPU", "1") != "0"
-LARGEST, SMALLEST, STEP = 1024, 128, 64  # rows of a block: any multiple of the last in between
+LARGEST, SMALLEST, STEP = 1024, 128, 32  # rows of a block: any multiple of the last in between
+ONE_BLOCK = LARGEST + LARGEST // 2  # so many rows are not cut, if they are such a multiple
 FEW_SCORES = 1 << 13  # of a head; up to here products are as fast as a fused kernel with a mask
 ZEN_5 = 26  # a family of AMD's processors
-NARROW = 1 << 13  # elements of a weight; below, the way through `_Product` costs more than it saves
+FEW_PRODUCTS = 1 << 21  # of numbers; below, the way through `_Product` costs more than it saves
 
 
 def suit_cpu(model: nn.Module) -> None:
@@ -69,19 +70,19 @@ def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor)
     step, one_block = (STEP, SMALLEST) if prefers_onednn() else (1, LARGEST)
     if x.numel() <= one_block * x.shape[-1]:
         return function(x)
-    rows_MD = x.reshape(-1, x.shape[-1])
-    sizes = block_sizes(len(rows_MD), step)
-    if len(sizes) == 1:
-        return function(rows_MD).view(*x.shape[:-1], -1)
-    return torch.cat([function(part) for part in rows_MD.split(sizes)]).view(*x.shape[:-1], -1)
+    rows_MD = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+    made = [function(part) for part in rows_MD.split(block_sizes(len(rows_MD), step))]
+    joined = made[0] if len(made) == 1 else torch.cat(made)
+    return joined if x.dim() == 2 else joined.view(*x.shape[:-1], -1)
 
 
 def block_sizes(rows: int, step: int = STEP) -> list[int]:
     """Returns the sizes of blocks that make up so many rows, largest first, the odd rest last."""
+    if rows <= ONE_BLOCK and not rows % step:
+        return [rows]
     whole, rest = divmod(rows, LARGEST)
     odd = rest % step if rest >= SMALLEST else rest
-    sizes = [LARGEST] * whole + [size for size in (rest - odd, odd) if size]
-    return sizes or [0]
+    return [LARGEST] * whole + [size for size in (rest - odd, odd) if size]
 
 
 class BlockLinear(nn.Linear):
@@ -96,7 +97,8 @@ class BlockLinear(nn.Linear):
     def _is_worth_it(self, x: torch.Tensor) -> bool:
         fits = x.shape[-1] == self.in_features and type(self.weight) is nn.Parameter
         enough = x.numel() >= SMALLEST * self.in_features
-        return fits and enough and (self.weight.numel() >= NARROW or not torch.is_grad_enabled())
+        many = not torch.is_grad_enabled() or x.numel() * self.out_features >= FEW_PRODUCTS
+        return fits and enough and many
 
     def _multiply_block(self, rows_MD: torch.Tensor) -> torch.Tensor:
         if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
@@ -203,25 +205,23 @@ def multiply(
 class _Product(torch.autograd.Function):
     """x W^T + b by oneDNN, which PyTorch itself uses in compiled models only."""
 
-    @staticmethod
+    @staticmethod  # with `setup_context`, a look at the signature takes as long as a small product
     def forward(
-        x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
+        ctx: Any, x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
     ) -> torch.Tensor:
+        ctx.save_for_backward(x_MD, weight_ED)
         return multiply(x_MD, weight_ED, bias_E)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         x_MD, weight_ED = ctx.saved_tensors
         # An expanded gradient, as that of `sum`, would take oneDNN hundreds of times as long.
         grad_ME = gradients[0].contiguous()
+        product = _Product.apply if torch.is_grad_enabled() else multiply
         wants = ctx.needs_input_grad
-        grad_x = _Product.apply(grad_ME, weight_ED.t(), None) if wants[0] else None
+        grad_x = product(grad_ME, weight_ED.t(), None) if wants[0] else None
         # Transposed once more: of the two factors, the wide one need not be copied.
-        grad_w = _Product.apply(x_MD.t(), grad_ME.t(), None).t() if wants[1] else None
+        grad_w = product(x_MD.t(), grad_ME.t(), None).t() if wants[1] else None
         return grad_x, grad_w, grad_ME.sum(0) if wants[2] else None
 
 
