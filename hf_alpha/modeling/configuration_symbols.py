@@ -5,6 +5,7 @@ import math
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
+import torch
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
@@ -118,6 +119,15 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
         # Checked here as well as by @strict, so that plain construction never skips it.
         self.validate_architecture()
         super().__post_init__(**kwargs)
+
+    def __getattribute__(self, key: str) -> Any:
+        # Transformers' way takes ten times as long. A compiler knows it, and it is for settings
+        # with another name and for layers that differ.
+        get, slow = object.__getattribute__, torch.compiler.is_compiling()
+        slow = slow or key in get(self, "attribute_map")
+        if slow or get(self, "__dict__").get("_heterogeneity_spec") is not None:
+            return super().__getattribute__(key)
+        return get(self, key)
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:

@@ -533,7 +533,8 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         hidden = output[0] if isinstance(output, tuple) else output
         call = call.padded(hidden.shape[1])
         block = getattr(self, f"{side}_aggregated")[index]
-        rope = rotary(call.positions, block.attention.head_dim, self.config.rope_theta)
+        sizes = block.attention.head_dim, self.config.rope_theta, block.attention.num_heads
+        rope = rotary(call.positions, *sizes)
         streams = hidden.unflatten(0, (-1, call.streams.ids.shape[1]))
         updated = block(streams, call.streams, call.mask, rope, past_key_values=call.cache)
         updated = updated.flatten(0, 1)

@@ -1,6 +1,6 @@
 """Positions: rotary, sinusoidal and tree. All are computed on the fly; nothing is stored.
 
-Shapes: B batch, T or L length, K head width, D model width.
+Shapes: B batch, T or L length, H heads, K head width, D model width.
 """
 
 import math
@@ -40,16 +40,17 @@ def decoder_positions(
 
 
 def rotary(
-    positions_BT: torch.Tensor, width: int, theta: float
+    positions_BT: torch.Tensor, width: int, theta: float, heads: int = 1
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns cosines and sines of RoPE (Su et al. 2021) for heads of width K: two (B, 1, T, 1, K).
+    """Returns cosines and sines of RoPE (Su et al. 2021) for heads of width K: two (B, 1, T, H, K).
 
-    The first half of the sines has the sign with which `rotate` uses it.
+    The first half of the sines has the sign with which `rotate` uses it. All heads have the same,
+    and where each has a copy (`heads`), products take half the time.
     """
     steps = torch.arange(0, -width, -2, device=positions_BT.device, dtype=torch.float32)
     rows, length = positions_BT.shape
     angles = positions_BT.float().view(rows, 1, length, 1, 1) * theta ** (steps / width)
-    cos, sin = angles.cos(), angles.sin()
+    cos, sin = (x.expand(-1, -1, -1, heads, -1) for x in (angles.cos(), angles.sin()))
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 
 
