@@ -11,6 +11,7 @@ R rows of the table, V vocabulary, K random dimensions.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -187,10 +188,10 @@ class SymbolEncoding:
     def rows_of_listed(self, streams: Streams) -> torch.Tensor:
         """Returns the row of each symbol that the streams list, any where there is none: (B, S)."""
         ids_BS = streams.ids
-        nth_S = torch.arange(ids_BS.shape[1], device=ids_BS.device)
+        nth_S = partial(torch.arange, ids_BS.shape[1], device=ids_BS.device)
         return streams.once(
             ("rows of listed", ids_BS.shape[0]),
-            lambda: self.vocabulary.rows(ids_BS.clamp(min=0), 1, nth_S),
+            lambda: self.vocabulary.rows(ids_BS.clamp(min=0), 1, nth_S()),
         )
 
     def logits(self, scores_BSTR: torch.Tensor, streams: Streams) -> torch.Tensor:
@@ -223,7 +224,7 @@ def listed_logits(
     if not streams.by_token:
         return vocabulary.join(base_BTV, in_columns(own_BTS, UNUSABLE), dim=-1)
     # Of few tokens, the other way round: from which of the listed symbols each column is.
-    place_1S = torch.arange(s, device=ids_BS.device)[None, None]
-    place_B1N = streams.once(("columns", b), lambda: in_columns(place_1S.expand(b, 1, s), s))
+    place_S = partial(torch.arange, s, device=ids_BS.device)
+    place_B1N = streams.once(("columns", b), lambda: in_columns(place_S().expand(b, 1, s), s))
     symbols = F.pad(own_BTS, (0, 1), value=UNUSABLE).gather(-1, place_B1N.expand(b, t, count))
     return vocabulary.join(base_BTV, symbols, dim=-1)

@@ -19,6 +19,7 @@ vocabulary.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import nn
@@ -189,9 +190,9 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         own_BM, position_T = text.own, text.positions
         same = IndexRelations(sought(text.here), (own_BM,), number, dtype)
         if source.by_token:  # of few tokens, a row of a table is one operation
-            none_last = torch.arange(number + 1, device=own_BM.device)
-            table = source.once(("one-hot", number), lambda: one_hot(none_last, number, dtype))
-            same.kept.once("queries", lambda: (table[text.here],))
+            none_last = partial(torch.arange, number + 1, device=own_BM.device)
+            table = source.once(("one-hot", number), lambda: one_hot(none_last(), number, dtype))
+            same.made.once("queries", lambda: (table[text.here],))
         if position_T.shape[0] == 1 and text.ends:
             written_BTS = symbols_there(own_BM, number, dtype)[:, None]
         else:
@@ -296,8 +297,6 @@ class TextMemory(RelationalMemory):
         assert text.behind is not None and text.last is not None
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
         relations = IndexRelations(sought(text.last), (text.own, text.behind), number, dtype)
-        if text.last.shape[1] == 1:  # whose scores go into masks, of all layers and of the pointer
-            relations = relations.for_layers()
         alone = TextRelations(relations, text.own, text.positions)
         return replace(streams, own=text.here, related=SymbolRelations(relations, text=alone))
 

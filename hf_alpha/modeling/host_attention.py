@@ -126,9 +126,8 @@ class LayerRelations:
         weight, bias = self._of_layer(block, query_BH1K)
         kind = num_keys, query_BH1K.device, query_BH1K.dtype
         if (lines_B1RM := self.lines.get(kind)) is None:
-            dense: Any = self.relations.for_layers().dense
             keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
-            self.lines[kind] = lines_B1RM = dense[..., keys].to(query_BH1K)
+            self.lines[kind] = lines_B1RM = self.relations.lines[..., keys].to(query_BH1K)
         return (query_BH1K @ weight).add_(bias) @ lines_B1RM
 
     def _of_layer(self, block: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -347,9 +347,12 @@ class DecoderRelations(nn.Module):
     def tell(self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams) -> LayerRelations:
         """Returns what the decoder's attention is told; gates depend on queries, not on vectors."""
         assert streams.within is not None
-        weights, biases = self()
-        layers = weights.unbind(), biases[:, :, None].unbind()
+        layers = streams.once("gates", self._by_layer)
         return LayerRelations(streams.within, *layers, in_text(streams).positions)
+
+    def _by_layer(self) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+        weights, biases = self()
+        return weights.unbind(), biases[:, :, None].unbind()
 
     def enter(self, streams: Streams) -> torch.Tensor:
         return self.memory.enter(streams)

@@ -260,7 +260,7 @@ class AlphaStack(AlphaPreTrainedModel):
         if getattr(config, f"{self.side}_position") != "rope":
             return None
         heads = getattr(config, f"{self.side}_attention_heads")
-        return rotary(positions, config.d_model // heads, config.rope_theta)
+        return rotary(positions, config.d_model // heads, config.rope_theta, heads)
 
     def _through_layers(
         self,
@@ -345,11 +345,12 @@ class AlphaEncoder(AlphaStack):
                     "that the tokenizer returns, or set encoder_position in the config"
                 )
             hidden = hidden + tree(tree_paths, self.config.d_model, hidden.dtype)[:, None]
-        positions = token_positions(attention_mask, input_ids)
-        hidden, rope = self._place(hidden, positions)
         mask = padding_mask(attention_mask, hidden.dtype)
+        # Where nothing is hidden, all rows have the same positions.
+        positions = token_positions(None if mask is None else attention_mask, input_ids)
+        hidden, rope = self._place(hidden, positions)
         returned = (output_attentions, output_hidden_states)
-        context = (streams.for_layers(), mask, rope)
+        context = (streams, mask, rope)
         hidden, _, outputs = self._through_layers(hidden, context, *returned)
         streams = self.symbols.remember(hidden[:, 0], streams)
         return SymbolEncoderOutput(**outputs, **streams.fields())
@@ -427,7 +428,7 @@ class AlphaDecoder(AlphaStack):
 
         hidden, masses, outputs = self._through_layers(
             hidden,
-            (streams.for_layers(), mask, rope, *to_source),
+            (streams, mask, rope, *to_source),
             output_attentions,
             output_hidden_states,
             past_key_values=cache,
@@ -483,12 +484,13 @@ class AlphaDecoder(AlphaStack):
             cached: number of sources whose keys the cache holds: one for each beam, or each sample.
             dtype: of masks.
         """
-        query_rope, key_rope = query_rope if self.config.cross_attention_rope else None, None
-        if query_rope is not None and not cached:  # whose keys are rotated already
-            key_rope = self._rope(token_positions(mask_NL, encoder_NSLD[:, 0, :, 0]))
         rows = cached or encoder_NSLD.shape[0]
         shown = match_rows(mask_NL, rows)
         mask = source.once(("mask", rows), lambda: padding_mask(shown, dtype))
+        query_rope, key_rope = query_rope if self.config.cross_attention_rope else None, None
+        if query_rope is not None and not cached:  # whose keys are rotated already
+            mask_NL = None if mask is None else mask_NL
+            key_rope = self._rope(token_positions(mask_NL, encoder_NSLD[:, 0, :, 0]))
         aggregated = "aggregated" in self.config.cross_attention
         view = source.aggregate(encoder_NSLD) if aggregated else None
         return encoder_NSLD, view, mask, query_rope, key_rope

@@ -89,7 +89,7 @@ class AlphaTextModel(AlphaStack):
             scale = length_scale(positions, hidden.dtype)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype, prefix_mask)
         context, returned = (
-            (streams.for_layers(), mask, rope),
+            (streams, mask, rope),
             (output_attentions, output_hidden_states),
         )
         _, _, outputs = self._through_layers(

@@ -11,6 +11,7 @@ the order of their ids, C classes, D width, V vocabulary.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -61,8 +62,8 @@ class TextSoFar:
             kept: what a generation keeps.
         """
         if kept is not None and kept.by_token:
-            ids_V = torch.arange(vocabulary.size, device=ids_BT.device)
-            number_BT = kept.once("numbers", lambda: vocabulary.symbol_numbers(ids_V))[ids_BT]
+            ids_V = partial(torch.arange, vocabulary.size, device=ids_BT.device)
+            number_BT = kept.once("numbers", lambda: vocabulary.symbol_numbers(ids_V()))[ids_BT]
         else:
             number_BT = vocabulary.symbol_numbers(ids_BT)
         here_BT, position_T, past = tokens_at_hand(number_BT, 0, mask, cache)

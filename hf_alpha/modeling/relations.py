@@ -243,27 +243,20 @@ class Relations(ABC):
         queries: of each relation, 1 for the symbols that a query looks for: (B, T, S).
         keys: 1 for the symbol at a key: (B, M, S), or (N, M, S) where beams share their source.
         shape: T, M and S.
-        dense: `matrices`, once they are made for several layers; of single queries side by side,
-            (N, beams, relations, M), as few operations take them.
+        made: what is made of them once, for several layers: `matrices` and `lines`.
     """
 
     queries: tuple[torch.Tensor, ...]
     keys: torch.Tensor
-    dense: Matrices
+    made: MadeOnce
 
-    def for_layers(self) -> Self:
-        """Returns the same relations for several layers, which make matrices once between them.
-
-        Those of more than one block of queries are made in each layer, block by block.
-        """
-        if len(self.dense) or self.prefers_slots or is_in_blocks(self.shape[0], self.device):
-            return self
-        dense = self.matrices if self.shape[0] > 1 else self._lines()
-        return replace(self, dense=dense)  # type: ignore[type-var]
+    @property
+    def lines(self) -> torch.Tensor:
+        """The matrices of single queries side by side, for few operations: (N, beams, R, M)."""
+        return self.made.once("lines", self._lines)
 
     @abstractmethod
-    def _lines(self) -> torch.Tensor:
-        """Returns the matrices of single queries side by side: (N, beams, relations, M)."""
+    def _lines(self) -> torch.Tensor: ...
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -291,9 +284,7 @@ class Relations(ABC):
     @property
     def matrices(self) -> tuple[torch.Tensor, ...]:
         """Of each relation, 1 where it holds and 0 elsewhere: (B, 1, T, M)."""
-        if isinstance(self.dense, tuple) and self.dense:
-            return self.dense
-        return self._matrices()
+        return self.made.once("matrices", self._matrices)
 
     @abstractmethod
     def _matrices(self) -> tuple[torch.Tensor, ...]: ...
@@ -304,8 +295,8 @@ class Relations(ABC):
         Matrices, each (N, 1, beams * T, M), 1 where it holds and 0 elsewhere; or those of single
         queries, (N, beams, relations, M). N is B, or less where the beams of a sample share keys.
         """
-        if isinstance(self.dense, torch.Tensor):
-            return self.dense.view(number, -1, *self.dense.shape[2:])
+        if self.shape[0] == 1:
+            return self.lines.view(number, -1, *self.lines.shape[2:])
         return tuple(x.view(number, 1, -1, x.shape[-1]) for x in self.matrices)
 
     def extend_queries(
@@ -374,8 +365,8 @@ class SlotRelations(Relations):
 
     queries: tuple[torch.Tensor, ...]
     own: torch.Tensor
-    dense: Matrices = ()
     kept: MadeOnce = field(default_factory=lambda: MadeOnce())
+    made: MadeOnce = field(default_factory=lambda: MadeOnce())
 
     @property
     def device(self) -> torch.device:
@@ -427,7 +418,7 @@ class SlotRelations(Relations):
         if self.device == device:
             return self
         queries = tuple(query.to(device) for query in self.queries)
-        return type(self)(queries, self.own.to(device))  # attention moves what is dense itself
+        return type(self)(queries, self.own.to(device))
 
 
 NONE = -2
@@ -451,15 +442,13 @@ class IndexRelations(Relations):
         held: for each relation, index of the symbol at a key that it goes to, -1 for none: (B, M).
         number: of slots of each relation.
         dtype: of slots and matrices.
-        kept: where slots are kept.
     """
 
     sought: torch.Tensor
     held: tuple[torch.Tensor, ...]
     number: int
     dtype: torch.dtype
-    dense: Matrices = ()
-    kept: MadeOnce = field(default_factory=lambda: MadeOnce())
+    made: MadeOnce = field(default_factory=lambda: MadeOnce())
 
     @property
     def device(self) -> torch.device:
@@ -471,7 +460,7 @@ class IndexRelations(Relations):
 
     @property
     def queries(self) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
-        return self.kept.once("queries", self._queries)
+        return self.made.once("queries", self._queries)
 
     def _queries(self) -> tuple[torch.Tensor, ...]:
         sought_BTS, more = one_hot(self.sought, self.number, self.dtype), len(self.held) - 1
@@ -482,7 +471,7 @@ class IndexRelations(Relations):
 
     @property
     def keys(self) -> torch.Tensor:  # type: ignore[override]
-        return self.kept.once("keys", self._keys)
+        return self.made.once("keys", self._keys)
 
     def _keys(self) -> torch.Tensor:
         return torch.cat([one_hot(held, self.number, self.dtype) for held in self.held], -1)
@@ -497,13 +486,13 @@ class IndexRelations(Relations):
 
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         held = tuple(held[:, keys] for held in self.held)
-        return replace(self, sought=self.sought[:, queries], held=held, dense=(), kept=MadeOnce())
+        return replace(self, sought=self.sought[:, queries], held=held, made=MadeOnce())
 
     def to(self, device: torch.device) -> Self:
         if self.device == device:
             return self
         held = tuple(held.to(device) for held in self.held)
-        return replace(self, sought=self.sought.to(device), held=held, dense=(), kept=MadeOnce())
+        return replace(self, sought=self.sought.to(device), held=held, made=MadeOnce())
 
 
 class Movable:
@@ -583,13 +572,6 @@ class SymbolRelations(Movable):
     within: Relations
     source: SourceRelations | None = None
     text: TextRelations | None = None
-
-    def for_layers(self) -> Self:
-        """Returns the same, with relations for several layers."""
-        source = self.source
-        if source is not None:
-            source = replace(source, across=source.across.for_layers())
-        return replace(self, within=self.within.for_layers(), source=source)
 
 
 def match_rows(x: Rows, rows: int) -> Rows:

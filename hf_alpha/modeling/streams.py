@@ -138,12 +138,6 @@ class Streams(Movable):
         heads = (by_source(weights_BTL, there_NLS) for weights_BTL in weights_BHTL.unbind(1))
         return torch.stack(tuple(heads), 2)
 
-    def for_layers(self) -> "Streams":
-        """Returns the same streams for layers whose attention makes matrices of relations."""
-        if self.related is None:
-            return self
-        return replace(self, related=self.related.for_layers())
-
     def aggregate(self, hidden: torch.Tensor) -> torch.Tensor:
         """Returns one view of all streams of a state (B, S, L, ...) by Algorithm 2: (B, 1, L, ...).
 

@@ -116,8 +116,9 @@ def test_relations_of_single_queries_are_those_of_many(seed, sources, beams, cou
     relations = SlotRelations(queries, own)
     gates = torch.randn(sources * beams, 1, count * 2, generator=generator)
     mask = torch.randn(sources, 1, 1, 5, generator=generator)
-    many, single = (x.of_sources(sources) for x in (relations, relations.for_layers()))
-    assert isinstance(single, torch.Tensor) and isinstance(many, tuple)
+    single = relations.of_sources(sources)
+    assert isinstance(single, torch.Tensor)
+    many = tuple(x.view(sources, 1, beams, 5) for x in relations.matrices)
     found = add_relations(None, gates, single), add_relations(mask, gates, single)
     torch.testing.assert_close(found, tuple(add_relations(x, gates, many) for x in (None, mask)))
     scores = torch.randn(sources, 2, beams, 5, generator=generator)
@@ -153,15 +154,15 @@ def test_parts_have_the_relations_of_the_whole(seed, queries, keys, as_places):
     wholes = [(indices, expected)]
     wholes += [(SlotRelations((same,), held[i]), expected[i : i + 1]) for i in range(2)]
     for whole, matrices in wholes:
-        for made in (whole, whole.for_layers()):
-            part = made.part(wanted, places)
+        for _ in range(2):  # the second time, the matrices of the whole are there
+            part = whole.part(wanted, places)
             assert [matrix.tolist() for matrix in part.matrices] == matrices
             slots = [(query @ part.keys.mT)[:, None].tolist() for query in part.queries]
             assert slots == matrices
             if part.shape[0] == 1:
-                lines = part.for_layers().dense
-                assert lines.permute(2, 0, 1, 3)[:, :, :, None].tolist() == matrices
+                assert part.lines.permute(2, 0, 1, 3)[:, :, :, None].tolist() == matrices
             assert {x.device.type for x in part.to(torch.device("meta")).matrices} == {"meta"}
+            assert len(whole.matrices) == len(matrices)
 
 
 def test_a_new_model_begins_with_the_same_symbol_and_no_pointer():
