@@ -47,6 +47,8 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Accuracy": {
         "beyond": ("random answers", "About an hour"),
+        "first_wrong": ("none: it tells where answers go wrong", "About 3 minutes"),
+        "normal_forms": ("whole answers", "About 5 minutes a model"),
         "kinship_pairs": (
             "pairs of relations that training tells",
             "About 1 minute; 15 a small model",

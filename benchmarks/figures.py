@@ -34,6 +34,7 @@ COPIED = (
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
     *("real-models", "real-models-augmented", "real-models-wider", "real-tasks", "chats"),
     *("reactions", "rxnfp", "scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
+    *("first-wrong", "normal-forms", "normal-forms-seeds", "normal-forms-16"),
 )
 """Results whose tables stand in a document as they are."""
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n\n).*?(<!-- end -->)", re.DOTALL)

@@ -14,15 +14,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_alpha.recipe import read_recipe
+from hf_alpha.tasks.text.anf import OPERATORS, read_term
 
 sys.path.append(str(Path(__file__).parents[1] / "examples" / "tasks"))  # as for a script there
 import anf
+import anf_steps
 import extract
 import proofs
 import tseitin
 from pair_files import PairFiles, main_of_operations, shape, write_term
 
-TASKS = {task.__name__: task for task in (anf, tseitin, extract, proofs)}
+TASKS = {task.__name__: task for task in (anf, anf_steps, tseitin, extract, proofs)}
 tasks = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 seeds = st.integers(0, 2**32)
 
@@ -119,6 +121,27 @@ def test_terms_of_more_operations_have_as_many_names(tmp_path):
     assert max(row["names"] for row in train) == 9
     assert [row["names"] for row in test] == [*range(2, 18)]
     assert all(check_of(anf)(row["source"], row["target"]) for row in train + test)
+
+
+def steps_of(terms):
+    """Steps as they should be, whose new names are those of any step."""
+    names = [f"new{number}" for number in range(30)]
+    return [anf_steps.step(read_term(term, OPERATORS), names) for term in terms]
+
+
+@given(seeds)
+def test_steps_come_to_a_normal_form(seed):
+    sources = [drawn(anf, seed + i)["source"] for i in range(2)] + ["t1 & ( t2 | t1 )", "a"]
+    forms = anf_steps.normal_forms(steps_of, sources)
+    assert all(map(check_of(anf), sources, forms))
+
+
+def test_a_wrong_step_ends_its_form_alone():
+    def ask(terms):
+        return [step.replace("|", "^") for step in steps_of(terms)]
+
+    forms = anf_steps.normal_forms(ask, ["( a & b ) | c", "( a & b ) & c"])
+    assert forms == ["new0 = a & b ^ c", "let t1 = a & b ; let t2 = t1 & c ; t2"]
 
 
 def test_a_size_of_which_training_has_all_problems_is_an_error(tmp_path):

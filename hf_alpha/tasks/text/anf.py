@@ -4,7 +4,7 @@
 new names. `examples/tasks/anf.py` draws such pairs.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 Term: TypeAlias = "str | tuple[str, Term] | tuple[str, Term, Term]"
@@ -39,6 +39,52 @@ def check(source: str, answer: str, target: str | None = None) -> bool:
             case _:
                 return False
     return len(result) == 1 and unused <= {result[0]} and values.get(result[0]) == term
+
+
+def check_step(source: str, answer: str, target: str | None = None) -> bool:
+    """Return whether an answer is its source with operations bound where they stand.
+
+    `a1 & d4 = b2 | c3` is a step of `a1 & ( b2 | c3 )`; what is left to do is `a1 & d4`. At least
+    one operation is bound, each to a name of its own that the source lacks.
+
+    Raises:
+        ValueError: the source is no term.
+    """
+    term = read_term(source, OPERATORS)
+    try:
+        bound, rest = read_step(answer)
+        left = read_term(rest, OPERATORS)
+    except ValueError:
+        return False
+    taken = {*names_in(term), *WORDS}
+    return bool(bound) and bound.keys().isdisjoint(taken) and _unfold(left, bound) == term
+
+
+def read_step(answer: str) -> tuple[dict[str, Term], str]:
+    """Return the operations that a step binds, by their names, and the term that is left.
+
+    Raises:
+        ValueError: a name is bound twice, or to no operation.
+    """
+    words, bound, rest = answer.split(), dict[str, Term](), list[str]()
+    while words:
+        match words:
+            case [name, "=", left, operator, right, *words] if name not in bound:
+                bound[name] = (operator, left, right)
+                rest.append(name)
+            case [name, "=", *_]:
+                raise ValueError(f"no step: {name} is bound twice, or to no operation")
+            case [word, *words]:
+                rest.append(word)
+    return bound, " ".join(rest)
+
+
+def _unfold(term: Term, bound: Mapping[str, Term]) -> Term:
+    """Put operations in the places of their names."""
+    if isinstance(term, str):
+        return bound.get(term, term)
+    operator, left, right = term  # type: ignore[misc]  # an operator with one operand is not read
+    return operator, _unfold(left, bound), _unfold(right, bound)
 
 
 def read_term(text: str, operators: Collection[str], prefix: str = "") -> Term:

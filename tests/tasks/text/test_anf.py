@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_alpha.tasks.text.anf import check, names_in, read_term
+from hf_alpha.tasks.text.anf import check, check_step, names_in, read_term
 
 SOURCE = "( a & b ) | ( c ^ ( a & b ) )"
 
@@ -51,6 +51,29 @@ def test_an_answer_that_stands_for_a_huge_term_is_refused_at_once():
     pairs = zip(["a", *names], names, strict=False)
     huge = " ; ".join(f"let {new} = {old} & {old}" for old, new in pairs)
     assert check("a & a", f"{huge} ; {names[-1]}") is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("p = a & b | ( c ^ q = a & b )", True),
+        ("p = a & b | ( c ^ ( a & b ) )", True),  # not all at once
+        ("p = a & b | ( c ^ p )", True),  # what is there twice, once
+        ("p = a & b | ( c ^ p = a & b )", False),  # bound twice
+        ("c = a & b | ( c ^ q = a & b )", False),  # c is a name of the source
+        ("p = a | b | ( c ^ q = a & b )", False),
+        ("p = a & b | ( q = a & b ^ c )", False),
+        ("p = a & b | q = a & b", False),  # c is lost
+        ("p = a & b | ( c ^ q = a & b", False),
+        ("p = a & b | ( c ^ q = a )", False),
+        ("( = a & b | ( c ^ q = a & b )", False),
+        (SOURCE, False),  # nothing is bound
+        ("p", False),
+        ("", False),
+    ],
+)
+def test_steps(answer, right):
+    assert check_step(SOURCE, answer) is right
 
 
 def test_a_term_is_read_with_its_brackets():
