@@ -146,7 +146,8 @@ def test_a_conversion_holds_little_more_than_the_file(capsys, tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_transduction_finds_what_its_peers_find(capsys, tmp_path):
+def test_transduction_finds_what_its_peers_find(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     transduction = load("transduction")
     (tmp_path / "data.tsv").write_text("lemma\tpos\nfire hose\tn\nE.U.\tn\nwar crime\tn\n")
     out = str(tmp_path / "out")
@@ -225,8 +226,9 @@ def test_a_prompt_may_be_read_in_both_directions_and_an_answer_not():
 
 
 @pytest.mark.slow  # models are trained
-def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys):
+def test_real_tasks_are_the_same_but_for_names(tmp_path, capsys, monkeypatch):
     """With a tiny Llama in SmolLM2's place, and the data sets' formats."""
+    monkeypatch.chdir(tmp_path)
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tasks = load("real_tasks")
