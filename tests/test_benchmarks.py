@@ -390,16 +390,16 @@ def test_beyond_asks_problems_that_are_not_in_training(tmp_path, monkeypatch, ca
     assert "| anf-relational | operations | 2: 100.0 | 2 |" in capsys.readouterr().out
 
 
-@pytest.mark.slow  # 40,000 functions are drawn
+@pytest.mark.slow  # 120,000 functions are drawn
 def test_inlining_is_tested_on_what_no_training_had(tmp_path):
-    """Also where a first training had fewer names, as that of inline-t5."""
+    """Also where first trainings had fewer names, as those of inline-t5."""
     import beyond
 
     inline = beyond.inline
     assert len(inline.pair(random.Random(0), 10)["source"].split("(")[1].split(",")) == 7
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["inline.py", str(tmp_path), "8"])
+        patch.setattr(sys, "argv", ["inline.py", str(tmp_path), "20"])
         runpy.run_path(inline.__file__, run_name="__main__")
     test = [json.loads(line) for line in (tmp_path / "test.jsonl").open()]
-    assert len(test) == 360
+    assert len(test) == 17 * 60  # 4 to 20 names
     assert not {*map(inline.shape, test)} & {*map(inline.shape, beyond.inlined_before())}
