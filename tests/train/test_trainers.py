@@ -1,10 +1,13 @@
 from itertools import chain
 
 import numpy as np
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import make_model
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from hf_alpha.train.trainers import BucketSampler
+from hf_alpha.train.trainers import AlphaTrainer, BucketSampler
 
 
 def random_keys(count: int, seed: int = 0) -> np.ndarray:
@@ -56,3 +59,13 @@ def test_the_short_batch_is_last_and_the_others_are_shuffled():
         assert all(len(set(keys[b, 0])) == 1 for b in full)
         orders.add(tuple(keys[[batch[0] for batch in full], 0]))
     assert len(orders) == 5
+
+
+def test_operations_are_those_that_the_base_class_counts(tmp_path):
+    arguments = Seq2SeqTrainingArguments(tmp_path, report_to="none", use_cpu=True)
+    trainer = AlphaTrainer(make_model(), arguments)
+    for shape in ((2, 3), (4, 9)):
+        batch = {"input_ids": torch.zeros(shape), "labels": torch.zeros(2, 5)}
+        expected = Seq2SeqTrainer.floating_point_ops(trainer, batch)
+        assert trainer.floating_point_ops(batch) == expected > 0
+    assert trainer.floating_point_ops({"labels": torch.zeros(2, 5)}) == 0
