@@ -5,6 +5,7 @@
     python examples/tasks/inline.py data/inline-20 20  # 4 to 20 in training and in the test
 
 Source: the variable and a function; target: the function without it; as `ast.unparse` writes them.
+`more-names.jsonl` has functions with up to 1.5 times the names of training, so none of it.
 No source of the test is, names aside, one of training, or of a training with 4 to 6 names, and with
 4 to 8, which a model may have had before.
 """
@@ -108,5 +109,7 @@ if __name__ == "__main__":
         drawn = pair(rng, sizes[len(test) // 60])
         if shape(drawn) not in seen:
             test.append(drawn)
+    more, rng = range(largest + 1, largest * 3 // 2 + 1), random.Random(1)
     save(folder / "train.jsonl", train)
     save(folder / "test.jsonl", test)
+    save(folder / "more-names.jsonl", [pair(rng, names) for names in more for _ in range(20)])
