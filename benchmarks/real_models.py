@@ -64,6 +64,7 @@ CONSONANTS = "bcdfghjklmnprstvwz"
 COUNTS = 10, 20, 50, 100
 FEW = 20  # tests of each of these
 LONG = 300  # steps, from which on they are tested
+RATE = 2e-4  # of learning; another one is written behind a remedy: plain@1e-4
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HALF = DEVICE == "cuda" or torch.cpu._is_avx512_bf16_supported()
 """Whether products are of bfloat16: a processor that has none takes many times as long for them."""
@@ -378,7 +379,7 @@ def scores(remedy: Remedy, pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def train(
-    remedy: Remedy, pairs: Sequence[Pair], steps: int, seed: int, rate: float = 2e-4
+    remedy: Remedy, pairs: Sequence[Pair], steps: int, seed: int, rate: float = RATE
 ) -> dict[str, Any]:
     """Train a remedy with pairs in random order; return the loss of the last steps and minutes."""
     rng, order = random.Random(seed), list[int]()
@@ -398,11 +399,12 @@ def train(
 
 
 def run(folder: Path, name: str, steps: int, seed: int) -> dict[str, Any]:
-    """Train a remedy and test it."""
+    """Train a remedy and test it; `plain@1e-4` is trained with that rate."""
     torch.manual_seed(seed)
     pairs, tests = inline_pairs()
-    remedy = remedy_of(name, smollm2(folder))
-    trained = train(remedy, pairs, steps, seed)
+    kind, _, rate = name.partition("@")
+    remedy = remedy_of(kind, smollm2(folder))
+    trained = train(remedy, pairs, steps, seed, float(rate or RATE))
     if steps < LONG:  # it fails at many names, and their tests take as long as the training
         tests = {kind: pairs for kind, pairs in tests.items() if len(pairs) > FEW}
     return {**trained, "tests": {kind: scores(remedy, pairs) for kind, pairs in tests.items()}}
