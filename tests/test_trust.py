@@ -46,7 +46,7 @@ RULES = {"name": {"pattern": "[a-z]", "count": 4}}
 FUNCTIONS = """
 import re
 from pathlib import Path
-Path("RAN").touch()
+Path("{}", "RAN").touch()
 def find(text):
     return [match.span() for match in re.finditer("[x-z]", text)]
 def check(source, answer, target):
@@ -60,7 +60,7 @@ CLASSES = """
 from pathlib import Path
 from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 from hf_alpha.tasks.text.task import TextTask
-Path("RAN").touch()
+Path("{}", "RAN").touch()
 class Task(TextTask):
     name = "evil"
 class Config(PreTrainedConfig):
@@ -115,8 +115,9 @@ def here(innocent, tmp_path, monkeypatch) -> Path:
     shutil.copytree(innocent, tmp_path, dirs_exist_ok=True)
     written(tmp_path / "pairs.jsonl", ROWS)
     for folder in (tmp_path, tmp_path / "m", tmp_path / "classes"):
-        (folder / "evil.py").write_text(FUNCTIONS)
-        (folder / "wicked.py").write_text(f"{CLASSES}# {tmp_path}")  # new to Transformers' cache
+        # A process that outlives a test has another current folder.
+        (folder / "evil.py").write_text(FUNCTIONS.replace("{}", str(tmp_path)))
+        (folder / "wicked.py").write_text(CLASSES.replace("{}", str(tmp_path)))
     changed(tmp_path / "mine.yaml", task="text", checkpoint="m", data={"train": "pairs.jsonl"},
             training={"output_dir": "mine", "max_steps": 1, "report_to": "none",
                       "disable_tqdm": True})  # fmt: skip
