@@ -32,7 +32,8 @@ from studies.tables import TABLES as TABLES_OF_STUDIES
 COPIED = (
     *("geometric-study", "geometric-minilm-dimsum", "clutrr-longer-copies"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
-    *("real-models", "real-models-augmented", "real-models-wider", "real-tasks", "chats"),
+    *("real-models", "real-models-augmented", "real-models-rates", "real-models-wider"),
+    *("real-tasks", "chats"),
     *("reactions", "rxnfp", "scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
     *("first-wrong", "normal-forms", "normal-forms-seeds", "normal-forms-16"),
 )

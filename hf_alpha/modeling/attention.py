@@ -225,7 +225,7 @@ class AlphaAttention(nn.Module):
         if self.gates is None or relations is None:
             return query, key, value, None
         gates = self.gates(hidden_BSTD)
-        if relations.prefers_slots:
+        if relations.prefers_slots(self.head_dim):
             query = relations.extend_queries(query, gates[:, 0], self.scaling)
             # Fused kernels want values as wide as queries.
             return query, relations.extend_keys(key), relations.extend_keys(value), None

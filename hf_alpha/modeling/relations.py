@@ -140,8 +140,9 @@ SLOTS = 8
 """Numbers of slots are multiples of this, so that shapes are few and kernels fit."""
 FEW_SYMBOLS = 0.25
 """Of the number of keys; up to here slots are faster than matrices."""
-MOST_SLOTS = 64
-"""On a CPU; with more, heads with slots are so wide that matrices take less time."""
+MOST_SLOTS = 16
+"""On a CPU, and half of a head's width more; with more, heads with slots are so wide that matrices
+take less time."""
 BLOCK = 128
 """Queries whose scores are held at a time."""
 MANY_SYMBOLS = 64
@@ -268,17 +269,19 @@ class Relations(ABC):
     def device(self) -> torch.device:
         """On which device they are."""
 
-    @property
-    def prefers_slots(self) -> bool:
-        """Whether slots are faster than matrices, for attention that can do either.
+    def prefers_slots(self, width: int) -> bool:
+        """Returns whether slots are faster than matrices, for attention that can do either.
 
         Measured with 400 tokens: with few scores there is no difference;
         slots cost as much as they have symbols, matrices as much as there are keys.
+
+        Args:
+            width: of a head.
         """
         num_queries, num_keys, num_slots = self.shape
         most = FEW_SYMBOLS * num_keys
         if self.device.type == "cpu":
-            most = min(most, MOST_SLOTS)
+            most = min(most, MOST_SLOTS + width // 2)
         return not are_few(num_queries, num_keys) and num_slots <= most
 
     @property
