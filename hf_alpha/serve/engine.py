@@ -215,6 +215,8 @@ class Engine:
                     row.done = row.done or not self._goes_on or self._is_over(row.ask)
                     if not row.done:
                         self._rows.appendleft(row)
+                if not self._rows:  # nobody goes on from it
+                    self._held, self._cache = [], None
 
     @contextmanager
     def _failing_alone(self, *asks: Ask) -> Iterator[None]:

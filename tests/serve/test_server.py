@@ -41,7 +41,7 @@ from hf_alpha import CanonicalModel
 from hf_alpha.generation import generate_answers
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.resources import released_models
-from hf_alpha.serve import reading
+from hf_alpha.serve import caches, reading
 from hf_alpha.serve.requests import Chat, read_request
 from hf_alpha.serve.server import MARKUP
 
@@ -138,8 +138,10 @@ def test_a_hundred_requests_at_once_get_what_each_gets_alone(client):
     assert asyncio.run(ask_all()) == alone * 25
 
 
-def test_nobody_waits_for_a_longer_answer(client):
+def test_nobody_waits_for_a_longer_answer(client, monkeypatch):
     """Who comes later joins, and all get what they get alone: drawn, rated and in parts, too."""
+    joined, join = [], caches.join
+    monkeypatch.setattr(caches, "join", lambda *both: joined.append(join(*both)))
     kinds = [{"prompt": TEXTS[0], "max_tokens": 300, "logprobs": 1}, {"prompt": "bob xa1"}]
     kinds += [{"prompt": "not " * 20 + "zb1 xa1", "temperature": 1.5, "seed": 3}]
     alone = [complete(client, **{"max_tokens": 5, **kind}).choices[0] for kind in kinds]
@@ -154,6 +156,9 @@ def test_nobody_waits_for_a_longer_answer(client):
     rated, expected = found[0].logprobs, alone[0].logprobs
     assert rated.tokens == expected.tokens
     assert rated.token_logprobs == pytest.approx(expected.token_logprobs, abs=1e-4)
+    assert joined
+    while client.engine._cache is not None:  # nothing is kept for nobody
+        time.sleep(0.001)
 
 
 def test_long_texts_and_long_answers_share_no_batch_that_has_no_positions_for_both():
