@@ -60,6 +60,16 @@ def _frozen_modules() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    """What `quickstart` sets for its process holds for no other test: sums would differ."""
+    torch = sys.modules.get("torch")
+    before = torch and torch.get_num_threads()
+    yield
+    if torch and torch.get_num_threads() != before:
+        torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def _started_stub() -> Iterator[HubStub]:
     _STUB.start()
