@@ -19,7 +19,7 @@ from pair_files import Row, draw_term, files_of_operations, main_of_operations, 
 
 import hf_alpha
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.tasks.text.anf import OPERATORS, Term, check_step, read_step
+from hf_alpha.tasks.text.anf import OPERATORS, Term, check, check_step, read_step
 
 
 def draw(rng: random.Random, pool: Sequence[str], names: int, operations: int) -> Row:
@@ -110,7 +110,8 @@ SEEN, UNSEEN = FILES.seen, FILES.unseen
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--ask"]:
-        for form in normal_forms(asking(sys.argv[2]), sys.argv[3:]):
-            print(form)
+        asked = sys.argv[3:]
+        for term, form in zip(asked, normal_forms(asking(sys.argv[2]), asked), strict=True):
+            print(form if check(term, form) else f"a wrong step of {term}: {form}")
     else:
         main_of_operations(draw, MOST_OPERATIONS)
