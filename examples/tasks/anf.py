@@ -9,7 +9,7 @@
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pair_files import (
     Row,
@@ -23,26 +23,6 @@ from pair_files import (
 from hf_alpha.tasks.text.anf import OPERATORS, Term
 
 MOST_OPERATIONS = 7
-
-
-def draw(rng: random.Random, pool: Sequence[str], names: int, operations: int) -> Row:
-    """Draw a pair.
-
-    Args:
-        rng: the random numbers.
-        pool: names of the source and new ones.
-        names: different ones of the source, at most one more than there are operations.
-        operations: of the source.
-    """
-    chosen = rng.sample(pool, names + operations)
-    leaves = spread(rng, chosen[:names], operations + 1)
-    term = draw_term(rng, leaves, OPERATORS)
-    return {
-        "source": write_term(term),
-        "target": normal_form(term, chosen[names:]),
-        "names": names,
-        "operations": operations,
-    }
 
 
 def normal_form(term: Term, names: Sequence[str]) -> str:
@@ -64,6 +44,33 @@ def normal_form(term: Term, names: Sequence[str]) -> str:
 
     result = bind(term)
     return " ; ".join([*statements, result])
+
+
+def draw(
+    rng: random.Random,
+    pool: Sequence[str],
+    names: int,
+    operations: int,
+    answer: Callable[[Term, Sequence[str]], str] = normal_form,
+) -> Row:
+    """Draw a pair.
+
+    Args:
+        rng: the random numbers.
+        pool: names of the source and new ones.
+        names: different ones of the source, at most one more than there are operations.
+        operations: of the source.
+        answer: writes that of a term, with new names, one for each operation.
+    """
+    chosen = rng.sample(pool, names + operations)
+    leaves = spread(rng, chosen[:names], operations + 1)
+    term = draw_term(rng, leaves, OPERATORS)
+    return {
+        "source": write_term(term),
+        "target": answer(term, chosen[names:]),
+        "names": names,
+        "operations": operations,
+    }
 
 
 FILES = files_of_operations(draw, MOST_OPERATIONS)

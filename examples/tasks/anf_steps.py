@@ -8,30 +8,18 @@
 operations: `hf_alpha.tasks.text.anf:check_step` says which answers are right.
 """
 
-import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count, filterfalse
 from pathlib import Path
 
-from anf import MOST_OPERATIONS
-from pair_files import Row, draw_term, files_of_operations, main_of_operations, spread, write_term
+import anf
+from pair_files import files_of_operations, main_of_operations
 
 import hf_alpha
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
-from hf_alpha.tasks.text.anf import OPERATORS, Term, check, check_step, read_step
-
-
-def draw(rng: random.Random, pool: Sequence[str], names: int, operations: int) -> Row:
-    """Draw a pair; arguments as of `anf.draw`."""
-    chosen = rng.sample(pool, names + operations)
-    term = draw_term(rng, spread(rng, chosen[:names], operations + 1), OPERATORS)
-    return {
-        "source": write_term(term),
-        "target": step(term, chosen[names:]),
-        "names": names,
-        "operations": operations,
-    }
+from hf_alpha.tasks.text.anf import Term, check, check_step, read_step
 
 
 def step(term: Term, names: Iterable[str]) -> str:
@@ -53,6 +41,9 @@ def step(term: Term, names: Iterable[str]) -> str:
         return f"( {text} )" if inner else text
 
     return bind(term, False)
+
+
+draw = partial(anf.draw, answer=step)
 
 
 def normal_forms(ask: Callable[[list[str]], Iterable[str]], terms: Sequence[str]) -> list[str]:
@@ -105,7 +96,7 @@ def asking(model: str | Path) -> Callable[[list[str]], list[str]]:
     return ask
 
 
-FILES = files_of_operations(draw, MOST_OPERATIONS)
+FILES = files_of_operations(draw, anf.MOST_OPERATIONS)
 SEEN, UNSEEN = FILES.seen, FILES.unseen
 
 if __name__ == "__main__":
@@ -114,4 +105,4 @@ if __name__ == "__main__":
         for term, form in zip(asked, normal_forms(asking(sys.argv[2]), asked), strict=True):
             print(form if check(term, form) else f"a wrong step of {term}: {form}")
     else:
-        main_of_operations(draw, MOST_OPERATIONS)
+        main_of_operations(draw, anf.MOST_OPERATIONS)

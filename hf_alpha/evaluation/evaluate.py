@@ -112,24 +112,23 @@ def run(
     files = _RunFiles(folder, settings)
     if files.finished is not None:
         return files.finished
+    todo = split([index for index in range(len(rows)) if index not in files.done], files.state)
+    problems = {index: rows[index]["problem"] for index in todo}
     new: list[Record] = []
-    with files.writing() as written:
-        left = [index for index in range(len(rows)) if index not in files.done]
-        problems = {index: rows[index]["problem"] for index in split(left, files.state)}
-        title = f"evaluating {answerer.name}"
-        with (
-            closing(answerer.answer(task, problems)) as answered,
-            tqdm(total=len(problems), desc=title, disable=not progress) as bar,
-        ):
-            for replies in answered:
-                made = [
-                    _record(task, index, rows[index], reply, solver, timeout)
-                    for index, reply in replies.items()
-                ]
-                new += made
-                if written is not None:
-                    written.add(*map(asdict, made))
-                bar.update(len(replies))
+    with (
+        files.writing() as written,
+        closing(answerer.answer(task, problems)) as answered,
+        tqdm(total=len(todo), desc=f"evaluating {answerer.name}", disable=not progress) as bar,
+    ):
+        for replies in answered:
+            made = [
+                _record(task, index, rows[index], reply, solver, timeout)
+                for index, reply in replies.items()
+            ]
+            new += made
+            if written is not None:
+                written.add(*map(asdict, made))
+            bar.update(len(replies))
     records = files.done | {record.index: record for record in gather(new, files.state)}
     ordered = [records[index] for index in range(len(rows))]
     return files.finish(Report(answerer.name, settings, ordered))
