@@ -155,11 +155,8 @@ class Card:
         """Refuse to write beside models that are elsewhere.
 
         Raises:
-            ValueError: a card is wanted of a model that is in no folder here, or none is wanted
-                and has a licence.
+            ValueError: a card is wanted of a model that is in no folder here.
         """
-        if self.license is not None and not self.card:
-            raise ValueError("--license is what a card says, and there is no --card: leave it out")
         if self.card and (elsewhere := [model for model in models if not Path(model).is_dir()]):
             raise ValueError(f"--card writes beside a model, and {elsewhere[0]} is no folder here")
         if self.card:
@@ -214,6 +211,8 @@ def evaluate(
     On several GPUs, a share of the rows each: accelerate launch -m hf_alpha evaluate MODEL
     """
     card.check(models)
+    if not card.card:
+        refuse_options(command, ["license"], "is what a card says, and there is no --card")
     for place in models:
         checkpoint_place(place)
     if problems.data is not None:
@@ -227,8 +226,7 @@ def evaluate(
     if writing and others:
         raise ValueError(f"{writing[0]} writes answers, {others[0]} does not: evaluate them apart")
     if writing:
-        if by is not None:
-            raise ValueError("--by is for models that do not answer with text: leave it out")
+        refuse_options(command, ["by"], "is for models that do not answer with text")
         _evaluate_answers(models, out, device, progress, problems, answers, card)
     else:
         answer_options = {*names_of(Problems, Answers)} - OF_OBJECTIVES

@@ -17,7 +17,7 @@ from hf_alpha.answer.solving import solve as solve_all
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import Given, RowTexts, say, stream_inputs
 from hf_alpha.cli.looking import look_at_rows
-from hf_alpha.cli.options import TASKS, Device, grouped, may_trust
+from hf_alpha.cli.options import TASKS, Device, grouped, may_trust, refuse_options
 from hf_alpha.io.folders import replacing
 from hf_alpha.io.records import Records
 from hf_alpha.names.given_names import mark_names, read_names
@@ -60,17 +60,6 @@ class Asked:
             "person=zoe,max, once for each class."
         ),
     ] = None
-
-    def look(self, model: str | None) -> None:
-        """Look at what a file has, before anything is loaded that takes long.
-
-        Raises:
-            ValueError: a column is named and no file, or the file lacks it.
-        """
-        if self.file is not None:
-            look_at_rows(self.file, self.source, model)
-        elif self.source is not None:
-            raise ValueError("--source is a column of --file, and none is given: leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,24 +104,11 @@ class Output:
         """Whether no person reads it."""
         return self.json_lines or self.out is not None
 
-    def check(self) -> None:
-        """Refuse a file of no kind that is written.
-
-        Raises:
-            ValueError: as it says, or an earlier start is gone on with and no file is named.
-        """
-        if self.out is None:
-            if self.resume:
-                raise ValueError(
-                    "--resume goes on with the file of --out, and none is named: leave it out"
-                )
-        elif self.out.suffix.lower() not in (ends := (*LINES, *TABLES)) and not self.out.is_dir():
-            raise ValueError(f"--out writes {', '.join(ends)}: give {self.out} one of these ends")
-
 
 @grouped
 @may_trust("model")
 def solve(
+    command: typer.Context,
     formulas: Annotated[
         list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
     ] = None,
@@ -182,17 +158,22 @@ def solve(
 
     Formulas that begin with - come after --: hf-alpha solve --top 2 -- '->ab'
     """
-    output.check()
-    asked.look(model)
-    for_programs = output.is_for_programs
-    if explain and for_programs:
-        raise ValueError("--explain is for people, --json and --out are for programs: leave it out")
+    if asked.file is None:
+        refuse_options(command, ["source"], "is a column of --file, and none is given")
+    if output.out is None:
+        refuse_options(command, ["resume"], "goes on with the file of --out, and none is named")
+    elif output.out.suffix.lower() not in (ends := (*LINES, *TABLES)) and not output.out.is_dir():
+        raise ValueError(f"--out writes {', '.join(ends)}: give {output.out} one of these ends")
+    if output.is_for_programs:
+        refuse_options(command, ["explain"], "is for people, --json and --out are for programs")
     if model is not None:
         checkpoint_place(model)
+    if asked.file is not None:
+        look_at_rows(asked.file, asked.source, model)
     settings = Settings(
         task=task, model=model, method=method, timeout=timeout, device=device,
         top_n=answers.top or 1, grammar=answers.grammar, max_new_tokens=answers.max_tokens,
-        scores=for_programs,
+        scores=output.is_for_programs,
     )  # fmt: skip
     given, settings = _read(formulas, asked, task, settings)
     if output.out is not None:

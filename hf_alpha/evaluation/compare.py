@@ -130,16 +130,16 @@ def compare(
     Raises:
         ValueError: another process writes in `out`.
     """
-    rows = described(task, rows)
-    probes, reports, notes = _probes(rows, covariance, seed), [], []
-    top_n = max((each.search.top_n for each in models), default=1)
-    chance = Random(task.random_name, seed, top_n)
-    namings = namings_of(task, rows, renamed, seed) if renamed else []
-    refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
-    other_rows = [naming.row for naming in namings]
-    *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
     with lock_folder(out):
         check_own(out, (TABLE_FILE, HEATMAP_FILE), f"**/{REPORT_FILE}")
+        rows = described(task, rows)
+        probes, reports, notes = _probes(rows, covariance, seed), [], []
+        top_n = max((each.search.top_n for each in models), default=1)
+        chance = Random(task.random_name, seed, top_n)
+        namings = namings_of(task, rows, renamed, seed) if renamed else []
+        refuse(renamed and not namings, "no row has a name that could have another one: --renamed")
+        other_rows = [naming.row for naming in namings]
+        *folders, chance_folder = _folders(out, [*(each.name for each in models), chance.name])
         for model, folder in zip(models, folders, strict=True):
             model.extend(task, [row["problem"] for row in (*rows, *other_rows)])
             report = run(model, task, rows, folder, progress=progress, **checking)
