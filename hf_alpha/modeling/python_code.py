@@ -25,7 +25,13 @@ _FIELDS = {
 """The beginning of a replacement field of an f-string, with its expression; `{{` is none."""
 _WORD_OR_NONE = regex.compile(rf"{_STRING_OR_COMMENT.pattern}|(?P<name>{NAME})")
 _EXAMPLE = regex.compile(r"(?m)(?:^|\G)([ \t]*)>>>(?: (.*)|)$((?:\n[ \t]*\.\.\.(?: .*|)$)*)")
+_FIRST_OF_LINE = regex.compile(r"(?m)(?<=^[ \t]*)")
 _LINE = regex.compile(r"(?m)^[ \t]*(?:>>>|\.\.\.) ?(.*)$")
+TOLD = regex.compile(
+    rf"(?m)(?<!`)(`{{1,2}})(?P<name>{NAME})\1(?!`)|:(?:param|type|arg|keyword)\s+(?:[^\s:]+\s+)?"
+    rf"\*{{0,2}}(?P<name>{NAME})\s*:"
+)
+"""Words of a docstring that are names of its program: `x`, ``x``, :param x:, :param int x:."""
 
 
 def parsed(text: str, code: str, starts: list[int] | None = None, mode: str = "exec") -> Any:
@@ -120,13 +126,24 @@ def fields_of(strings: str) -> Iterator[tuple[str, int]]:
 
 
 def code_alone(text: str) -> str:
-    """Return a text as long with strings and comments blank, but for expressions of f-strings."""
+    """Return a text as long with strings and comments blank, but for the code in them.
+
+    That is in expressions of f-strings, and in what stands as a docstring does: examples, and words
+    that it tells.
+    """
     return str(_STRING_OR_COMMENT.sub(_blank, text))
 
 
 def _blank(match: Any) -> str:
-    written = match.group()
-    blank = list(regex.sub(r"[^\n]", " ", written))
-    for field, start in fields_of(written):
-        blank[start : start + len(field)] = field
+    text, (start, stop) = match.string, match.span()
+    blank = list(regex.sub(r"[^\n]", " ", text[start:stop]))
+    for field, place in fields_of(text[start:stop]):
+        blank[place : place + len(field)] = field
+    if match[2] and "f" not in match[1].lower() and _FIRST_OF_LINE.match(text, start):
+        inside = match.end(2), stop - 3 * text.endswith(match[2], match.end(2), stop)
+        spans = [told.span("name") for told in TOLD.finditer(text, *inside)]
+        for example in _EXAMPLE.finditer(text, *inside):
+            spans += [line.span(1) for line in _LINE.finditer(text, *example.span())]
+        for i, j in spans:
+            blank[i - start : j - start] = code_alone(text[i:j])
     return "".join(blank)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import regex  # type: ignore[import-untyped]
 
-from .python_code import A_NAME, NAME, examples_in, expression, inside_quotes, words_in
+from .python_code import A_NAME, TOLD, examples_in, expression, inside_quotes, words_in
 
 
 class Binding(NamedTuple):
@@ -116,11 +116,6 @@ _RUNS_CODE = ("eval", "exec")
 """Builtins that read names by their spelling: without arguments, or without names of their own."""
 _PLAIN = ("staticmethod", "classmethod", "property")
 _SHOWN = regex.compile(r"[\s)]*=\s*[!:}]")
-_TOLD = regex.compile(
-    rf"(?m)(?<!`)(`{{1,2}})(?P<name>{NAME})\1(?!`)|:(?:param|type|arg|keyword)\s+(?:[^\s:]+\s+)?"
-    rf"\*{{0,2}}(?P<name>{NAME})\s*:"
-)
-"""Words of a docstring that are names of its program: `x`, ``x``, :param x:, :param int x:."""
 
 
 class Reading:
@@ -357,7 +352,7 @@ class Reading:
                 return []
         if inside is None:
             return []
-        for match in _TOLD.finditer(self.text, *inside):
+        for match in TOLD.finditer(self.text, *inside):
             self.uses.append(Use(match.start("name"), match["name"], scope))
         examples = PythonScope(scope.module, "function")
         return _in(examples, examples_in(self.text, *inside))

@@ -174,7 +174,9 @@ def test_time_is_linear_in_the_text(piece: str, is_one_line: bool) -> None:
     assert many < 5 * few
 
 
-@pytest.mark.parametrize("piece", ["x.y = f(k=1)\n", "for x ", "x, ", "lambda x: (x\n"])
+@pytest.mark.parametrize(
+    "piece", ["x.y = f(k=1)\n", "for x ", "x, ", "lambda x: (x\n", "'''\n>>> x\n''' "]
+)
 def test_time_is_linear_in_what_is_no_program(piece: str) -> None:
     def seconds(number: int) -> float:
         text = "$" + piece * number
@@ -295,6 +297,11 @@ def test_the_beginning_of_a_program_has_names_of_the_whole(name: str) -> None:
         ("as for the rest", ""),
         ("x = f(x == (", "x x"),
         ("x = (F'{x}x', fR'''{x}''x''', 'x'", "x x x"),
+        (
+            "def f(x):\n r'''f\n :param x: `f`\n >>> y = f('f')\n f\n >>> x'''\n z = [",
+            "f x x f y f x z",
+        ),
+        ("x = '''\n>>> x\n'''; f'''`x`''', (", "x"),
     ],
 )
 def test_edges(text: str, names: str) -> None:
