@@ -49,10 +49,6 @@ KEPT: dict[str, dict[str, tuple[str, str]]] = {
         "beyond": ("random answers", "About an hour"),
         "first_wrong": ("none: it tells where answers go wrong", "About 3 minutes"),
         "normal_forms": ("whole answers", "About 5 minutes a model"),
-        "kinship_pairs": (
-            "pairs of relations that training tells",
-            "About 1 minute; 15 a small model",
-        ),
         "studies": ("the papers' tables", "Hours"),
     },
     "Real models": {
@@ -84,6 +80,7 @@ GONE = {
         *("geometric_study", "growth", "memory", "names_benchmark", "relational", "rxnfp"),
         *("solving", "streams"),
     ),
+    "0420178b": ("kinship_pairs",),
 }
 """The last commit that has them -> benchmarks whose results are settled, and which git keeps."""
 

@@ -19,6 +19,9 @@ and spelling is the package's: that of `hf-alpha certify` and of `hf_alpha.alias
   writes, greedily, compared as BFCL does (the right tool, no parameter missing or unknown, each
   value among those allowed).
 - code: CRUXEval (`data/cruxeval`): what a Python function returns.
+- completions: HumanEval (`data/humaneval`): the second half of a function, behind its docstring and
+  its first half, as ReCode asks under other names of variables. The program is run on the problem's
+  tests, in a process with limits of time and memory, which is no sandbox.
 - sql: Spider's questions (`data/spider_dev`) behind a schema, each column with a comment that says
   what it holds. The SQL is run in SQLite on databases with drawn rows, of which Spider's own are
   not at hand, as test suites do: right if it returns what the right SQL does on each. In
@@ -41,6 +44,7 @@ from typing import Any
 import torch
 
 import measure
+from aliased.completions import ENDS, completions
 from aliased.models import Host, Model, Task, model_of
 from aliased.questions import INVENTED, OWN, SWAPPED, Question, calls, choice, code
 from aliased.sql import sql
@@ -55,6 +59,7 @@ TASKS = {
         calls, "tool_b", 2, 100, Host.calls_prompt, ("</tool_call>", "\n```"), Host.write_call
     ),
     "code": Task(code, "b", 6, 24, stop=("\n",)),
+    "completions": Task(completions, "b", 4, 200, stop=ENDS),
     "sql": Task(sql, "b", 8, 60, stop=(";", "\n\n", "--")),
     "sql-bare": Task(partial(sql, is_described=False), "b", 8, 60, stop=(";", "\n\n", "--")),
 }
@@ -133,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Ask models, and draw the tables of all that was answered."""
     parser = measure.parser_of(__doc__)
     parser.add_argument("models", type=named, nargs="*", metavar="NAME=PLACE", help="are asked")
-    parser.add_argument("--data", type=Path, help="with bfcl, cruxeval and spider_dev")
+    parser.add_argument("--data", type=Path, help="with bfcl, cruxeval, humaneval and spider_dev")
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--conditions", help="by default own, invented, swapped and canonical")
     parser.add_argument("--count", type=int, default=200, help="questions of each task")

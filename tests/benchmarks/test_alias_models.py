@@ -128,6 +128,16 @@ def test_a_sign_test(more, fewer, p):
     )
 
 
+def test_a_completion_passes_under_each_naming_or_not(folder):
+    (question,) = STUDY.TASKS["completions"].questions(folder / "data")
+    for asked in question.asked.values():
+        assert question.is_right(asked.back(asked.options[0]))
+        assert not question.is_right(asked.back("    return 4\n"))
+    there = question.asked[questions.INVENTED]
+    assert ">>> add(" not in there.body["prompt"]
+    assert there.back("    a, (c := 1).a\n") == "    a_, (c_ := 1).a\n"
+
+
 # -- a tiny model ---------------------------------------------------------------------------------
 
 
@@ -165,6 +175,10 @@ def data():
     answers = [{"id": f"{i}", "ground_truth": call} for i, call in enumerate(right)]
     function = "def f(text, value):\n    new = text + value\n    return new"
     output = {"code": function, "input": "'a', 'b'", "output": "'ab'", "id": "sample_0"}
+    parts = ["    c = a + b\n", "    return c\n"]
+    half = {"prompt": 'def add(a, b):\n    """\n    >>> add(1, 2)\n    3\n    """\n'}
+    half |= {"task_id": "0", "entry_point": "add", "canonical_solution": "".join(parts)}
+    half |= {"test": "def check(f):\n    assert f(1, 2) == 3"}
     columns = [[0, "id"], [0, "name"], [0, "age"]]
     schema = {"db_id": "singers", "table_names_original": ["singer"], "foreign_keys": []}
     schema |= {"column_names_original": columns, "column_names": columns}
@@ -176,6 +190,7 @@ def data():
         "bfcl/multiple.jsonl.gz": [],
         "bfcl/multiple-answers.jsonl.gz": [],
         "cruxeval/cruxeval.jsonl.gz": [output],
+        "humaneval/HumanEval.jsonl.gz": [half],
         "spider_dev/dev.json.gz": [query] * 8,
         "spider_dev/tables.json.gz": [schema],
     }
@@ -271,15 +286,15 @@ def test_a_run_goes_on_where_it_stopped_and_draws_all_that_is_kept(folder, tmp_p
     STUDY.main([*options, f"--out={tmp_path / 'out'}"])
     assert (tmp_path / "Tiny-choice.jsonl").read_text().startswith(kept)
     files = {file: file.read_text() for file in tmp_path.glob("*.jsonl")}
-    assert [len(text.splitlines()) for text in files.values()].count(1) == 1  # code
+    assert [len(text.splitlines()) for text in files.values()].count(1) == 2  # code, completions
     capsys.readouterr()
     STUDY.main(options)
     printed = capsys.readouterr().out
     assert files == {file: file.read_text() for file in tmp_path.glob("*.jsonl")}
     stored = store.read("out", tmp_path)
     assert "s each" not in printed and printed.strip() == stored["text"]
-    assert len([line for line in printed.splitlines() if line.startswith("| Tiny")]) == 5
+    assert len([line for line in printed.splitlines() if line.startswith("| Tiny")]) == 6
     found = {task: made["models"]["Tiny"] for task, made in stored["data"].items()}
     assert {task: counts[answers.SAME_TEXT] for task, counts in found.items()} == {
-        "choice": 2, "calls": 2, "code": 1, "sql": 8, "sql-bare": 8
+        "choice": 2, "calls": 2, "code": 1, "completions": 1, "sql": 8, "sql-bare": 8
     }  # fmt: skip
