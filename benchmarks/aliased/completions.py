@@ -1,5 +1,6 @@
 """HumanEval's problems, solved to the half, under several namings; what models add is run."""
 
+import random
 import re
 import subprocess
 import sys
@@ -25,7 +26,9 @@ LIMITS = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({BYTES}, {BY
 def completions(data: Path) -> Iterator[Question]:
     """Yield questions for the second half of a function, of those with three names before it."""
     finder = CanonicalNames(RULE).finder
-    for row in lines_of(data / "humaneval" / "HumanEval.jsonl.gz"):
+    rows = lines_of(data / "humaneval" / "HumanEval.jsonl.gz")
+    random.Random(0).shuffle(rows)
+    for row in rows:
         lines = row["canonical_solution"].rstrip().splitlines(keepends=True)
         half = len(lines) // 2
         text, rest = row["prompt"] + "".join(lines[:half]), "".join(lines[half:])
