@@ -31,7 +31,8 @@ def completions(data: Path) -> Iterator[Question]:
     for row in rows:
         lines = row["canonical_solution"].rstrip().splitlines(keepends=True)
         half = len(lines) // 2
-        text, rest = row["prompt"] + "".join(lines[:half]), "".join(lines[half:])
+        text, rest = row["prompt"] + "".join(lines[:half]), "\n" + "".join(lines[half:])
+        text = text.rstrip()  # a token may be a line's end with the spaces behind it
         names = [*dict.fromkeys(text[span.start : span.stop] for span in finder.find(text))]
         functions = [name for name in names if re.search(rf"\bdef {name}\b", text)]
         variables = [name for name in names if name not in functions]
