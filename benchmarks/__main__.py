@@ -185,11 +185,8 @@ def settled() -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """List benchmarks, or print commands."""
-    parser = argparse.ArgumentParser(
-        "python benchmarks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    known = {"description": __doc__, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser("python benchmarks", **known)
     parser.add_argument("name", nargs="?", help="a benchmark, a result, `archive` or `show`")
     parser.add_argument("result", nargs="?", help="that is shown")
     name, result = vars(parser.parse_args(argv)).values()

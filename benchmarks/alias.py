@@ -15,7 +15,7 @@ from typing import Any
 import bfcl
 from hf_alpha import CanonicalNames
 from hf_alpha.alias.certificate import certify
-from measure import finish, parser_of, table
+from measure import finish, parser_of, run, table
 
 FILES = ("live_multiple", "multiple", "parallel", "simple_python", "live_simple")
 
@@ -63,4 +63,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

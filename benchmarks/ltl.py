@@ -28,7 +28,6 @@ counts as the limit; the limit therefore favours Spot.
 
 import argparse
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -400,4 +399,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measure.run(main)

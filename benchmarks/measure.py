@@ -250,13 +250,20 @@ def lines_of(file: Path) -> list[Any]:
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
     """A parser with what a script says of itself, and the option that `finish` reads."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=formatter)
     parser.add_argument(
         "--out", metavar="NAME", help="keep the result under this name in benchmarks/results"
     )
     return parser
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a script: a file or folder that is not there is said in one line."""
+    try:
+        main()
+    except OSError as error:
+        raise SystemExit(f"error: {error}") from error
 
 
 def finish(

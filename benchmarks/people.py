@@ -15,7 +15,7 @@ from typing import Any
 from hf_alpha import CanonicalNames, people_rule
 from hf_alpha.alias.certificate import OTHERS, SWAPPED, certify
 from hf_alpha.alias.chat import CanonicalRequest
-from measure import finish, parser_of, table
+from measure import finish, parser_of, run, table
 
 FORMS = ("{} wrote it.", "**{}**'s", "_{}_", "`{}`", "<a>{}</a>", '{{"x": "{}"}}')
 """Answers that say a name."""
@@ -94,4 +94,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

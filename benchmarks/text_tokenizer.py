@@ -19,7 +19,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from hf_alpha.modeling.text_pieces import WORD
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from measure import clocked_in_turns, finish, parser_of, ratios, table, three
+from measure import clocked_in_turns, finish, parser_of, ratios, run, table, three
 
 OURS, PEER = "encode_pairs", "the tokenizer beneath"
 BATCH = 1000
@@ -89,4 +89,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -83,6 +83,12 @@ def test_spot_alone_is_a_peer_that_judges_as_the_task_does():
         assert all(answers == [True, False] for answers, _ in sides.values())
 
 
+def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path):
+    benchmark = load("alias")
+    with pytest.raises(SystemExit, match=r"^error: .* '.*/bfcl/live_multiple.jsonl.gz'$"):
+        benchmark.run(lambda: benchmark.main([f"--data={tmp_path}"]))
+
+
 def test_chats_of_bfcl_are_certified(tmp_path, capsys):
     """Schemas become JSON Schema; answers are calls."""
     alias = load("alias")

@@ -292,16 +292,38 @@ def test_reactions_are_the_same_molecules_however_they_are_numbered(run, tmp_pat
         assert more and max(fewer) <= 40 < min(more)
 
 
-def test_conjunctions_are_longer_problems_with_right_answers(tmp_path, monkeypatch):
+def test_conjunctions_are_longer_problems_with_right_answers(tmp_path):
     import conjunctions
 
     rows = [{"problem": text, "answer": ""} for text in ("U a & b X c", "X ! a", "! & a X b")]
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     out = tmp_path / "longer"
-    monkeypatch.setattr(sys, "argv", ["", str(tmp_path), str(out), "--rows=4"])
-    conjunctions.main()
+    conjunctions.main(tmp_path, out, rows=4)
     made = rows_of(out / "train.jsonl")
     assert len({row["problem"] for row in made}) == 4
     for row in made:
         assert conjunctions.TASK.check(row["problem"], row["answer"]).is_correct
         assert 36 <= len(conjunctions.TASK.parse(row["problem"])) <= 126
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("anf_steps.py --ask gone a", "error: no checkpoint folder 'gone'"),
+        ("anf_steps.py --ask", "error: the following arguments are required: model, term"),
+        ("anf.py out --operations 0", "error: argument --operations: 0 is not at least 1"),
+        ("conjunctions.py gone out", "error: no file or folder gone; "),
+        ("inline.py out 33", "error: argument largest: 33 is not 4 to 32"),
+        ("kinship.py gone out", "error: .* 'gone/k23_train.jsonl.gz'"),
+        ("reactions.py gone out", "error: .* 'gone/test.txt'"),
+        ("sql.py", "error: the following arguments are required: folder"),
+    ],
+)
+def test_what_a_user_can_mend_is_said_in_one_line(
+    command, told, run, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        run(*command.split())
+    assert re.search(told, capsys.readouterr().err.splitlines()[-1])
+    assert not [*tmp_path.iterdir()]

@@ -15,7 +15,7 @@ from itertools import count, filterfalse
 from pathlib import Path
 
 import anf
-from pair_files import files_of_operations, main_of_operations
+from pair_files import files_of_operations, main_of_operations, parser_of, run
 
 import hf_alpha
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
@@ -96,13 +96,20 @@ def asking(model: str | Path) -> Callable[[list[str]], list[str]]:
     return ask
 
 
+def answer(model: Path, terms: list[str]) -> None:
+    """Print the A-normal forms of terms, asked of a model."""
+    for term, form in zip(terms, normal_forms(asking(model), terms), strict=True):
+        print(form if check(term, form) else f"a wrong step of {term}: {form}")
+
+
 FILES = files_of_operations(draw, anf.MOST_OPERATIONS)
 SEEN, UNSEEN = FILES.seen, FILES.unseen
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--ask"]:
-        asked = sys.argv[3:]
-        for term, form in zip(asked, normal_forms(asking(sys.argv[2]), asked), strict=True):
-            print(form if check(term, form) else f"a wrong step of {term}: {form}")
+        arguments = parser_of(answer.__doc__)
+        arguments.add_argument("model", type=Path, help="its folder")
+        arguments.add_argument("terms", nargs="+", metavar="term")
+        run(answer, arguments, sys.argv[2:])
     else:
         main_of_operations(draw, anf.MOST_OPERATIONS)

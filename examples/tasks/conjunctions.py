@@ -7,11 +7,12 @@ generate-data`. Formulas of its training part with at most 30 tokens and 5 names
 5, and stand side by side under `&` until a length that is drawn, 36 to 126 tokens, is reached.
 """
 
-import argparse
 import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from pair_files import number, parser_of, run
 
 from hf_alpha.data.rows import load
 from hf_alpha.io.folders import write_text
@@ -49,22 +50,19 @@ def renamed(tokens: Sequence[str], rng: random.Random) -> list[str]:
     return [names.get(token, token) for token in tokens]
 
 
-def main() -> None:
-    """Entry point."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="folder of generated formulas")
-    parser.add_argument("out", type=Path, help="folder for train.jsonl")
-    parser.add_argument("--rows", type=int, default=20_000, help="conjunctions (20000)")
-    args = parser.parse_args()
-    parsed = map(TASK.parse, load(args.data, "train")["problem"])
+def main(data: Path, out: Path, rows: int) -> None:
+    """Write the file."""
+    parsed = map(TASK.parse, load(data, "train")["problem"])
     parts = [t for t in parsed if len(t) <= PART and len(TASK.symbols_in(t)) <= NAMES]
     drawn = conjunctions(parts, random.Random(0))
-    lines = [json.dumps(next(drawn)) + "\n" for _ in range(args.rows)]
-    args.out.mkdir(parents=True, exist_ok=True)
-    write_text(args.out / "train.jsonl", "".join(lines))
+    lines = [json.dumps(next(drawn)) + "\n" for _ in range(rows)]
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / "train.jsonl", "".join(lines))
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parser_of(__doc__)
+    arguments.add_argument("data", type=Path, help="folder of generated formulas")
+    arguments.add_argument("out", type=Path, help="folder for train.jsonl")
+    arguments.add_argument("--rows", type=number(1), default=20_000, help="conjunctions (20000)")
+    run(main, arguments)

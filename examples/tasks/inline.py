@@ -15,8 +15,9 @@ import copy
 import json
 import random
 import re
-import sys
 from pathlib import Path
+
+from pair_files import number, parser_of, run
 
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 WORDS = ["old", "new", "rate", "size", "_tmp", "total", "i", "x", "y", "max_len", "node", "key"]
@@ -97,8 +98,8 @@ def shape(pair: dict[str, str]) -> str:
     )
 
 
-if __name__ == "__main__":
-    folder, largest = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else MOST
+def main(folder: Path, largest: int) -> None:
+    """Write the files."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(0)
     train, test = training(rng, largest), list[dict[str, str]]()
@@ -113,3 +114,16 @@ if __name__ == "__main__":
     save(folder / "train.jsonl", train)
     save(folder / "test.jsonl", test)
     save(folder / "more-names.jsonl", [pair(rng, names) for names in more for _ in range(20)])
+
+
+if __name__ == "__main__":
+    arguments = parser_of(__doc__)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument(
+        "largest",
+        type=number(LEAST, len(NAMES) * 2 // 3),
+        nargs="?",
+        default=MOST,
+        help="names in training",
+    )
+    run(main, arguments)

@@ -22,13 +22,13 @@ import itertools
 import json
 import random
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from family_trees import Pair, Teller, answers
+from pair_files import parser_of, run
 
 OPTIONS = ("stories", "k234", "pairs", "longer", "families")
 FOR_TRAINING = ("pairs", "longer", "families")
@@ -229,10 +229,14 @@ def convert(
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
 
 
-if __name__ == "__main__":
-    clutrr, folder, options = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+def main(clutrr: Path, folder: Path, options: list[str]) -> None:
+    """Write the files.
+
+    Raises:
+        ValueError: an option is not known.
+    """
     if unknown := [o for o in options if o not in OPTIONS and not o.isdecimal()]:
-        sys.exit(f"unknown: {unknown[0]}; known are {', '.join(OPTIONS)} and a number")
+        raise ValueError(f"unknown: {unknown[0]}; known are {', '.join(OPTIONS)} and a number")
     split = "k234" if "k234" in options else "k23"
     told = {part: read(clutrr / f"{split}_{part}.jsonl.gz") for part in ("train", "test")}
     families = teller(pairs_held_out(told["train"])) if "families" in options else None
@@ -243,3 +247,11 @@ if __name__ == "__main__":
         counts = [count for count in range(2, 11) for _ in range(100)]
         about_families = list(families.stories(random.Random("families"), counts))
         convert(about_families, folder / "families.jsonl", (), 1)
+
+
+if __name__ == "__main__":
+    arguments = parser_of(__doc__)
+    arguments.add_argument("clutrr", type=Path, help="the folder of its files")
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("options", nargs="*")
+    run(main, arguments)

@@ -7,9 +7,10 @@
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
+
+from pair_files import parser_of, run
 
 DUAL = {"&": "|", "|": "&", "!": "?", "?": "!"}
 ATOMS = 4  # of the longest formulas, in training and in all tests
@@ -66,10 +67,17 @@ def save(file: Path, formulas: list[Any]) -> None:
     file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
 
 
-if __name__ == "__main__":
-    folder, rng = Path(sys.argv[1]), random.Random(0)
+def main(folder: Path) -> None:
+    """Write the files."""
+    rng = random.Random(0)
     shapes = [(p, v, a) for a in range(2, ATOMS + 1) for p in range(1, 4) for v in range(1, 4)]
     fitting = [shape for shape in shapes if shape[0] <= shape[2]]
     save(folder / "train.jsonl", [draw(rng, *rng.choice(fitting)) for _ in range(20_000)])
     names = [(min(n // 2, ATOMS), n - min(n // 2, ATOMS)) for n in range(2, 13) for _ in range(40)]
     save(folder / "test.jsonl", [draw(rng, p, v, ATOMS) for p, v in names])
+
+
+if __name__ == "__main__":
+    arguments = parser_of(__doc__)
+    arguments.add_argument("folder", type=Path)
+    run(main, arguments)

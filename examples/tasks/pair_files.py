@@ -6,6 +6,7 @@ data/anf`.
 
 import argparse
 import json
+import math
 import random
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+from hf_alpha.cli import errors_in_one_line
 from hf_alpha.io.folders import write_text
 from hf_alpha.tasks.text.anf import Term
 
@@ -120,17 +122,45 @@ class PairFiles:
 
     def main(self, argv: Sequence[str] | None = None) -> None:
         """Write the files as a command line says."""
-        self.save(**vars(parser().parse_args(argv)))
+        run(self.save, parser(), argv)
+
+
+def run(
+    main: Callable[..., None],
+    arguments: argparse.ArgumentParser,
+    argv: Sequence[str] | None = None,
+) -> None:
+    """Call a function as a command line says; an error that its user can mend is one line."""
+    options = vars(arguments.parse_args(argv))
+    with errors_in_one_line():
+        main(**options)
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Return what reads the arguments of a script that says of itself what it writes."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def number(least: int, most: float = math.inf) -> Callable[[str], int]:
+    """Return what reads a number of a command line that is in bounds."""
+
+    def integer(text: str) -> int:
+        if not least <= int(text) <= most:
+            bounds = f"at least {least}" if most == math.inf else f"{least} to {most}"
+            raise argparse.ArgumentTypeError(f"{text} is not {bounds}")
+        return int(text)
+
+    return integer
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the arguments of `PairFiles.save` from a command line."""
-    arguments = argparse.ArgumentParser(
-        description="Write " + ", ".join(f"{part}.jsonl ({PARTS[part]})" for part in PARTS)
-    )
+    arguments = parser_of("Write " + ", ".join(f"{part}.jsonl ({PARTS[part]})" for part in PARTS))
     arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--rows", type=int, default=20_000, help="of training (20000)")
-    arguments.add_argument("--tests", type=int, default=100, help="of each size (100)")
+    arguments.add_argument("--rows", type=number(1), default=20_000, help="of training (20000)")
+    arguments.add_argument("--tests", type=number(1), default=100, help="of each size (100)")
     arguments.add_argument("--seed", type=int, default=0, help="(0)")
     return arguments
 
@@ -162,10 +192,13 @@ def main_of_operations(
         argv: the command line.
     """
     arguments = parser()
-    arguments.add_argument("--operations", type=int, default=most, help=f"at most ({most})")
-    arguments.add_argument("--names", type=int, default=4, help="at most, in training (4)")
-    args = vars(arguments.parse_args(argv))
-    files_of_operations(draw, args.pop("operations"), args.pop("names")).save(**args)
+    arguments.add_argument("--operations", type=number(1), default=most, help=f"at most ({most})")
+    arguments.add_argument("--names", type=number(2), default=4, help="at most, in training (4)")
+
+    def save(operations: int, names: int, **options: Any) -> None:
+        files_of_operations(draw, operations, names).save(**options)
+
+    run(save, arguments, argv)
 
 
 def shape(text: str, names: Collection[str], spelling: Callable[[int], str] = "#{}".format) -> str:

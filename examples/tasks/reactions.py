@@ -12,12 +12,13 @@ reactions of more than 40 atoms are in `more.jsonl` alone: no other file has as 
 with other numbers, and with reactants in another order of atoms. It is the same molecules.
 """
 
-import argparse
 import json
 import random
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from pair_files import parser_of, run
 
 from hf_alpha.io.folders import write_text
 from hf_alpha.tasks.text.molecules import rdkit
@@ -133,12 +134,12 @@ def save(data: Path, folder: Path, maps: bool, seed: int = 0) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the files as a command line says."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("data", type=Path, help="the folder of valid.txt and test.txt")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--maps", action="store_true", help="keep numbers of atoms")
     parser.add_argument("--seed", type=int, default=0, help="(0)")
-    save(**vars(parser.parse_args(argv)))
+    run(save, parser, argv)
 
 
 if __name__ == "__main__":

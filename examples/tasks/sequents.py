@@ -9,9 +9,10 @@ to five of these, and no name of training. `check` takes any proof.
 
 import json
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from pair_files import parser_of, run
 
 PROPOSITIONS = list("pqrstuvwxyz")
 HYPOTHESES = [f"h{number}" for number in range(1, 10)]
@@ -115,8 +116,9 @@ def draw(
     return pairs
 
 
-if __name__ == "__main__":
-    folder, rng = Path(sys.argv[1]), random.Random(0)
+def main(folder: Path) -> None:
+    """Write the files."""
+    rng = random.Random(0)
     seen, new = (PROPOSITIONS, HYPOTHESES), (NEW_PROPOSITIONS, NEW_HYPOTHESES)
     parts = {
         "train": draw(rng, seen, [0, 1, 2, 2, 3], range(3), ROWS),
@@ -126,3 +128,9 @@ if __name__ == "__main__":
     for name, pairs in parts.items():
         rows = "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
         (folder / f"{name}.jsonl").write_text(rows, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    arguments = parser_of(__doc__)
+    arguments.add_argument("folder", type=Path)
+    run(main, arguments)

@@ -9,10 +9,11 @@ list the names of a row: `tables` and `columns`. Numbers are names too, by the r
 
 import json
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from pair_files import parser_of, run
 
 TRAINING = """orders clients items invoices shops teams players games books authors loans members
     staff courses students rooms price amount city age weight height score year month status color
@@ -95,8 +96,9 @@ def pair(
     }
 
 
-if __name__ == "__main__":
-    folder, rng = Path(sys.argv[1]), random.Random(0)
+def main(folder: Path) -> None:
+    """Write the files."""
+    rng = random.Random(0)
     parts = {
         "train": [pair(rng, TRAINING, [1, 2, 2, 3], [2, 3]) for _ in range(ROWS)],
         "test": [pair(rng, TEST, range(1, 6), range(2, 6)) for _ in range(500)],
@@ -105,3 +107,9 @@ if __name__ == "__main__":
     for name, pairs in parts.items():
         rows = "".join(json.dumps(pair) + "\n" for pair in pairs)
         (folder / f"{name}.jsonl").write_text(rows, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    arguments = parser_of(__doc__)
+    arguments.add_argument("folder", type=Path)
+    run(main, arguments)

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -99,10 +100,16 @@ def run_command(command: Callable[..., None], name: str) -> None:
 
 
 def _run(command_line: typer.Typer, name: str) -> None:
-    """Run a command line: errors that the user can mend are one line, others a traceback."""
     _quiet_bars()
-    try:
+    with errors_in_one_line():
         command_line(prog_name=name)
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """End the process with one line for an error that the user can mend; others are raised."""
+    try:
+        yield
     except Exception as error:
         message = _what_to_mend(error)
         if message is None:
