@@ -13,6 +13,7 @@ from hf_alpha.cli.common import contents_of
 from hf_alpha.data.formats import kind_of
 from hf_alpha.io.settings import section
 from hf_alpha.io.yaml_files import compose
+from hf_alpha.tasks.registry import built_in_tasks
 
 
 def look_at_recipe(recipe: str, overrides: list[str] | None, splits: Iterable[str]) -> None:
@@ -42,6 +43,9 @@ def look_at_data(
     content: dict[str, Any] = next(filter(None, map(_beside, models)), {})
     if _has_format(content):
         return
+    if _is_drawn(content):
+        look(place, {source or "problem": "--source", target or "answer": "--target"})
+        return
     data, given = _pairs(content), {"source": source, "target": target}
     named = {**data, **{key: name for key, name in given.items() if name}}
     look(place, _columns({**content, "data": named}), data.get("encoding"))
@@ -56,7 +60,8 @@ def look_at_rows(file: Path, source: str | None, model: str | None) -> None:
     if _has_format(content):
         return
     data = _pairs(content)
-    if column := source or data.get("source"):
+    usual = "problem" if model is None or _is_drawn(content) else None
+    if column := source or data.get("source", usual):
         look(f"{file}", {column: "--source"}, data.get("encoding"))
 
 
@@ -95,6 +100,11 @@ def _beside(model: str) -> dict[str, Any]:
     """Return what the recipe in a folder of a model says; nothing where there is none."""
     file = Path(model).expanduser() / "recipe.yaml"
     return compose(file, within=file.parent)[1] if file.is_file() else {}
+
+
+def _is_drawn(content: Mapping[str, Any]) -> bool:
+    """Whether a recipe is for problems of a built-in task."""
+    return content.get("task") in built_in_tasks()
 
 
 def _has_format(content: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ def release(
     """Make the folder to share from a training run: model, code, recipe and log, no more."""
     if not run.is_dir():
         raise FileNotFoundError(f"no folder {run} of a training run{similar_names(run)}")
+    from hf_alpha.hub.card import how_to_write
     from hf_alpha.hub.release import refresh
     from hf_alpha.hub.release import release as make
 
@@ -31,7 +32,7 @@ def release(
         say(f"{run} has this version's code")
     else:
         make(run, out)
-        say(f"{out}: add a card with hf-alpha evaluate {out} --out DIR --card")
+        say(f"{out} has no card: {how_to_write(out)}")
 
 
 @may_trust("models")

@@ -169,7 +169,7 @@ class WordNames:
         """
         asked = [(source, table) for table in tables]
         texts = self._texts([row["input_ids"] for row in inputs], asked)
-        decoded_rows = [self.read(text) for text in texts]
+        decoded_rows = [self._compared(text) for text in texts]
         for table, decoded in zip(tables, decoded_rows, strict=True):
             renamed = rename(source, table)
             text = self._join(renamed)
@@ -184,7 +184,7 @@ class WordNames:
                 "Leave that name out of `symbols`, or the text out",
             )
             refuse(
-                decoded[1::2] != renamed[1::2],
+                decoded[1::2] != self._compared(text)[1::2],
                 f"{turns}, which has the names {_list(decoded)} instead of {_list(renamed)}: "
                 "choose names that it keeps apart from all other words",
             )
@@ -193,6 +193,10 @@ class WordNames:
                 f"{turns}, but {self._join(source)!r} into {self._join(decoded_rows[0])!r}: more "
                 "than the names differs. Choose other names",
             )
+
+    def _compared(self, text: str) -> Items:
+        """Return what of a text has to come back from the tokenizer."""
+        return self.read(text)
 
     def answers(
         self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]] = ()
@@ -262,21 +266,30 @@ class RuledNames(WordNames):
 
     def read(self, problem: str) -> Items:
         """Split a text: every second item is a name, with its class."""
-        return self._split(problem, None)
+        return self._split(problem)
+
+    def _compared(self, text: str) -> Items:
+        """Return the items of a text; canonical spelling gives bindings other names, as an answer.
+
+        So of bindings their numbers are compared.
+        """
+        return self._split(text, numbered=hasattr(self.tokenizer, "canonical"))
 
     def answers(
         self, rows: Sequence[Sequence[int]], asked: Sequence[tuple[Items, Table]] = ()
     ) -> list[Items]:
         """Return the items of the text of ids, see `WordNames`; of bindings their numbers."""
-        return [self._split(text, self.known) for text in self._texts(rows, asked)]
+        return [self._split(text, self.known, True) for text in self._texts(rows, asked)]
 
-    def _split(self, text: str, known: Mapping[str, str] | None) -> Items:
+    def _split(
+        self, text: str, known: Mapping[str, str] | None = None, numbered: bool = False
+    ) -> Items:
         items, bindings = list[str](), dict[str, int]()
         for part, span in parts(text, self.finder.find(text, known)):
             items.append(part)
             if span is not None:
                 name = text[span.start : span.stop]
-                if known is not None and span.binding:
+                if numbered and span.binding:
                     name = f"#{bindings.setdefault(span.key(text), len(bindings))}"
                 items.append(_item(span.symbol_class, name))
         return tuple(items)

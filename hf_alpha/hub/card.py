@@ -28,7 +28,7 @@ from hf_alpha.generation import NEW_NAME
 from hf_alpha.hub.release import LOG_FILE, read_log
 from hf_alpha.io.plain_text import fenced, printable, within_line
 from hf_alpha.io.yaml_files import read_yaml
-from hf_alpha.loading import auto_class, load_checkpoint, tokenizer_place
+from hf_alpha.loading import auto_class, load_checkpoint, load_config, tokenizer_place
 from hf_alpha.names.given_names import classes_by_row
 from hf_alpha.objectives import RowsObjective
 from hf_alpha.objectives.base import Texts
@@ -36,7 +36,7 @@ from hf_alpha.objectives.evaluate import ALL, Scores
 from hf_alpha.objectives.evaluate import table as score_table
 from hf_alpha.objectives.names import finder_of
 from hf_alpha.objectives.rows import DataSource
-from hf_alpha.recipe import RECIPE_FILE, check_shareable, recipe_beside
+from hf_alpha.recipe import RECIPE_FILE, check_shareable, recipe_beside, writes_answers
 from hf_alpha.tasks import DrawnTask, Task, get_task, name_of
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
@@ -199,6 +199,14 @@ def write_score_card(
         extremes=_extremes(percents),
         examples=_score_examples(texts, scores, by) if is_classifier else {},
     )
+
+
+def how_to_write(folder: Path) -> str:
+    """Return how a model gets its card; no command measures one without symbols for a card."""
+    scored = (folder / RECIPE_FILE).is_file() and not writes_answers(f"{folder}")
+    if scored or hasattr(load_config(folder), "symbol_classes"):
+        return f"`hf-alpha evaluate {folder} --out DIR --card` writes one"
+    return "write one by hand"
 
 
 def check_own_card(folder: Path) -> None:

@@ -27,7 +27,7 @@ from hf_alpha.checkpoints.code_links import CODE, code_files
 from hf_alpha.checkpoints.places import ADAPTER
 from hf_alpha.data.files import SETTINGS, check_card, check_whole
 from hf_alpha.data.keys import TRAINED_ROWS_FILE
-from hf_alpha.hub.card import NOTES_FILE
+from hf_alpha.hub.card import NOTES_FILE, how_to_write
 from hf_alpha.hub.release import LOG_FILE
 from hf_alpha.io.inside import inside
 from hf_alpha.io.plain_text import printable
@@ -93,7 +93,7 @@ def push(
         card = files.get(CARD[0])
         lines = [] if card is None else card.read_text(encoding="utf-8").splitlines()
         begins = "\n".join(f"  {printable(line)}" for line in lines[:CARD_LINES])
-        way = ": `hf-alpha evaluate FOLDER --card` writes one" if kind == "model" else ""
+        way = f": {how_to_write(folder)}" if kind == "model" else ""
         say(f"the card begins:\n{begins}" if lines else f"there is no card, {CARD[0]}{way}")
         return f"nothing was uploaded to {api.endpoint}/{repository}: this was a dry run"
     url = api.create_repo(repository, private=private, repo_type=kind, exist_ok=True)

@@ -26,6 +26,7 @@ from transformers.modeling_outputs import CausalLMOutput
 from hf_alpha.evaluation import AlphaCovariance, alpha_covariance, names
 from hf_alpha.evaluation.names import Renamings
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.tasks.build_tokenizer import build_tokenizer
 
 PROBLEMS = ["&a!b", "| request ! grant", "0", "^=ab|c!d", "&b!a"]
@@ -324,8 +325,11 @@ def test_models_of_which_the_score_is_known(make_tokenizer):
         assert AlphaCovariance.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
 
-def test_rules_say_which_names_change_places():
+@pytest.mark.parametrize("canonical", [False, True])
+def test_rules_say_which_names_change_places(canonical):
     tokenizer, rules = byte_level(), {"ring": {"rule": "smiles"}}
+    if canonical:  # what comes back has other names, and the same bindings
+        tokenizer = CanonicalTokenizer.from_tokenizer(tokenizer, rules)
     for answer in (None, "C1CC1", "C1CC"):  # rings of an answer are its own
         model, problems = Speaker(tokenizer, answer), iter(["C1CC1C2CC2:"])
         settings = {"generate_kwargs": {"num_beams": 1}, "progress": False}

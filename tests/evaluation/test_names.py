@@ -24,6 +24,7 @@ from hf_alpha.generation import generate_answers
 from hf_alpha.modeling.configuration_alpha import AlphaConfig
 from hf_alpha.modeling.modeling_alpha import AlphaForConditionalGeneration
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_canonical import CanonicalTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.tasks import get_task
 
@@ -183,6 +184,12 @@ def test_names_inside_words_and_bindings_are_renamed_by_the_rules_that_find_them
     (ring,) = names.classes
     ids = checked(names, text, dict(zip(ring, [ring[2], ring[0], ring[1]], strict=True)))
     assert tokenizer.decode(ids) == "C3CC3C3CC1C3CC1.[Na+]"
+    canonical = CanonicalTokenizer.from_tokenizer(tokenizer, {"ring": {"rule": "smiles"}})
+    spelled = by_rules(canonical, task, [text, "C3CC3"])
+    assert checked(spelled, text, {ring[0]: ring[1], ring[1]: ring[0]}) == tokenizer(text).input_ids
+    spelled.tokenizer.batch_decode = lambda *_, **__: [text, text.replace("2", "1")]
+    with pytest.raises(ValueError, match="the names '#0', '#0', '#1', '#1', '#2', '#2'"):
+        checked(spelled, text, {})
     answers = names.answers([tokenizer(answer)["input_ids"] for answer in ("C1CC1", "C3CC3", "CC")])
     assert answers[0] == answers[1] and [*map(names.has_name, answers)] == [True, True, False]
     # by spelling: an answer is in the names of its text

@@ -9,7 +9,8 @@ import pytest
 from commands import hf_alpha
 from datasets import load_dataset
 from geometrics import small_model
-from small_tokenizers import word_piece
+from hosts import make_host
+from small_tokenizers import byte_level, word_piece
 from strategies import make_model
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -72,6 +73,18 @@ def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
     (folder / "README.md").write_text("# Another card\n")
     assert hf_alpha("push", folder, "me/shared").code == 0
     assert hub.files("me/shared")["README.md"] == b"# Another card\n"
+
+
+def test_how_a_card_is_written_is_said_where_a_command_writes_one(folder, tmp_path):
+    (folder / "README.md").unlink()
+    said = hf_alpha("push", folder, "me/x", "--dry-run").err
+    assert f"no card, README.md: `hf-alpha evaluate {folder} --out DIR --card` writes" in said
+    plain = tmp_path / "plain"
+    make_host("gpt2").save_pretrained(plain)
+    byte_level().save_pretrained(plain)
+    said = hf_alpha("push", plain, "me/x", "--dry-run").err
+    assert said.endswith("there is no card, README.md: write one by hand\n")
+    assert "--card is for models with symbols" in hf_alpha("evaluate", plain, "--card").error
 
 
 def test_code_that_is_linked_is_shared_as_files(hub, folder, tmp_path):
