@@ -328,6 +328,8 @@ def _evaluate_objective(
 ) -> None:
     """Score models that do not answer with text by the first one's recipe."""
     from hf_alpha.evaluation.compare import evaluate_objective, rows_recipe
+    from hf_alpha.objectives import make_objective
+    from hf_alpha.objectives.evaluate import reader_of_rows
 
     recipe = rows_recipe(models)
     given = {"source": problems.source, "target": problems.target}
@@ -335,18 +337,15 @@ def _evaluate_objective(
     recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=columns)})
     folder, data = out or report_folder(models, problems.data), test_data(recipe, problems.data)
     by_name = dict(zip(row_names(models), models, strict=True))
-    table, scores = evaluate_objective(
-        by_name, recipe, data, folder, split=problems.split, by=by, device=device
-    )
+    objective = make_objective(recipe.objective)
+    read = reader_of_rows(objective, recipe.data, data, problems.split, by)
+    table, scores = evaluate_objective(by_name, recipe, read, folder, by=by, device=device)
     if card.card and is_first():
         from hf_alpha.hub.card import write_score_card
-        from hf_alpha.objectives import make_objective
 
-        objective = make_objective(recipe.objective)
-        rows = objective.read(recipe.data, data, "test", problems.split)
         for name, model in by_name.items():
             write_score_card(
-                Path(model), objective, scores[name], rows, recipe.data, by=by, **card.facts
+                Path(model), objective, scores[name], read, recipe.data, by=by, **card.facts
             )
     say(f"{table}\nmetrics and predictions are in {folder}")
 

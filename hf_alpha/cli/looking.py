@@ -13,7 +13,7 @@ from hf_alpha.cli.common import contents_of
 from hf_alpha.data.formats import kind_of
 from hf_alpha.io.settings import section
 from hf_alpha.io.yaml_files import compose
-from hf_alpha.tasks.registry import built_in_tasks
+from hf_alpha.wings import TASKS
 
 
 def look_at_recipe(recipe: str, overrides: list[str] | None, splits: Iterable[str]) -> None:
@@ -103,8 +103,8 @@ def _beside(model: str) -> dict[str, Any]:
 
 
 def _is_drawn(content: Mapping[str, Any]) -> bool:
-    """Whether a recipe is for problems of a built-in task."""
-    return content.get("task") in built_in_tasks()
+    """Whether a recipe is for problems of a built-in task, which are drawn."""
+    return content.get("task") in TASKS
 
 
 def _has_format(content: Mapping[str, Any]) -> bool:

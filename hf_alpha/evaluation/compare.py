@@ -2,12 +2,13 @@
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
+from datasets import Dataset
 
 from hf_alpha import wings
 from hf_alpha.answer.base import Random
@@ -26,10 +27,10 @@ from hf_alpha.loading import auto_class, load_config
 from hf_alpha.modeling.choices import refuse
 from hf_alpha.names.first_look import seen_in_training
 from hf_alpha.objectives import OBJECTIVES, make_objective
-from hf_alpha.objectives.base import RowsObjective
+from hf_alpha.objectives.base import Finder, RowsObjective
 from hf_alpha.objectives.evaluate import METRICS_FILE, Scores, evaluate_checkpoint
 from hf_alpha.objectives.evaluate import table as scores_table
-from hf_alpha.objectives.names import find_names, name_columns
+from hf_alpha.objectives.names import find_names
 from hf_alpha.processes import first_before_others, is_first
 from hf_alpha.recipe import Data, Recipe, recipe_of
 from hf_alpha.tasks import Task
@@ -283,10 +284,9 @@ def _recipe_by_head(model: str) -> Recipe | None:
 def evaluate_objective(
     models: Mapping[str, str],
     recipe: Recipe,
-    data: Any,
+    read: Callable[[Finder], Dataset],
     out: Path,
     *,
-    split: str | None = None,
     by: str | None = None,
     device: str | torch.device = "cpu",
 ) -> tuple[str, dict[str, Scores]]:
@@ -294,7 +294,8 @@ def evaluate_objective(
 
     Args:
         models: what a row of the table is called -> folder or Hub name.
-        recipe: says the objective, and how rows are read.
+        recipe: says the objective, and which columns rows have.
+        read: gives the rows, as of `reader_of_rows`.
         by: a column of the rows; each of its values has metrics of its own.
 
     Returns:
@@ -307,12 +308,12 @@ def evaluate_objective(
     objective, scores = make_objective(recipe.objective), {}
     for name, model in models.items():
         scores[name] = evaluate_checkpoint(
-            model, objective, recipe.data, data, split=split, by=by, device=device
+            model, objective, recipe.data, read, by=by, device=device
         )
         parts = [part for part in Path(name).parts if part not in ("/", "..")]
         if is_first():
             scores[name].save(out.joinpath(*parts) if len(models) > 1 else out)
-    seen = _rows_trained_on(models, objective, recipe, data, split)
+    seen = _rows_trained_on(models, objective, recipe, read)
     text = "\n".join([*seen, *[""] * bool(seen), scores_table(scores, by)])
     if is_first():
         write_text(out / SCORES_FILE, f"{text}\n")
@@ -323,16 +324,14 @@ def _rows_trained_on(
     models: Mapping[str, str],
     objective: RowsObjective,
     recipe: Recipe,
-    data: Any,
-    split: str | None,
+    read: Callable[[Finder], Dataset],
 ) -> list[str]:
     """Say of each model which test rows, or renamings of them, it was trained on."""
     known = {name: keys_beside(model) for name, model in models.items()}
     if not any(keys is not None for keys in known.values()):
         return []
     finder = find_names(recipe.symbols)
-    rows = objective.read(recipe.data, data, "test", split, name_columns(finder))
-    forms = [*objective.keys(rows, recipe.data, finder)]
+    forms = [*objective.keys(read(finder), recipe.data, finder)]
     return [
         f"? {name}: {warning}"
         for name, keys in known.items()

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.loading import auto_class, load_checkpoint, load_config, tokenizer_place
 from hf_alpha.names.given_names import classes_by_row
 from hf_alpha.objectives import RowsObjective
-from hf_alpha.objectives.base import Texts
+from hf_alpha.objectives.base import Finder, Texts
 from hf_alpha.objectives.evaluate import ALL, Scores
 from hf_alpha.objectives.evaluate import table as score_table
 from hf_alpha.objectives.names import finder_of
@@ -136,7 +136,7 @@ def write_score_card(
     folder: Path,
     objective: RowsObjective,
     scores: Scores,
-    rows: Dataset,
+    read: Callable[[Finder], Dataset],
     settings: DataSource,
     *,
     by: str | None,
@@ -149,12 +149,14 @@ def write_score_card(
     Args:
         folder: a checkpoint; its `recipe.yaml`, if there is one, is quoted, and its
             `training_log.json` is drawn.
+        read: gives the rows, as of `reader_of_rows`.
         settings: the recipe's, which name the columns of the rows.
         by: the column whose values are the groups of `scores`.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
     config = model.config
-    texts = list(Texts(objective, rows, settings, finder_of(tokenizer)).by_row())
+    finder = finder_of(tokenizer)
+    texts = list(Texts(objective, read(finder), settings, finder).by_row())
     is_classifier = objective.auto_name == CLASSIFIER and config.problem_type != "regression"
     labels = [config.id2label[index] for index in sorted(config.id2label)] if is_classifier else []
     metric, percents = next(iter(scores.metrics[ALL])), {}

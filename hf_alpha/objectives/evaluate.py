@@ -1,8 +1,9 @@
 """Metrics of trained models that do not answer with text."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +20,7 @@ from hf_alpha.loading import load_checkpoint
 from hf_alpha.names.first_look import unknown_id
 from hf_alpha.tasks.base import warn_once
 
-from .base import Predictions, Record, RowsObjective
+from .base import Finder, Predictions, Record, RowsObjective
 from .names import finder_of, name_columns
 from .rows import DataSource, check_cell
 
@@ -137,13 +138,24 @@ def _rows_at(values: Any, order: np.ndarray) -> Any:
     return values[order]
 
 
+def reader_of_rows(
+    objective: RowsObjective, data: DataSource, where: Any, split: str | None, by: str | None
+) -> Callable[[Finder], Dataset]:
+    """Return what gives test rows with the columns in which a finder's names are, read once."""
+
+    @cache
+    def read(*columns: str) -> Dataset:
+        return objective.read(data, where, "test", split, columns)
+
+    return lambda finder: read(*([by] if by else []), *name_columns(finder))
+
+
 def evaluate_checkpoint(
     folder: str | Path,
     objective: RowsObjective,
     data: DataSource,
-    where: Any,
+    read: Callable[[Finder], Dataset],
     *,
-    split: str | None = None,
     by: str | None = None,
     device: str | torch.device = "cpu",
 ) -> Scores:
@@ -151,10 +163,10 @@ def evaluate_checkpoint(
 
     Args:
         folder: of the model, or its Hub name.
+        read: as of `reader_of_rows`.
     """
     model, tokenizer = load_checkpoint(folder, answers=False)
-    extra = [*([by] if by else []), *name_columns(finder_of(tokenizer))]
-    rows = objective.read(data, where, "test", split, extra)
+    rows = read(finder_of(tokenizer))
     model.to(device)
     return evaluate_model(objective, model, tokenizer, rows, data, by=by, progress=False)
 

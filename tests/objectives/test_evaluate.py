@@ -4,7 +4,7 @@ from small_objectives import FOLNET, SIZES, evaluated, recipe, relations, write_
 from transformers import BertConfig, BertForSequenceClassification
 
 from hf_alpha.objectives.classes import Classes
-from hf_alpha.objectives.evaluate import evaluate_model
+from hf_alpha.objectives.evaluate import evaluate_model, reader_of_rows
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.recipe import Data
 from hf_alpha.train import train
@@ -59,6 +59,13 @@ def test_rows_that_a_model_was_trained_on_are_told_under_any_names(tmp_path):
     for file, said in [(test_file, ""), (train_file, "? plain: 2 of 2 rows are")]:
         out = hf_alpha("evaluate", tmp_path / "plain", "--data", file).out
         assert out.startswith(said) and ("?" in out) == bool(said)
+
+
+def test_rows_of_the_same_columns_are_read_once(tmp_path):
+    place = write_rows(tmp_path / "rows.jsonl", [{"text": "a b", "label": "x", "k": 1}])
+    data = Data.model_construct(source="text", target="label")
+    read = reader_of_rows(Classes(), data, str(place), None, "k")
+    assert read(None) is read(None) and read(None).column_names == ["text", "label", "k"]
 
 
 def test_groups_leave_metrics_as_they_are(tmp_path):
