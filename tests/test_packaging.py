@@ -156,6 +156,8 @@ def test_the_source_distribution_has_the_code_once(built: Path):
     code = [name for name in names if name.endswith("/modeling_alpha.py")]
     assert code == ["hf_alpha/modeling/modeling_alpha.py"]
     assert shipped(ROOT / "hf_alpha") <= names
+    assert not [name for name in names if name.startswith(f"model_cards/{LARGE}/")]
+    assert sources.stat().st_size < 20e6
 
 
 def test_default_checkpoints_stay_small():
