@@ -52,7 +52,7 @@ def eager_attention(
             with those: gradients then pass through the weights that are returned.
         gates: what `relations` between queries and keys add to the scores, see `add_relations_`.
     """
-    scores = (query * scaling) @ key.transpose(-1, -2)
+    scores = (query * scaling) @ key.mT
     if attention_mask is not None:
         scores += attention_mask
     if gates is not None:
@@ -63,7 +63,8 @@ def eager_attention(
         weights = F.dropout(weights, p=dropout, training=module.training)
     returned = weights if fold is None else fold.unfold_weights(weights)
     weights = weights if fold is None else fold.fold_weights(returned)
-    return (weights @ value).transpose(1, 2), returned
+    out = weights.flatten(0, 1).bmm(value.flatten(0, 1))  # `@` would make more calls of it
+    return out.view(*query.shape[:3], -1).transpose(1, 2), returned
 
 
 class Fold(NamedTuple):
@@ -185,7 +186,7 @@ class AlphaAttention(nn.Module):
             attend = self._function(output_weights or summed, mask, gates, (t, m))
             causal = self.is_causal and mask is None and t > 1
             if causal and (related or queries > 1 or attend is not sdpa_attention_forward):
-                mask, causal = later_hidden(t, query), False
+                mask, causal = later_hidden(t, query.device, query.dtype), False
             mask = self._fold_mask(mask, r, queries, t)
             if related and attend is not eager_attention:
                 mask, related = add_relations(mask, **related), {}

@@ -95,26 +95,36 @@ def check_symbols(
     )
 
 
-def check_labels(labels_BT: torch.Tensor, usable_BV: torch.Tensor) -> None:
+def check_labels(
+    labels_BT: torch.Tensor,
+    logits_BTV: torch.Tensor,
+    usable: Callable[[], torch.Tensor],
+    unusable: float,
+) -> None:
     """Raise a ValueError for a label outside the vocabulary, or one that no output can give.
 
     Args:
         labels_BT: ids; those of -100 are not looked at.
-        usable_BV: columns that each sample can use.
+        logits_BTV: scores of the labels.
+        usable: makes the columns that each sample can use, (B, V).
+        unusable: score of the others.
     """
-    if not can_look(labels_BT):
+    if not can_look(labels_BT) or not labels_BT.numel():
         return
-    labelled_BT = labels_BT != IGNORE
-    outside = labelled_BT & ((labels_BT < 0) | (labels_BT >= usable_BV.shape[1]))
+    size, known_BT = logits_BTV.shape[-1], labels_BT.masked_fill(labels_BT == IGNORE, 0)
+    smallest, largest = known_BT.aminmax()
+    if smallest < 0 or largest >= size:
+        refuse_places(
+            (known_BT < 0) | (known_BT >= size),
+            lambda place: (
+                f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is "
+                f"outside the model's vocabulary of {size}; mark what needs no loss with {IGNORE}"
+            ),
+        )
+    if not (logits_BTV.detach().gather(-1, known_BT[..., None]) <= unusable / 2).any():
+        return  # which costs less than the columns
     refuse_places(
-        outside,
-        lambda place: (
-            f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is outside "
-            f"the model's vocabulary of {usable_BV.shape[1]}; mark what needs no loss with {IGNORE}"
-        ),
-    )
-    refuse_places(
-        labelled_BT & ~usable_BV.gather(1, labels_BT.masked_fill(~labelled_BT, 0)),
+        (labels_BT != IGNORE) & ~usable().gather(1, known_BT),
         lambda place: (
             f"label {int(labels_BT[place])} at position {place[1]} of row {place[0]} is a symbol "
             "that the input of that row lacks, and this model can only answer with those it has: "

@@ -18,7 +18,7 @@ from transformers.models.auto.modeling_auto import (
 from .choices import refuse
 from .configuration_symbols import SymbolModelConfig, special_tokens
 from .symbol_encodings import encoding_class
-from .symbol_vocabulary import SymbolVocabulary
+from .symbol_vocabulary import SymbolVocabulary, vocabulary_of
 
 CONFIG = {"AutoConfig": "configuration_retrofit.RetrofitConfig"}
 AUTO_MAPS = {
@@ -246,9 +246,8 @@ class RetrofitConfig(SymbolModelConfig):
     def vocabulary(self) -> SymbolVocabulary:
         """Which ids are symbols, of which class, and which rows of the backbone they share."""
         shares_rows = self.encoding.rows_per_class is not None
-        return SymbolVocabulary(
-            self.vocab_size, self.symbol_ranges, self.class_rows if shares_rows else None
-        )
+        class_rows = self.class_rows if shares_rows else None
+        return vocabulary_of(self.vocab_size, self.symbol_ranges, class_rows)
 
     @property
     def size_text(self) -> str:

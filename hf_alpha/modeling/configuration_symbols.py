@@ -15,7 +15,7 @@ from .logit_scale import ADACOS
 from .random_numbers import RANDOM_METHODS
 from .saving import SavesCode
 from .symbol_encodings import encoding_class
-from .symbol_vocabulary import SymbolVocabulary, check_size
+from .symbol_vocabulary import SymbolVocabulary, check_size, vocabulary_of
 
 FIXED_SCALE = 10.0  # of cosines; AdaCos by the mean gets there with 20,000 columns
 SYMBOL_RENAMINGS = ("none", "random", "random_per_batch", "first_occurrence")
@@ -123,11 +123,15 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     def __getattribute__(self, key: str) -> Any:
         # Transformers' way takes ten times as long. A compiler knows it, and it is for settings
         # with another name and for layers that differ.
-        get, slow = object.__getattribute__, torch.compiler.is_compiling()
-        slow = slow or key in get(self, "attribute_map")
-        if slow or get(self, "__dict__").get("_heterogeneity_spec") is not None:
-            return super().__getattribute__(key)
-        return get(self, key)
+        if not torch.compiler.is_dynamo_compiling():
+            get = object.__getattribute__
+            values = get(self, "__dict__")
+            if values.get("_heterogeneity_spec") is None:
+                if key in values:
+                    return values[key]
+                if key not in get(self, "attribute_map"):
+                    return get(self, key)
+        return super().__getattribute__(key)
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
@@ -204,7 +208,7 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
     @property
     def vocabulary(self) -> SymbolVocabulary:
         """Which ids are symbols, and of which class."""
-        return SymbolVocabulary(self.vocab_size, self.symbol_ranges)
+        return vocabulary_of(self.vocab_size, self.symbol_ranges)
 
     @property
     def encoding(self) -> type[SymbolEncoding]:

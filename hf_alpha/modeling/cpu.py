@@ -68,12 +68,12 @@ def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor)
     if not on_cpu or torch.compiler.is_compiling() or torch.jit.is_tracing():
         return function(x)
     step, one_block = (STEP, SMALLEST) if prefers_onednn() else (1, LARGEST)
-    if x.numel() <= one_block * x.shape[-1]:
+    rows = x.numel() // x.shape[-1]
+    sizes = block_sizes(rows, step)
+    if rows <= one_block or len(sizes) == 1:  # to split it would copy gradients
         return function(x)
-    rows_MD = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
-    made = [function(part) for part in rows_MD.split(block_sizes(len(rows_MD), step))]
-    joined = made[0] if len(made) == 1 else torch.cat(made)
-    return joined if x.dim() == 2 else joined.view(*x.shape[:-1], -1)
+    parts = x.reshape(-1, x.shape[-1]).split(sizes)
+    return torch.cat([function(part) for part in parts]).view(*x.shape[:-1], -1)
 
 
 def block_sizes(rows: int, step: int = STEP) -> list[int]:
@@ -89,22 +89,29 @@ class BlockLinear(nn.Linear):
     """A linear layer that works in the blocks of `in_blocks`, and otherwise is an ordinary one."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        compiling = torch.compiler.is_compiling()  # what follows would be a condition of sizes
-        if not compiling and prefers_onednn() and self._is_worth_it(x) and is_plain(x, self.weight):
-            return in_blocks(self._multiply_block, x)
-        return super().forward(x)
+        if torch.compiler.is_compiling():  # what follows would be conditions of sizes
+            return super().forward(x)
+        weight, width, count = self._parameters.get("weight"), self.in_features, x.numel()
+        is_worth_it = (
+            count >= SMALLEST * width
+            and (count * self.out_features >= FEW_PRODUCTS or not torch.is_grad_enabled())
+            and x.shape[-1] == width
+            and type(weight) is nn.Parameter
+            and prefers_onednn()
+            and is_plain(x, weight)
+        )
+        if not is_worth_it:
+            return super().forward(x)
+        rows = count // width
+        one_block = rows <= ONE_BLOCK and not rows % STEP
+        return self._multiply_block(x) if one_block else in_blocks(self._multiply_block, x)
 
-    def _is_worth_it(self, x: torch.Tensor) -> bool:
-        fits = x.shape[-1] == self.in_features and type(self.weight) is nn.Parameter
-        enough = x.numel() >= SMALLEST * self.in_features
-        many = not torch.is_grad_enabled() or x.numel() * self.out_features >= FEW_PRODUCTS
-        return fits and enough and many
-
-    def _multiply_block(self, rows_MD: torch.Tensor) -> torch.Tensor:
-        if len(rows_MD) < SMALLEST or len(rows_MD) % STEP:
-            return super().forward(rows_MD)
-        product = _Product.apply if torch.is_grad_enabled() else multiply
-        return product(rows_MD, self.weight, self.bias)
+    def _multiply_block(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.numel() // self.in_features
+        if rows < SMALLEST or rows % STEP:
+            return super().forward(x)
+        product = multiply_recorded if torch.is_grad_enabled() else multiply
+        return product(x, self.weight, self.bias)
 
 
 def prefers_products(
@@ -152,7 +159,7 @@ def is_plain(*tensors: torch.Tensor) -> bool:
     return (
         not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
-        and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors)
+        and all([x.dtype == torch.float32 and x.is_cpu for x in tensors])  # at once: no generator
         and not torch.is_autocast_enabled("cpu")
         and not is_transformed()
         and getattr(forward_ad, "_current_level", -1) < 0
@@ -195,34 +202,38 @@ def _cpuinfo() -> str:
         return ""
 
 
-def multiply(
-    x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
-) -> torch.Tensor:
-    """Multiplies by oneDNN, without gradients: X W^T + b, (M, E)."""
-    return torch.ops.mkldnn._linear_pointwise(x_MD, weight_ED, bias_E, "none", [], "")
+def multiply(x: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None) -> torch.Tensor:
+    """Multiplies rows (..., D) by oneDNN, without gradients: X W^T + b, (..., E)."""
+    return torch.ops.mkldnn._linear_pointwise.default(x, weight_ED, bias_E, "none", [], "")
 
 
 class _Product(torch.autograd.Function):
-    """x W^T + b by oneDNN, which PyTorch itself uses in compiled models only."""
+    """X W^T + b by oneDNN, which PyTorch itself uses in compiled models only."""
 
     @staticmethod  # with `setup_context`, a look at the signature takes as long as a small product
     def forward(
-        ctx: Any, x_MD: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
+        ctx: Any, x: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None
     ) -> torch.Tensor:
-        ctx.save_for_backward(x_MD, weight_ED)
-        return multiply(x_MD, weight_ED, bias_E)
+        ctx.save_for_backward(x, weight_ED)
+        return multiply(x, weight_ED, bias_E)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        x_MD, weight_ED = ctx.saved_tensors
+        x, weight_ED = ctx.saved_tensors
         # An expanded gradient, as that of `sum`, would take oneDNN hundreds of times as long.
-        grad_ME = gradients[0].contiguous()
-        product = _Product.apply if torch.is_grad_enabled() else multiply
+        grad = gradients[0].contiguous()
+        grad_ME = grad.view(-1, grad.shape[-1])
+        product = multiply_recorded if torch.is_grad_enabled() else multiply
         wants = ctx.needs_input_grad
-        grad_x = product(grad_ME, weight_ED.t(), None) if wants[0] else None
-        # Transposed once more: of the two factors, the wide one need not be copied.
-        grad_w = product(x_MD.t(), grad_ME.t(), None).t() if wants[1] else None
+        grad_x = product(grad, weight_ED.t(), None) if wants[0] else None
+        grad_w = None
+        if wants[1]:  # transposed once more: of the two factors, the wide one need not be copied
+            grad_w = product(x.reshape(-1, x.shape[-1]).t(), grad_ME.t(), None).t()
         return grad_x, grad_w, grad_ME.sum(0) if wants[2] else None
+
+
+multiply_recorded = super(torch.autograd.Function, _Product).apply
+"""`_Product.apply` without a look at transforms, of which `is_plain` knows that there are none."""
 
 
 class BitDropout(nn.Dropout):

@@ -216,7 +216,7 @@ def listed_logits(
     ids_BS, count = streams.ids, vocabulary.num_symbols
 
     def in_columns(x_BTS: torch.Tensor, none: float) -> torch.Tensor:
-        column_BS = torch.where(ids_BS >= 0, vocabulary.symbols_before(ids_BS), count)
+        column_BS = vocabulary.symbols_before(ids_BS).masked_fill(ids_BS < 0, count)
         symbols = x_BTS.new_full((*x_BTS.shape[:2], count + 1), none)
         index_BTS = column_BS[:, None].expand_as(x_BTS)
         return symbols.scatter(-1, index_BTS, x_BTS)[..., :-1]

@@ -28,6 +28,7 @@ from transformers import PreTrainedConfig
 from transformers import initialization as init
 
 from .encoding import RelationalMemory, SymbolEncoding, TextStates, listed_logits
+from .masks import are_few
 from .relations import (
     IndexRelations,
     MadeOnce,
@@ -179,10 +180,10 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
     @staticmethod
     def read(streams: Streams, mask_BL: torch.Tensor | None) -> Streams:
         # Padding may hold any id.
-        own_BL = streams.own if mask_BL is None else torch.where(mask_BL > 0, streams.own, -1)
+        own_BL = streams.own if mask_BL is None else streams.own.masked_fill(mask_BL <= 0, -1)
         number = num_slots(streams.ids.shape[1])
         same = IndexRelations(sought(own_BL), (own_BL,), number, streams.weights.dtype)
-        return replace(streams, own=own_BL, related=SymbolRelations(same))
+        return streams.but(own=own_BL, related=SymbolRelations(same))
 
     @staticmethod
     def follow(streams: Streams, source: Streams, text: TextSymbols) -> Streams:
@@ -195,12 +196,14 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
             same.made.once("queries", lambda: (table[text.here],))
         if position_T.shape[0] == 1 and text.ends:
             written_BTS = symbols_there(own_BM, number, dtype)[:, None]
+        elif own_BM is text.here and are_few(own_BM.shape[1], number):
+            written_BTS = same.queries[0].cummax(1).values
         else:
             written_BTS = written_symbols(own_BM, position_T, number).to(dtype)
         kept = source.once(("slots", number), MadeOnce)
         across = SlotRelations((same.queries[0], written_BTS), source.own, kept=kept)
         of_source = SourceRelations(across, written_BTS[..., : streams.ids.shape[1]], position_T)
-        return replace(streams, related=SymbolRelations(same, of_source))
+        return streams.but(related=SymbolRelations(same, of_source))
 
     def remember(
         self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
@@ -211,7 +214,7 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         rows_BSD = F.embedding(rows_BS.to(hidden_BLD.device), table_RD) + returned_BSD
         if self.config.normalize_embeddings:
             rows_BSD = F.normalize(rows_BSD, dim=-1)
-        return replace(streams, memory=torch.stack((entered_BSD, rows_BSD), dim=2))
+        return streams.but(memory=torch.stack((entered_BSD, rows_BSD), dim=2))
 
     def point(
         self, streams: Streams, masses_BTHS: torch.Tensor | None, states: TextStates | None
@@ -298,7 +301,7 @@ class TextMemory(RelationalMemory):
         number, dtype = num_slots(streams.ids.shape[1]), streams.weights.dtype
         relations = IndexRelations(sought(text.last), (text.own, text.behind), number, dtype)
         alone = TextRelations(relations, text.own, text.positions)
-        return replace(streams, own=text.here, related=SymbolRelations(relations, text=alone))
+        return streams.but(own=text.here, related=SymbolRelations(relations, text=alone))
 
     def enter(self, streams: Streams) -> torch.Tensor:
         text = in_text(streams)
@@ -401,7 +404,7 @@ class AnswerMemory(SymbolMemory):
         followed = SymbolMemory.follow(streams, source, text)
         assert followed.related is not None
         alone = in_text(TextMemory.go_on(streams, text))
-        return replace(followed, related=replace(followed.related, text=alone))
+        return followed.but(related=replace(followed.related, text=alone))
 
     def enter(self, streams: Streams) -> torch.Tensor | None:
         entered = super().enter(streams)

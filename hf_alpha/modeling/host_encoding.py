@@ -13,7 +13,7 @@ host, R rows of its table, V vocabulary, C classes of symbols, K random dimensio
 head, H heads, N symbols of the vocabulary.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -277,7 +277,7 @@ class HostRelations(FoundSymbols):
 
     def remember(self, hidden_BLD: torch.Tensor, streams: Streams) -> Streams:
         """Returns the streams with entries and returns of symbols: (B, S, 2, D)."""
-        return replace(streams, memory=torch.stack(self.found(hidden_BLD, streams), dim=2))
+        return streams.but(memory=torch.stack(self.found(hidden_BLD, streams), dim=2))
 
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
         """Returns what is added to the score of each listed symbol: (B, T, S)."""

@@ -51,7 +51,7 @@ class LabelScores(ModelOutput):
 def label_scores(
     logits_BTV: torch.Tensor,
     labels_BT: torch.Tensor,
-    usable_BV: torch.Tensor,
+    usable: Any = None,
     smoothing: float = 0.0,
     num_items: torch.Tensor | int | None = None,
     temperature: float = 1.0,

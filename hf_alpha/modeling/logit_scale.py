@@ -4,6 +4,7 @@ Shapes: B batch, T length, V vocabulary, N labelled positions.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -128,27 +129,28 @@ class LogitScale(nn.Module):
 def token_loss(
     logits_BTV: torch.Tensor,
     labels_BT: torch.Tensor,
-    usable_BV: torch.Tensor,
+    usable: Callable[[], torch.Tensor],
     smoothing: float = 0.0,
     num_items: torch.Tensor | int | None = None,
 ) -> torch.Tensor:
     """Returns the cross-entropy over labelled positions, smoothed over usable columns only.
 
     Args:
+        usable: makes them, (B, V); asked where there is smoothing.
         num_items: labelled positions of the whole optimiser step; the mean is over them, so that
             micro-batches add up to the loss of the whole batch. By default those of this call.
     """
     log_probs = F.log_softmax(logits_BTV.float(), dim=-1)
-    labelled = labels_BT != IGNORE
-    target = log_probs.gather(-1, labels_BT.clamp(min=0)[..., None])[..., 0]
-    losses = -target
+    # A number for each position: the sum of `nll_loss` has another order.
+    losses = F.nll_loss(log_probs.flatten(0, 1), labels_BT.flatten(), reduction="none")
     if smoothing:
-        usable = usable_BV[:, None]
-        uniform = torch.where(usable, log_probs, 0.0).sum(-1) / usable.sum(-1)
-        losses = (1.0 - smoothing) * losses - smoothing * uniform
-    total = torch.where(labelled, losses, 0.0).sum()
+        usable_B1V = usable()[:, None]
+        uniform = torch.where(usable_B1V, log_probs, 0.0).sum(-1) / usable_B1V.sum(-1)
+        losses = (1.0 - smoothing) * losses.view_as(uniform) - smoothing * uniform
+        losses = torch.where(labels_BT != IGNORE, losses, 0.0)
+    total = losses.sum()
     if num_items is None:
-        num_items = labelled.sum()
+        num_items = (labels_BT != IGNORE).sum()
     elif isinstance(num_items, torch.Tensor):
         num_items = num_items.to(total.device)
     # Without any label, 0 and not 0 / 0.

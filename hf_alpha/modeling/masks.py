@@ -73,6 +73,8 @@ def causal_mask(
     many = keys == length and prefix_mask is None and not are_few(length, keys)
     if many and (mask is None or _ends_in_padding(mask)):
         return None
+    if mask is None and prefix_mask is None and keys == length:
+        return later_hidden(length, ids_BT.device, dtype)
     query = torch.arange(length, device=ids_BT.device) + past
     key = torch.arange(keys, device=ids_BT.device)
     visible = (key[None, :] <= query[:, None])[None, None]
@@ -97,10 +99,10 @@ def _ends_in_padding(mask_BL: torch.Tensor) -> bool:
     return not (is_recorded(mask_BL) or bool((mask_BL[:, 1:] > mask_BL[:, :-1]).any()))
 
 
-def later_hidden(length: int, like: torch.Tensor) -> torch.Tensor:
-    """Returns a mask (1, 1, T, T) that hides later tokens only, in the type of another tensor."""
-    visible = torch.ones(length, length, dtype=torch.bool, device=like.device).tril()
-    return additive(visible[None, None], like.dtype)
+def later_hidden(length: int, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """Returns an additive mask (1, 1, T, T) that hides later tokens only."""
+    hidden = torch.full((1, 1, length, length), torch.finfo(dtype).min, dtype=dtype, device=device)
+    return hidden.triu_(1)
 
 
 def visible_keys(mask: torch.Tensor) -> torch.Tensor:

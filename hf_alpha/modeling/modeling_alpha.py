@@ -6,7 +6,9 @@ hidden state is (B, S, L, D); outside it is (B, L, S * D), so that caches and ge
 ordinary encoder-decoder.
 """
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -24,7 +26,7 @@ from transformers.modeling_outputs import (
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .attention import AlphaAttention, CosSin
-from .checks import check_cache, check_ids, check_rows, refuse_vectors
+from .checks import check_cache, check_ids, check_rows, is_recorded, refuse_vectors
 from .configuration_alpha import AlphaConfig
 from .encoding import TextStates
 from .logit_scale import LogitScale
@@ -246,21 +248,52 @@ class AlphaStack(AlphaPreTrainedModel):
         self.symbols.owner.shared = value
 
     def _place(
-        self, hidden_BSLD: torch.Tensor, positions: torch.Tensor
+        self,
+        hidden_BSLD: torch.Tensor,
+        ids_BL: torch.Tensor,
+        positions: Callable[[], torch.Tensor],
+        streams: Streams,
+        past: int | None,
     ) -> tuple[torch.Tensor, CosSin]:
-        """Returns vectors of tokens with sinusoidal positions, if any, dropped out; and `_rope`."""
-        if getattr(self.config, f"{self.side}_position") == "sinusoidal":
-            added = sinusoidal(positions, self.config.d_model, hidden_BSLD.dtype)
-            hidden_BSLD = hidden_BSLD + added[:, None]
-        return self.dropout(hidden_BSLD), self._rope(positions)
+        """Returns vectors of tokens with sinusoidal positions, if any, dropped out; and `_rope`.
 
-    def _rope(self, positions: torch.Tensor) -> CosSin:
-        """Returns what rotates queries and keys at these positions, where the stack has RoPE."""
-        config = self.config
+        Args:
+            ids_BL: of the tokens.
+            positions: makes their positions: (B or 1, L).
+            streams: over them, or over their source.
+            past: how many tokens come before; None where positions are no places.
+        """
+        if getattr(self.config, f"{self.side}_position") == "sinusoidal":
+            added = sinusoidal(positions(), self.config.d_model, hidden_BSLD.dtype)
+            hidden_BSLD = hidden_BSLD + added[:, None]
+        return self.dropout(hidden_BSLD), self._rope(ids_BL, positions, streams, past)
+
+    def _rope(
+        self,
+        ids_BL: torch.Tensor,
+        positions: Callable[[], torch.Tensor],
+        streams: Streams,
+        past: int | None = 0,
+    ) -> CosSin:
+        """Returns what rotates queries and keys of tokens, where the stack has RoPE; as `_place`.
+
+        Where places are positions, it is cut off a table, which all parts of a model share.
+        """
+        config, device = self.config, ids_BL.device
         if getattr(config, f"{self.side}_position") != "rope":
             return None
         heads = getattr(config, f"{self.side}_attention_heads")
-        return rotary(positions, config.d_model // heads, config.rope_theta, heads)
+        sizes = config.d_model // heads, config.rope_theta, heads
+        if past is None or streams.kept is None or is_recorded(ids_BL):
+            return rotary(positions(), *sizes)
+        stop = past + ids_BL.shape[1]
+        end = stop + -stop % TABLE
+        table = streams.once(
+            ("rope", end, sizes, device),
+            lambda: rotary(torch.arange(end, device=device)[None], *sizes),
+        )
+        cos, sin = table
+        return cos[:, :, past:stop], sin[:, :, past:stop]
 
     def _through_layers(
         self,
@@ -335,8 +368,8 @@ class AlphaEncoder(AlphaStack):
             tree_paths: heap number of each token, for tree positions: (B, L).
             kept: what the call of the whole model keeps.
         """
-        streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
-        streams = replace(streams, kept=kept)
+        inputs = input_ids, attention_mask, stream_ids
+        streams = self.symbols.open(*inputs, self.training, kept)
         hidden = self.symbols.embed(input_ids, streams)
         if self.config.encoder_position == "tree":
             if tree_paths is None:
@@ -347,8 +380,9 @@ class AlphaEncoder(AlphaStack):
             hidden = hidden + tree(tree_paths, self.config.d_model, hidden.dtype)[:, None]
         mask = padding_mask(attention_mask, hidden.dtype)
         # Where nothing is hidden, all rows have the same positions.
-        positions = token_positions(None if mask is None else attention_mask, input_ids)
-        hidden, rope = self._place(hidden, positions)
+        shown, past = (None, 0) if mask is None else (attention_mask, None)
+        positions = partial(token_positions, shown, input_ids)
+        hidden, rope = self._place(hidden, input_ids, positions, streams, past)
         returned = (output_attentions, output_hidden_states)
         context = (streams, mask, rope)
         hidden, _, outputs = self._through_layers(hidden, context, *returned)
@@ -421,7 +455,10 @@ class AlphaDecoder(AlphaStack):
         history = cache.self_attention_cache if cache is not None and len(self.layers) else None
         streams = self.symbols.follow(source, input_ids, attention_mask, history, slots)
         vectors = self.symbols.embed(input_ids, streams)
-        hidden, rope = self._place_next(vectors, source, input_ids, attention_mask, cache)
+        past = 0 if cache is None else cache.get_seq_length()
+        past = past if attention_mask is None and isinstance(past, int) else None
+        positions = partial(decoder_positions, input_ids, attention_mask, cache)
+        hidden, rope = self._place(vectors, input_ids, positions, source, past)
         mask = causal_mask(input_ids, attention_mask, cache, hidden.dtype)
         shown = match_rows(encoder_attention_mask, encoder_NSLD.shape[0])
         to_source = self._to_source(source, encoder_NSLD, shown, rope, sources, hidden.dtype)
@@ -446,27 +483,6 @@ class AlphaDecoder(AlphaStack):
         side = self.config.get_text_config(decoder=True)
         return EncoderDecoderCache(DynamicCache(config=side), DynamicCache(config=side))
 
-    def _place_next(
-        self,
-        vectors_BSTD: torch.Tensor,
-        source: Streams,
-        ids_BT: torch.Tensor,
-        mask: torch.Tensor | None,
-        cache: EncoderDecoderCache | None,
-    ) -> tuple[torch.Tensor, CosSin]:
-        """Does what `_place` does behind the cached tokens; a generation keeps a table of RoPE."""
-        if not source.by_token or mask is not None or self.config.decoder_position != "rope":
-            return self._place(vectors_BSTD, decoder_positions(ids_BT, mask, cache))
-        past = 0 if cache is None else cache.get_seq_length()
-        stop, device = past + ids_BT.shape[1], ids_BT.device
-        size = stop + -stop % TABLE
-        table = source.once(
-            ("rope", size), lambda: self._rope(torch.arange(size, device=device)[None])
-        )
-        assert table is not None
-        cos, sin = (x[:, :, past:stop] for x in table)
-        return vectors_BSTD, (cos, sin)
-
     def _to_source(
         self,
         source: Streams,
@@ -489,8 +505,9 @@ class AlphaDecoder(AlphaStack):
         mask = source.once(("mask", rows), lambda: padding_mask(shown, dtype))
         query_rope, key_rope = query_rope if self.config.cross_attention_rope else None, None
         if query_rope is not None and not cached:  # whose keys are rotated already
-            mask_NL = None if mask is None else mask_NL
-            key_rope = self._rope(token_positions(mask_NL, encoder_NSLD[:, 0, :, 0]))
+            like_NL, shown = encoder_NSLD[:, 0, :, 0], None if mask is None else mask_NL
+            positions = partial(token_positions, shown, like_NL)
+            key_rope = self._rope(like_NL, positions, source, 0 if mask is None else None)
         aggregated = "aggregated" in self.config.cross_attention
         view = source.aggregate(encoder_NSLD) if aggregated else None
         return encoder_NSLD, view, mask, query_rope, key_rope
@@ -699,7 +716,7 @@ class AlphaForConditionalGeneration(AlphaPreTrainedModel, SymbolHead, Generation
         if encoder_outputs is not None and kwargs.get("input_ids") is not None:
             check_rows(len(kwargs["input_ids"]), len(encoder_outputs[0]))
         if isinstance(encoder_outputs, SymbolEncoderOutput) and not self.training:
-            streams = replace(encoder_outputs.streams, kept=MadeOnce(of_generation=True))
+            streams = encoder_outputs.streams.but(kept=MadeOnce(of_generation=True))
             encoder_outputs = SymbolEncoderOutput(**{**encoder_outputs, "streams": streams})
         ids, kwargs = super()._expand_inputs_for_generation(expand_size, **kwargs)
         return ids, {**kwargs, "encoder_outputs": encoder_outputs}

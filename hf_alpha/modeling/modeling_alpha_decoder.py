@@ -83,7 +83,7 @@ class AlphaTextModel(AlphaStack):
         if positions is None:
             positions = decoder_positions(input_ids, attention_mask, past_key_values)
         hidden = self.symbols.embed(input_ids, streams) + self._start(positions)
-        hidden, rope = self._place(hidden, positions)
+        hidden, rope = self._place(hidden, input_ids, lambda: positions, streams, None)
         scale = None
         if self.config.decoder_position == "log_length":
             scale = length_scale(positions, hidden.dtype)

@@ -13,7 +13,7 @@ D width of the backbone, R rows of its table, V vocabulary.
 import inspect
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -648,7 +648,7 @@ class StackCall:
         own, hidden = self.streams.own, torch.finfo(self.streams.weights.dtype).min
         mask = self.streams.weights.new_zeros(own.shape[0], 1, 1, own.shape[1])
         mask = F.pad(mask if self.mask is None else self.mask, (0, more), value=hidden)
-        streams = replace(self.streams, own=F.pad(own, (0, more), value=-1))
+        streams = self.streams.but(own=F.pad(own, (0, more), value=-1))
         return StackCall(streams, mask, F.pad(self.positions, (0, more)))
 
 

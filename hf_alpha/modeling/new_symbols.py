@@ -138,7 +138,7 @@ def symbols_so_far(
     """
     own_BT, position_T, _ = tokens_at_hand(own_BT, -1, mask, cache)
     # What static caches hold behind the last token comes too late to count.
-    own_BM = keep_states(own_BT[..., None], cache, slot)[..., 0]
+    own_BM = own_BT if cache is None else keep_states(own_BT[..., None], cache, slot)[..., 0]
     return TextSymbols(own_BM, own_BT, position_T, ends=cache is None or not cache.is_compileable)
 
 

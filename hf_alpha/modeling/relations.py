@@ -129,10 +129,13 @@ def _gated(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Returns the gates of each relation, (N, H, beams * T, 1), and the relation."""
     rows, kinds = relations[0].shape[0], len(relations)
-    gates = gates_BTG.reshape(rows, -1, kinds, gates_BTG.shape[-1] // kinds, 1)
-    gates = gates.permute(2, 0, 3, 1, 4)
+    if kinds == 1:  # with nothing to put together for the gradients
+        gates: Any = (gates_BTG.reshape(rows, -1, gates_BTG.shape[-1], 1).transpose(1, 2),)
+    else:
+        gates = gates_BTG.reshape(rows, -1, kinds, gates_BTG.shape[-1] // kinds, 1)
+        gates = gates.permute(2, 0, 3, 1, 4)
     # Layers may lie on several devices.
-    moved = (relation.to(gates.device) for relation in relations)
+    moved = [relation.to(gates_BTG.device) for relation in relations]
     return zip(gates, moved, strict=True)
 
 
@@ -300,7 +303,10 @@ class Relations(ABC):
         """
         if self.shape[0] == 1:
             return self.lines.view(number, -1, *self.lines.shape[2:])
-        return tuple(x.view(number, 1, -1, x.shape[-1]) for x in self.matrices)
+        matrices = self.matrices
+        if matrices[0].shape[0] == number:
+            return matrices
+        return tuple(x.view(number, 1, -1, x.shape[-1]) for x in matrices)
 
     def extend_queries(
         self, query_NHTK: torch.Tensor, gates_BTG: torch.Tensor, scaling: float
@@ -648,7 +654,7 @@ def columns_of(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
         own_BM: index of the symbol at each position, -1 for none.
         num_symbols: number of columns of symbols.
     """
-    return torch.where(own_BM < 0, num_symbols, own_BM)
+    return own_BM.masked_fill(own_BM < 0, num_symbols)
 
 
 def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:

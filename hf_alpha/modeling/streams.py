@@ -69,23 +69,26 @@ class Streams(Movable):
         """
         streams, rows = outputs.streams, outputs.last_hidden_state.shape[0]
         if streams.written is not None:  # those of the head change from token to token
-            streams = replace(streams, kept=None)
+            streams = streams.but(kept=None)
         if streams.ids.shape[0] != rows:
             of_rows = ("ids", "own", "weights", "renaming", "memory")
-            streams = replace(
-                streams, **{n: match_rows(getattr(streams, n), rows) for n in of_rows}
-            )
+            streams = streams.but(**{n: match_rows(getattr(streams, n), rows) for n in of_rows})
         if streams.weights.dtype == dtype:
             return streams
-        weights = streams.once(("weights", rows), lambda: stream_weights(streams.ids, dtype))
-        return replace(streams, weights=weights)
+        key = "weights", rows, dtype
+        weights = streams.once(key, lambda: stream_weights(streams.ids, dtype))
+        return streams.but(weights=weights)
+
+    def but(self, **changes: Any) -> "Streams":
+        """Returns the same with changes, in a fifth of the time of `dataclasses.replace`."""
+        return Streams(**{**vars(self), **changes})
 
     def fields(self) -> dict[str, "Streams"]:
         """Returns the field that carries these in a model's output, where `of` reads them.
 
         Relations are for layers alone.
         """
-        return {"streams": replace(self, related=None)}
+        return {"streams": self.but(related=None)}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Returns what is made once, see [`MadeOnce`]; where nothing is kept, made anew."""
@@ -121,14 +124,14 @@ class Streams(Movable):
             return self
         known_NS = (source_ids_NS >= 0)[..., None, None].to(self.memory)
         more = self.ids.shape[1] - source_ids_NS.shape[1]
-        return replace(self, memory=F.pad(self.memory * known_NS, (0, 0, 0, 0, 0, more)))
+        return self.but(memory=F.pad(self.memory * known_NS, (0, 0, 0, 0, 0, more)))
 
     def of_last(self, number: int) -> "Streams":
         """Returns the same streams for the last positions, which are those that get logits."""
         if self.written is None:
             return self
         positions = self.written.positions[-number:]
-        return replace(self, written=replace(self.written, positions=positions))
+        return self.but(written=replace(self.written, positions=positions))
 
     def masses(self, weights_BHTL: torch.Tensor) -> torch.Tensor | None:
         """Returns the sums of weights of attention to the source over each symbol: (B, T, H, S)."""

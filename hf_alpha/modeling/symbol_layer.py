@@ -5,7 +5,6 @@ K random dimensions.
 """
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -198,8 +197,8 @@ class SymbolLayer:
             stream_ids: the samples' symbols by first occurrence, -1 padded: (B, S). Derived from
                 the ids when absent, at the price of one synchronisation with the device.
             training: draw anew where an optimiser step is done, and rename where that is asked for.
-            kept: of a generation, which has these `stream_ids`; after the first call, its tokens
-                are those that the model itself has chosen.
+            kept: of the call, or of a generation, which has these `stream_ids`; after its first
+                call, tokens are those that the model itself has chosen.
 
         Raises:
             ValueError: an id is outside the vocabulary, or `stream_ids` do not fit the ids. Read
@@ -252,7 +251,8 @@ class SymbolLayer:
         else:
             own_BL = self._own(ids_BL, listed_BS)
         made, dtype = MadeOnce() if kept is None else kept, self.owner.dtype
-        weights = made.once(("weights", rows), lambda: stream_weights(listed_BS, dtype))
+        streams_BS = listed_BS if self.encoding.opens_streams else listed_BS[:, :1]
+        weights = made.once(("weights", rows, dtype), lambda: stream_weights(streams_BS, dtype))
         streams = Streams(listed_BS, own_BL, weights, renaming, kept=kept)
         if self.relates is None or self.config.decodes_alone:  # alone, `go_on` finds relations
             return streams
@@ -335,7 +335,7 @@ class SymbolLayer:
             symbols = text.listed(streams.ids)
         else:  # the source's list is all: the cache keeps places in it
             symbols = symbols_so_far(own_BT, mask, cache, slot)
-        return self.relates.follow(replace(streams, own=symbols.here), source, symbols)
+        return self.relates.follow(streams.but(own=symbols.here), source, symbols)
 
     def go_on(
         self,
@@ -371,12 +371,11 @@ class SymbolLayer:
         config, renaming = self.config, streams.renaming
         in_order = config.renames and config.symbol_renaming == "first_occurrence"
         if not (self.encoding.lists_symbols or in_order):
-            return replace(streams, written=written)
+            return streams.but(written=written)
         listed = written.by_first_occurrence()
         if in_order and config.num_symbols:
             renaming = canonical_renaming(listed, config.vocabulary)
-        return replace(
-            streams,
+        return streams.but(
             ids=listed,
             own=own_streams(ids_BT, listed),
             weights=stream_weights(listed, self.owner.dtype),
@@ -402,7 +401,7 @@ class SymbolLayer:
             masses_BTHS is None and not self.config.decodes_alone
         ):
             return streams
-        return replace(streams, pointer=memory.point(streams, masses_BTHS, states))
+        return streams.but(pointer=memory.point(streams, masses_BTHS, states))
 
     def renamed(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor:
         """Returns what ids are called inside the model: (B, L)."""

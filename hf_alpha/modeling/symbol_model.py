@@ -5,6 +5,7 @@ Shapes: B batch, S streams, L or T length, D model width, V vocabulary.
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -237,11 +238,11 @@ class SymbolHead(SymbolModel):
         labels = labels_BT.to(logits.device)
         if streams.written is not None:
             labels = streams.written.to(labels.device).labels(labels)
-        usable = self.usable_columns(streams.ids.to(logits.device))
-        check_labels(labels, usable)
+        usable = partial(self.usable_columns, streams.ids.to(logits.device))
+        check_labels(labels, logits, usable, UNUSABLE)
         loss = loss_of(logits, labels, usable, self.config.label_smoothing, num_items)
         if adapting:
-            self._observe(logits, labels, usable)
+            self._observe(logits, labels, usable())
         return logits, loss
 
     def _logits(self, hidden_BSTD: Any, streams: Streams) -> torch.Tensor:
@@ -327,6 +328,5 @@ class SymbolHead(SymbolModel):
 def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:
     """Returns labels behind the start token, as a decoder's input; -100 becomes padding."""
     assert config.decoder_start_token_id is not None and config.pad_token_id is not None
-    shifted = labels_BT.new_full(labels_BT.shape, config.decoder_start_token_id)
-    shifted[:, 1:] = labels_BT[:, :-1]
+    shifted = F.pad(labels_BT[:, :-1], (1, 0), value=config.decoder_start_token_id)
     return shifted.masked_fill(shifted == -100, config.pad_token_id)

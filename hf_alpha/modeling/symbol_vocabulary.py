@@ -16,6 +16,22 @@ MAX_VOCABULARY = 2**24
 
 Ranges = dict[str, list[list[int]]]
 ClassRows = dict[str, list[int]]
+MOST_MADE = 64
+_made: "dict[tuple[int, int], SymbolVocabulary]" = {}
+
+
+def vocabulary_of(
+    size: int, ranges: Ranges, class_rows: ClassRows | None = None
+) -> "SymbolVocabulary":
+    """Returns a vocabulary, arguments as there; of the same objects it is made once."""
+    if torch.compiler.is_compiling():
+        return SymbolVocabulary(size, ranges, class_rows)
+    key = id(ranges), id(class_rows)  # which what is kept keeps
+    if (kept := _made.get(key)) is None or kept.size != size:
+        if len(_made) >= MOST_MADE:
+            _made.clear()
+        kept = _made[key] = SymbolVocabulary(size, ranges, class_rows)
+    return kept
 
 
 class SymbolVocabulary:
@@ -145,9 +161,17 @@ class SymbolVocabulary:
 
     def _rows_behind(self, ids: torch.Tensor, per_class: int, nth: int) -> torch.Tensor:
         """Returns the rows of `rows` in a table where those of classes follow the base tokens'."""
+        first = self.num_base_tokens
+        if self.runs == [(first, self.size)]:  # as ids do: there are steps up, and few of them
+            rows, last = ids.clamp(max=first), first
+            for start, _, number in self.spans:
+                row = first + per_class * (number - 1) + nth
+                rows = rows if row == last else rows.add(ids >= start, alpha=row - last)
+                last = row
+            return rows
         rows, before = ids, 0
         for start, stop, number in self.spans:
-            row = self.num_base_tokens + per_class * (number - 1) + nth
+            row = first + per_class * (number - 1) + nth
             before += stop - start
             behind = torch.where(ids < stop, row, ids - before)
             rows = torch.where(ids < start, rows, behind)
