@@ -48,7 +48,7 @@ def checkpoint_place(path: str | Path) -> str:
     folder = Path(path).expanduser()
     place = str(folder)
     if not folder.is_dir() and not may_be_on_hub(str(path)):
-        meant = similar_names(folder)
+        meant = ": it is a file" if folder.is_file() else similar_names(folder)
         with suppress(FileNotFoundError, KeyError):
             meant = f" (did you mean {released_models()[place]}?)"
         raise FileNotFoundError(f"no checkpoint folder {place!r}{meant}")

@@ -10,10 +10,8 @@ from .python_code import A_NAME, NAME, code_alone
 _DEFINED = regex.compile(rf"(?|\bclass\s+({NAME})|\bdef\s+({NAME})(?!\s*\(\s*(?:self|cls)\b))")
 """Not methods, which are attributes."""
 _BRACKETS = r"(?(DEFINE)(?P<brackets>[[({](?:[^][(){}]++|(?&brackets))*+[])}]))"
-_PARAMETERS = regex.compile(
-    rf"(?|\bdef\s+\w+\s*\(((?:[^][(){{}}]++|(?&brackets))*+)"
-    rf"|\blambda\b((?:[^][(){{}}:]++|(?&brackets))*+)){_BRACKETS}"
-)
+_HEAD = regex.compile(r"\bdef\s+\w+\s*\(|\blambda\b")
+"""Parameters begin behind it."""
 _PARAMETER = regex.compile(rf"\s*\**({NAME})?(?:[^][(){{}},]|(?&brackets))*+,?{_BRACKETS}")
 _TARGET = rf"[(\[]*\*?{NAME}[)\]]*"
 _TARGETS = (
@@ -27,6 +25,7 @@ _TARGETS = (
 )
 _KEYWORD = regex.compile(r"\s*=(?!=)")
 _BRACKET = regex.compile(r"[][(){}]")
+_LAMBDA_END = regex.compile(r"[][(){}:]")
 _IMPORTS = regex.compile(r"(?m)^[ \t]*(?:from\s.*\simport|import)\s.*$")
 
 
@@ -73,5 +72,34 @@ def _words_of(code: str) -> Iterator[tuple[int, int]]:
 
 
 def _parameters(code: str) -> list[tuple[int, int]]:
-    listed = [match.span(1) for match in _PARAMETERS.finditer(code)]
-    return [m.span(1) for span in listed for m in _PARAMETER.finditer(code, *span) if m[1]]
+    spans = _parameter_lists(code)
+    return [m.span(1) for span in spans for m in _PARAMETER.finditer(code, *span) if m[1]]
+
+
+def _parameter_lists(code: str) -> Iterator[tuple[int, int]]:
+    closed, end = _closed(code), 0
+    for head in _HEAD.finditer(code):
+        if head.start() >= end:  # not among parameters
+            end = _end(code, head, closed)
+            yield head.end(), end
+
+
+def _closed(code: str) -> dict[int, int]:
+    """Return where each bracket that is closed opens -> where the text goes on behind it."""
+    opened, closed = list[int](), dict[int, int]()
+    for bracket in _BRACKET.finditer(code):
+        if bracket[0] in "([{":
+            opened.append(bracket.start())
+        elif opened:
+            closed[opened.pop()] = bracket.end()
+    return closed
+
+
+def _end(code: str, head: regex.Match[str], closed: dict[int, int]) -> int:
+    """Return where parameters end: in a text that is no program, perhaps at an open bracket."""
+    ends, stop = (_LAMBDA_END if head[0] == "lambda" else _BRACKET), head.end()
+    while end := ends.search(code, stop):
+        if end.start() not in closed:
+            return int(end.start())
+        stop = closed[end.start()]
+    return len(code)

@@ -18,3 +18,9 @@ def test_a_released_models_bare_name_is_told_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"'inline-t5' \(did you mean /.*/inline-t5\?\)"):
         checkpoint_place("inline-t5")
+
+
+def test_a_file_is_no_checkpoint(tmp_path):
+    (tmp_path / "a.safetensors").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint folder '.*a\.safetensors': it is"):
+        checkpoint_place(tmp_path / "a.safetensors")

@@ -17,12 +17,14 @@ from case_files import parts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_texts import LIBRARY, TESTS, checked, is_the_same, renamed, run_tests, sets
+from reference.fragments import parameter_lists
 from small_tokenizers import byte_level
 from transformers import AutoTokenizer
 
 from hf_alpha import CanonicalNames, CanonicalTokenizer, TextTokenizer
 from hf_alpha.modeling.name_spelling import uncaptured
 from hf_alpha.modeling.names_in_python import python_names
+from hf_alpha.modeling.python_fragments import _parameter_lists
 from hf_alpha.testing import check_rule
 
 FILES = [
@@ -175,7 +177,16 @@ def test_time_is_linear_in_the_text(piece: str, is_one_line: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["x.y = f(k=1)\n", "for x ", "x, ", "lambda x: (x\n", "'''\n>>> x\n''' "]
+    "piece",
+    [
+        "x.y = f(k=1)\n",
+        "for x ",
+        "x, ",
+        "lambda x: (x\n",
+        "'''\n>>> x\n''' ",
+        "def f(\n",
+        "def f(a=(",
+    ],
 )
 def test_time_is_linear_in_what_is_no_program(piece: str) -> None:
     def seconds(number: int) -> float:
@@ -371,3 +382,22 @@ def test_type_parameters_have_a_scope_of_their_own() -> None:
         "P T Ts Q T Ts Q f T 1 x T 1 y T 1 T 1 x T 2 T 2 A T 3 T 3 T 3 V self x 1 y 1 V T 3 T 3 "
         "T 2 T 2 T 2"
     )
+
+
+PIECES = [
+    "def f(",
+    "def g",
+    "lambda",
+    "lambda x",
+    *":()[]{},\n",
+    " a",
+    "=",
+    "**d",
+    " x: int",
+    "f(b)",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_parameters_of_a_fragment_end_where_one_pattern_says(code: str) -> None:
+    assert [*_parameter_lists(code)] == parameter_lists(code)
