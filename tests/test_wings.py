@@ -22,7 +22,7 @@ def test_no_other_module_needs_a_wing(wing, package):
 
 @pytest.mark.parametrize(
     ("kind", "most_files", "most_lines"),
-    [("formulas", 31, 8_600), ("decoder", 44, 12_300), ("geometric", 12, 2_900)],
+    [("formulas", 31, 8_700), ("decoder", 45, 12_600), ("geometric", 12, 2_900)],
 )
 def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines, package):
     """Raise a limit for what all such models run; else import less, or elsewhere."""

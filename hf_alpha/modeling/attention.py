@@ -24,6 +24,7 @@ from .relations import (
     Relations,
     add_relations,
     add_relations_,
+    alike,
     in_blocks,
 )
 
@@ -57,8 +58,8 @@ def eager_attention(
         scores += attention_mask
     if gates is not None:
         scores = add_relations_(scores, gates, relations)
-    precise = torch.promote_types(scores.dtype, torch.float32)
-    weights = scores.softmax(-1, dtype=precise).to(scores.dtype)
+    precise = scores.dtype if scores.dtype.itemsize > 2 else torch.float32
+    weights = alike(scores.softmax(-1, dtype=precise), scores)
     if dropout:
         weights = F.dropout(weights, p=dropout, training=module.training)
     returned = weights if fold is None else fold.unfold_weights(weights)

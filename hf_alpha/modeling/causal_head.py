@@ -25,8 +25,9 @@ from .masks import full_mask, is_by_token, self_attention_part
 from .new_symbols import TextSoFar
 from .relations import MadeOnce
 from .streams import Streams
-from .symbol_model import OUTSIDE_LOSS, SymbolHead
+from .symbol_model import OUTSIDE_LOSS, QuickOutput, SymbolHead
 from .symbols import first_occurrence
+from .token_reader import TokenReader
 
 NO_LAST_STATE = (
     "scores of symbols are more than a product of the last states with the head's matrix, so a "
@@ -42,7 +43,7 @@ NEW_NAMES = (
 
 
 @dataclass
-class CausalOutput(CausalLMOutputWithPast):
+class CausalOutput(QuickOutput, CausalLMOutputWithPast):
     """What a decoder alone returns; without last states, which say too little by themselves."""
 
     @property
@@ -147,6 +148,11 @@ class CausalHead(SymbolHead, GenerationMixin):
             stream_ids: the problems' symbols by first occurrence, -1 padded: (B, S).
             kept: of a generation.
         """
+        if kept is not None and kept.goes_on and ids_BT.shape[1] == 1:
+            prompt: tuple[Any, ...] = kept.once("prompt", tuple)
+            reader = kept.once("reader", lambda: TokenReader.behind(*prompt) if prompt else None)
+            if reader is not None and cache is not None:
+                return reader(ids_BT, cache)
         from_trl = "temperature" in vars(self) and self.training and torch.is_grad_enabled()
         refuse(from_trl and not learns and self.config.needs_stream_ids, OUTSIDE_LOSS)
         unlisted = self.config.needs_stream_ids and stream_ids is None

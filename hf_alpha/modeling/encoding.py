@@ -50,6 +50,7 @@ class RelationalMemory(nn.Module):
 
     Attributes:
         num_histories: slots of a decoder's cache that it takes.
+        takes_numbers: whether the next token of a generation may come with [`TokenRelations`].
         read: returns the streams of an input with relations; also given its mask (B, L).
         follow: returns those over a decoder's tokens; also given those over what they follow, and
             which symbols the decoder has written.
@@ -65,6 +66,7 @@ class RelationalMemory(nn.Module):
     """
 
     num_histories: ClassVar[int]
+    takes_numbers: ClassVar[bool] = False
     of_symbols = True
     read: Callable[[Streams, torch.Tensor | None], Streams]
     follow: Callable[[Streams, Streams, TextSymbols], Streams]
@@ -178,7 +180,7 @@ class SymbolEncoding:
         """
         if self.rows_per_class is None:
             return ids_BL[:, None]
-        if not (self.rows_in_turn and self.vocabulary.class_rows is not None):
+        if not (self.rows_in_turn and self.vocabulary.in_turn):
             return self.vocabulary.rows(ids_BL, self.rows_per_class)[:, None]
         if streams.by_token:
             rows_BL = self.rows_of_listed(streams).gather(1, streams.own.clamp(min=0))
@@ -226,5 +228,6 @@ def listed_logits(
     # Of few tokens, the other way round: from which of the listed symbols each column is.
     place_S = partial(torch.arange, s, device=ids_BS.device)
     place_B1N = streams.once(("columns", b), lambda: in_columns(place_S().expand(b, 1, s), s))
-    symbols = F.pad(own_BTS, (0, 1), value=UNUSABLE).gather(-1, place_B1N.expand(b, t, count))
+    place_BTN = place_B1N if t == 1 else place_B1N.expand(b, t, count)
+    symbols = F.pad(own_BTS, (0, 1), value=UNUSABLE).gather(-1, place_BTN)
     return vocabulary.join(base_BTV, symbols, dim=-1)

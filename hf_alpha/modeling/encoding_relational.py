@@ -19,7 +19,7 @@ vocabulary.
 """
 
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -30,6 +30,7 @@ from transformers import initialization as init
 from .encoding import RelationalMemory, SymbolEncoding, TextStates, listed_logits
 from .masks import are_few
 from .relations import (
+    NONE,
     IndexRelations,
     MadeOnce,
     RelationGates,
@@ -40,6 +41,7 @@ from .relations import (
     TextRelations,
     TextSymbols,
     add_relations_,
+    alike,
     by_source,
     columns_of,
     first_positions,
@@ -113,9 +115,13 @@ class FoundSymbols(nn.Module):
     @staticmethod
     def repeated(streams: Streams, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns whether symbols were written so far, and stand at a position: each (B, T, S)."""
-        assert streams.within is not None
-        here_BTS = streams.within.queries[0][..., : streams.ids.shape[1]]
-        return to_source(streams).written.to(device), here_BTS.to(device)
+        within, number = streams.within, streams.ids.shape[1]
+        assert within is not None
+        here_BTS = within.made.once("here", lambda: within.queries[0][..., :number])
+        written_BTS = to_source(streams).written
+        if here_BTS.device != device:
+            return written_BTS.to(device), here_BTS.to(device)
+        return written_BTS, here_BTS
 
 
 class SymbolPointer(nn.Module):
@@ -147,7 +153,7 @@ class SymbolPointer(nn.Module):
             masses_BTHS: sums of the weights of attention to the source over each symbol.
         """
         written, last = self.repeat
-        mass_BTS = (self.attention.to(masses_BTHS)[:, None] * masses_BTHS).sum(2)
+        mass_BTS = (alike(self.attention, masses_BTHS)[:, None] * masses_BTHS).sum(2)
         return mass_BTS.addcmul(written, written_BTS).addcmul(last, last_BTS)
 
 
@@ -189,11 +195,9 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
     def follow(streams: Streams, source: Streams, text: TextSymbols) -> Streams:
         dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
         own_BM, position_T = text.own, text.positions
+        if source.by_token and position_T.shape[0] == 1 and text.ends:
+            return SymbolMemory._follow_next(streams, source, text)
         same = IndexRelations(sought(text.here), (own_BM,), number, dtype)
-        if source.by_token:  # of few tokens, a row of a table is one operation
-            none_last = partial(torch.arange, number + 1, device=own_BM.device)
-            table = source.once(("one-hot", number), lambda: one_hot(none_last(), number, dtype))
-            same.made.once("queries", lambda: (table[text.here],))
         if position_T.shape[0] == 1 and text.ends:
             written_BTS = symbols_there(own_BM, number, dtype)[:, None]
         elif own_BM is text.here and are_few(own_BM.shape[1], number):
@@ -204,6 +208,44 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         across = SlotRelations((same.queries[0], written_BTS), source.own, kept=kept)
         of_source = SourceRelations(across, written_BTS[..., : streams.ids.shape[1]], position_T)
         return streams.but(related=SymbolRelations(same, of_source))
+
+    @staticmethod
+    def _follow_next(streams: Streams, source: Streams, text: TextSymbols) -> Streams:
+        """Does what `follow` does for one token of a generation, in few operations.
+
+        What is found in tables and columns is found in few: there are two columns behind those of
+        symbols, one for keys of the text that hold none, and zeros for those of the source.
+        """
+        dtype, number = streams.weights.dtype, num_slots(streams.ids.shape[1])
+        own_BM, device = text.own, text.own.device
+
+        def tables() -> tuple[torch.Tensor, torch.Tensor]:
+            index = torch.arange(number + 1, device=device)  # the last one is for none, -1
+            slots = F.pad(one_hot(index, number, dtype), (0, 2))
+            return slots, index.masked_fill(index == number, NONE)
+
+        def columns() -> torch.Tensor:
+            column_NL = torch.where(source.own < 0, number + 1, source.own)
+            each = 2 * own_BM.shape[0] // column_NL.shape[0]
+            return column_NL[:, None].expand(-1, each, -1)
+
+        slots, sought_S = source.once(("tables", number), tables)
+        column_NEL = source.once(("columns of keys", own_BM.shape[0]), columns)
+        here_B1S = slots[text.here]
+        column_B1M = torch.where(own_BM < 0, number, own_BM)[:, None]
+        written_B1S = torch.zeros_like(here_B1S).scatter_(2, column_B1M, 1.0)
+        same = IndexRelations(sought_S[text.here], (own_BM,), number, dtype)
+        same.made.once("queries", lambda: (here_B1S,))
+        same.made.once("lines", lambda: here_B1S.gather(2, column_B1M)[:, None])
+        kept = source.once(("slots", number + 2), MadeOnce)
+        across = SlotRelations((here_B1S, written_B1S), source.own, kept=kept)
+        both_NES = torch.cat((here_B1S, written_B1S), 1)
+        if both_NES.shape[0] != column_NEL.shape[0]:
+            both_NES = both_NES.view(column_NEL.shape[0], -1, number + 2)
+        across.made.once("lines", lambda: both_NES.gather(2, column_NEL).unflatten(1, (-1, 2)))
+        written_B1S = written_B1S[..., : streams.ids.shape[1]]
+        of_source = SourceRelations(across, written_B1S, text.positions)
+        return replace(streams, related=SymbolRelations(same, of_source))
 
     def remember(
         self, hidden_BLD: torch.Tensor, streams: Streams, table_RD: torch.Tensor
@@ -234,7 +276,7 @@ class SymbolMemory(FoundSymbols, RelationalMemory):
         base = F.linear(hidden_BSTD, table_RD[: self.config.vocabulary.num_base_tokens])
         own = self.scores_of_listed(hidden_BSTD[:, 0], table_RD, streams)
         if streams.pointer is not None:
-            own = own + streams.pointer.to(own)
+            own = own + alike(streams.pointer, own)
         return torch.cat((base, own[:, None]), dim=-1)
 
     def scores_of_listed(
@@ -260,6 +302,7 @@ class TextMemory(RelationalMemory):
     """
 
     num_histories = 2  # the text's symbols, and states to point at
+    takes_numbers = True
 
     def __init__(
         self, config: PreTrainedConfig, num_heads: int, silent: bool = False, scale: float = 1.0
@@ -303,8 +346,10 @@ class TextMemory(RelationalMemory):
         alone = TextRelations(relations, text.own, text.positions)
         return streams.but(own=text.here, related=SymbolRelations(relations, text=alone))
 
-    def enter(self, streams: Streams) -> torch.Tensor:
+    def enter(self, streams: Streams) -> Any:
         text = in_text(streams)
+        if text.own is None:  # beside `TokenRelations`: all listed symbols stand before
+            return None
         if streams.own.shape[1] == 1:
             newly_BT = (text.own == sought(streams.own)).sum(1, keepdim=True) == 1
         else:
@@ -319,6 +364,9 @@ class TextMemory(RelationalMemory):
     ) -> torch.Tensor:
         assert states is not None
         text, keep, device = in_text(streams), states.keep, states.hidden.device
+        if text.own is None:
+            within: Any = text.within
+            return within.point(self, streams, states)
         states_BTD = self.norm(states.hidden)
         key_BHMK = self._heads(self.key_proj(states_BTD))
         if states.cache is not None:

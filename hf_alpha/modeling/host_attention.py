@@ -32,7 +32,8 @@ CROSS = re.compile("cross|encoder_attn|EncDec")
 """What all families call attention to the source, or the part that it is in."""
 
 Gated = tuple[Relations, torch.Tensor]
-"""Relations between queries and keys, and gates (B, T, G) that say what heads add for them."""
+"""Relations between queries and keys, and gates that say what heads add for them, (B, T, G), or
+(B, H, T, relations, 1)."""
 
 
 class UnreachedError(ValueError):
@@ -119,15 +120,17 @@ class LayerRelations:
         gates_BHTR = query_BHTK @ weight + bias
         keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
         relations = self.relations.part(slice(None), keys)
-        return relations, gates_BHTR.permute(0, 2, 3, 1).flatten(2)
+        return relations, gates_BHTR[..., None]
 
     def scores(self, block: nn.Module, query_BH1K: torch.Tensor, num_keys: int) -> torch.Tensor:
         """Returns what is added to the scores of one query and the keys: (B, H, 1, M)."""
         weight, bias = self._of_layer(block, query_BH1K)
         kind = num_keys, query_BH1K.device, query_BH1K.dtype
         if (lines_B1RM := self.lines.get(kind)) is None:
-            keys = keys_at_hand(num_keys, self.relations.shape[1], self.positions)
-            self.lines[kind] = lines_B1RM = self.relations.lines[..., keys].to(query_BH1K)
+            lines_B1RM, all_keys = self.relations.lines, self.relations.shape[1]
+            if num_keys != all_keys:
+                lines_B1RM = lines_B1RM[..., keys_at_hand(num_keys, all_keys, self.positions)]
+            self.lines[kind] = lines_B1RM = lines_B1RM.to(query_BH1K)
         return (query_BH1K @ weight).add_(bias) @ lines_B1RM
 
     def _of_layer(self, block: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -189,7 +192,8 @@ def relational_attention(
         return attend(query, key, value, mask, scaling=scaling)
     relations, gates = symbol_relations.of(block, query, key.shape[2])
     seen = relations.to(query.device)
-    gates = gates.to(query.device)
+    if gates.device != query.device:
+        gates = gates.to(query.device)
     if (
         not squashes
         and name == "sdpa"
@@ -232,6 +236,8 @@ def _attend_by_masks(
         mask: None for none, or of a block that is causal for that of a decoder.
     """
     length, weights = query.shape[2], None
+    if gates.dim() == 5:
+        gates = gates.permute(0, 2, 3, 1, 4).flatten(2)
     bias = attend.keywords.get("position_bias")  # of T5
     causal = mask is None and length > 1 and getattr(block, "is_causal", True)  # as `sdpa` has it
 

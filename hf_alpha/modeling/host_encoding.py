@@ -14,6 +14,7 @@ head, H heads, N symbols of the vocabulary.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -27,6 +28,7 @@ from .checks import can_look
 from .encoding import TextStates, listed_logits
 from .encoding_relational import FoundSymbols, TextMemory, in_text, to_source
 from .host_attention import LayerRelations, StackRelations
+from .new_symbols import UNUSABLE
 from .relations import RelationGates, by_source, scaled
 from .streams import Streams
 from .symbols import mean_streams
@@ -139,7 +141,12 @@ class HostEncoding:
 
     def shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
         """Returns logits with something added to the products that they come from."""
-        return self.capped(self.products(logits) + more).to(logits.dtype)
+        logits_and_more = self.capped(self.products(logits) + more)
+        return (
+            logits_and_more
+            if logits_and_more.dtype == logits.dtype
+            else logits_and_more.to(logits.dtype)
+        )
 
     def products(self, logits: torch.Tensor) -> torch.Tensor:
         """Returns what logits were before they were squashed, if they were."""
@@ -354,7 +361,7 @@ class DecoderRelations(nn.Module):
         weights, biases = self()
         return weights.unbind(), biases[:, :, None].unbind()
 
-    def enter(self, streams: Streams) -> torch.Tensor:
+    def enter(self, streams: Streams) -> Any:
         return self.memory.enter(streams)
 
     def point(self, streams: Streams, head: HeadCall) -> torch.Tensor:
@@ -391,7 +398,7 @@ class HostRelational(HostEncoding):
 
     def additions(self, ids_BL: torch.Tensor, streams: Streams) -> torch.Tensor | None:
         entered = self.model.relations.enter(streams)
-        return None if entered is None else entered * self.config.random_scale[0]
+        return None if entered is None else scaled(entered, self.config.random_scale[0])
 
     def relations(
         self, table: nn.Module, rows_BL: torch.Tensor, streams: Streams
@@ -411,13 +418,27 @@ class HostRelational(HostEncoding):
     def logits(self, output: HostOutput, streams: Streams) -> torch.Tensor:
         """Returns logits; a symbol's is that of its class and what is known about the symbol."""
         vocabulary = self.config.vocabulary
-        rows_BS = self.symbols.encoding.rows_of_listed(streams)
-        index = rows_BS[:, None].expand(-1, output.logits.shape[1], -1)
-        added_BTS = self.model.relations.point(streams, output.head) * self.config.random_scale[1]
-        if any(len(rows) > 1 for rows in self.config.class_rows.values()):
+        index = self.symbols.encoding.rows_of_listed(streams)[:, None]
+        if output.logits.shape[1] > 1:
+            index = index.expand(-1, output.logits.shape[1], -1)
+        added_BTS = self.model.relations.point(streams, output.head)
+        added_BTS = scaled(added_BTS, self.config.random_scale[1])
+        if vocabulary.in_turn:
             added_BTS = added_BTS + AHEAD
         own_BTS = self.shifted(output.logits.gather(-1, index), added_BTS)
-        return listed_logits(output.logits, own_BTS, streams, vocabulary)
+        ids_BS, of_all = streams.ids, output.logits.shape[-1] == vocabulary.size
+        if not (streams.by_token and of_all and streams.once("all", lambda: _are_listed(ids_BS))):
+            return listed_logits(output.logits, own_BTS, streams, vocabulary)
+        # There are columns of all ids, in which those of the listed symbols are written.
+        ids_V = partial(torch.arange, vocabulary.size, device=ids_BS.device)
+        symbol_V = streams.once("symbols", lambda: vocabulary.is_symbol(ids_V()))
+        index = streams.once(own_BTS.shape, lambda: ids_BS[:, None].expand_as(own_BTS))
+        return torch.where(symbol_V, UNUSABLE, output.logits).scatter_(-1, index, own_BTS)
+
+
+def _are_listed(ids_BS: torch.Tensor) -> bool:
+    """Returns whether there is seen to be no padding in a list."""
+    return can_look(ids_BS) and bool((ids_BS >= 0).all())
 
 
 def _has_no_symbols(streams: Streams) -> bool:

@@ -68,7 +68,8 @@ class LogitScale(nn.Module):
         self._forget()
 
     def forward(self, cosines: torch.Tensor) -> torch.Tensor:
-        return cosines * self.scale.to(cosines.dtype)
+        scale = self.scale
+        return cosines * (scale if scale.dtype == cosines.dtype else scale.to(cosines.dtype))
 
     @torch.compiler.disable
     @torch.no_grad()

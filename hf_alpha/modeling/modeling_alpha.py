@@ -36,7 +36,7 @@ from .positions import decoder_positions, rotary, sinusoidal, token_positions, t
 from .relations import MadeOnce, match_rows
 from .streams import Streams, SymbolEncoderOutput
 from .symbol_layer import SymbolDraws, SymbolLayer
-from .symbol_model import SymbolHead, SymbolModel, shift_right
+from .symbol_model import QuickOutput, SymbolHead, SymbolModel, shift_right
 from .symbols import pack_streams, unpack_streams
 
 
@@ -391,16 +391,6 @@ class AlphaEncoder(AlphaStack):
 
 
 # Decoder ------------------------------------------------------------------------------------------
-
-
-class QuickOutput:
-    """An output whose fields are set in little time; Transformers lists all of them for each."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if value is not None and name in type(self).__dataclass_fields__:  # type: ignore[attr-defined]
-            self[name] = value  # type: ignore[index]  # and the attribute
-        else:
-            object.__setattr__(self, name, value)
 
 
 @dataclass

@@ -232,15 +232,16 @@ class RetrofitModel(SymbolHead, GenerationMixin):
             UnreachedError: attention has not asked for its relations.
         """
         rows = self.symbols.rows(ids_BL, streams).flatten(0, 1)
-        table, relations = self._watch_parts(side), {}
+        table = streams.once(("host's table", side), lambda: self._watch_parts(side))
+        relations = {}
         if self.relations is not None:
             relations = self.host.relations(table, rows, streams)
         additions = self.host.additions(ids_BL, streams) if self.host.adds_vectors else None
         name = "decoder_input_ids" if len(self.sides) == 2 and side == "decoder" else "input_ids"
-        calls = {**self._calls.now.get(), **known}
+        calls = {**self._calls.now, **known}
         if additions is not None:
             calls["additions"] = additions
-        before = self._calls.now.set(calls)
+        before, self._calls.now = self._calls.now, calls
         try:
             outputs = part(**{name: rows}, **arguments, **relations, return_dict=True)
             if "additions" in calls:
@@ -249,7 +250,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
                     f"symbol_encoding {self.symbols.encoding.name!r} adds there is lost"
                 )
         finally:
-            self._calls.now.reset(before)
+            self._calls.now = before
         for relation in relations.values():
             # In training, layers may be left out at random, but not all of them.
             if relation.unreached and not (self.training and relation.reached):
@@ -260,7 +261,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
     def _behind_table(self, table: nn.Module, args: tuple, vectors: torch.Tensor) -> Any:
         """Returns the table's vectors with something added: random parts, or what was found."""
         # Once: behind the table itself, or behind an adapter around it.
-        additions = self._calls.now.get().pop("additions", None)
+        additions = self._calls.now.pop("additions", None)
         if additions is None:  # the backbone is called by itself
             return None
         return vectors + additions.to(vectors)
@@ -272,7 +273,7 @@ class RetrofitModel(SymbolHead, GenerationMixin):
         A head's matrix has as many rows as there are tokens, so that it may cost as much as all
         layers together; the mean of its outputs is its output for the mean.
         """
-        call = self._calls.now.get().get("head")
+        call = self._calls.now.get("head")
         if call is None:  # the backbone is called by itself
             return None
         if args[0].dim() != 3:  # ProphetNet predicts several tokens at each place
@@ -280,14 +281,17 @@ class RetrofitModel(SymbolHead, GenerationMixin):
                 f"the head gets states of shape {tuple(args[0].shape)}, not (rows, tokens, width)"
             )
         number = self.host.number(call.streams)
-        call.all_BSTD = args[0].unflatten(0, (-1, number))
-        call.hidden_BSTD = call.all_BSTD[:, :, -call.keep :]
+        all_BSTD = args[0][:, None] if number == 1 else args[0].unflatten(0, (-1, number))
+        some = call.keep and call.keep < args[0].shape[1]
+        call.all_BSTD = call.hidden_BSTD = all_BSTD
+        if some:
+            call.hidden_BSTD = all_BSTD[:, :, -call.keep :]
         # Adapters that go around the head see each stream; so do weights that are not there yet.
         plain = type(head) is nn.Linear and not head.weight.is_meta
         may = self.host.averages and number > 1 and plain
         call.averaged = may and head is self.get_output_embeddings()
         if not call.averaged:
-            return (args[0][:, -call.keep :], *args[1:]) if call.keep else None
+            return (args[0][:, -call.keep :], *args[1:]) if some else None
         weights = call.streams.weights.to(args[0])
         return (mean_streams(call.hidden_BSTD, weights), *args[1:])
 
@@ -316,12 +320,29 @@ class Calls:
     """The calls of a model that are under way, by what they are of; each thread has its own.
 
     They are a [`StackCall`] of a side with blocks, `"additions"` to vectors of tokens, and the
-    [`HeadCall`] of the `"head"`. A context variable holds them: the compiler carries it over breaks
-    of a graph, which it does not with what is local to a thread. A copy of the model has its own.
+    [`HeadCall`] of the `"head"`. A context variable holds them. The compiler does not trace one, so
+    that a compiled call is held by an attribute, which is seen while the call is compiled, or where
+    something breaks the graph: then one thread may call the model at a time. A copy of the model
+    has its own.
     """
 
     def __init__(self) -> None:
-        self.now: ContextVar[dict[str, Any]] = ContextVar("calls", default={})  # noqa: B039
+        self._now: ContextVar[dict[str, Any]] = ContextVar("calls", default={})  # noqa: B039
+        self._compiled: dict[str, Any] = {}
+
+    @property
+    def now(self) -> dict[str, Any]:
+        """What is under way."""
+        if torch.compiler.is_compiling():
+            return self._compiled
+        return self._now.get() or self._compiled
+
+    @now.setter
+    def now(self, calls: dict[str, Any]) -> None:
+        if torch.compiler.is_compiling():
+            self._compiled = calls
+        else:
+            self._now.set(calls)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
@@ -527,7 +548,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         self, side: str, index: int, layer: nn.Module, args: tuple, output: Any
     ) -> Any:
         """Returns a layer's output with what the block behind it adds."""
-        call = self._calls.now.get().get(side)
+        call = self._calls.now.get(side)
         if call is None:  # the backbone is called by itself
             return None
         hidden = output[0] if isinstance(output, tuple) else output

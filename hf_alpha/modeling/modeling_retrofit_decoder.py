@@ -117,12 +117,16 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
             ValueError: an input is missing or does not fit the others.
             TypeError: the backbone does not take an argument.
         """
-        self._check(input_ids, attention_mask, position_ids, past_key_values, kwargs)
+        chosen = kept is not None and kept.goes_on  # by the model itself, in a generation
+        if not chosen:
+            self._check(input_ids, attention_mask, position_ids, past_key_values, kwargs)
         assert input_ids is not None  # as was checked
         texts = None
         # Where names are no matter, the backbone itself tells the texts of a row apart.
-        names_matter = self.config.needs_stream_ids or self.config.new_symbols
-        if position_ids is not None and input_ids.shape[1] > 1 and names_matter:
+        names_matter = input_ids.shape[1] > 1 and (
+            self.config.needs_stream_ids or self.config.new_symbols
+        )
+        if position_ids is not None and names_matter:
             texts = packed_texts(input_ids, attention_mask, position_ids, past_key_values)
         if texts is not None:
             given = {"labels": labels, "position_ids": position_ids}
@@ -139,8 +143,9 @@ class RetrofitForCausalLM(CausalHead, RetrofitModel):
                 position_ids = decoder_positions(
                     input_ids, full_mask(attention_mask), past_key_values
                 )
-            if self.num_positions is not None:
-                check_positions(position_ids, self.num_positions)
+            longest, length = self.num_positions, input_ids.shape[1]
+            if longest is not None and not (chosen and has_room(past_key_values, length, longest)):
+                check_positions(position_ids, longest)
             one = len(position_ids) == 1  # row, which is for all
             positions["position_ids"] = position_ids if one else repeat_rows(position_ids, number)
         head = HeadCall(streams, logits_to_keep, cache=past_key_values)
@@ -317,6 +322,12 @@ def packed_texts(
             "give packed rows without either, or each text a row of its own"
         )
     return None
+
+
+def has_room(cache: Cache | None, length: int, longest: int) -> bool:
+    """Returns whether so many tokens behind a prompt, placed by `generate`, are within a limit."""
+    past = 0 if cache is None else cache.get_seq_length()
+    return isinstance(past, int) and 0 < past <= longest - length
 
 
 def check_keeps_keys(backbone: PreTrainedModel) -> None:

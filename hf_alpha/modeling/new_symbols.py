@@ -62,8 +62,7 @@ class TextSoFar:
             kept: what a generation keeps.
         """
         if kept is not None and kept.by_token:
-            ids_V = partial(torch.arange, vocabulary.size, device=ids_BT.device)
-            number_BT = kept.once("numbers", lambda: vocabulary.symbol_numbers(ids_V()))[ids_BT]
+            number_BT = numbers_of_ids(vocabulary, ids_BT.device, kept)[ids_BT]
         else:
             number_BT = vocabulary.symbol_numbers(ids_BT)
         here_BT, position_T, past = tokens_at_hand(number_BT, 0, mask, cache)
@@ -89,16 +88,8 @@ class TextSoFar:
         Args:
             kept: what a generation with this list keeps.
         """
-
-        def of_list() -> torch.Tensor:
-            number_BS = self.vocabulary.symbol_numbers(ids_BS)  # padding is none, the first column
-            index_S = torch.arange(ids_BS.shape[1], device=ids_BS.device)
-            none_BN = number_BS.new_full((ids_BS.shape[0], self.vocabulary.num_symbols + 1), -1)
-            index_BN = none_BN.scatter(1, number_BS, index_S.expand_as(number_BS))
-            return index_BN.index_fill(1, index_S[:1], -1)
-
         kept = MadeOnce() if kept is None else kept
-        index_BN = kept.once(("listed", ids_BS.shape[0]), of_list)
+        index_BN = places_in_list(ids_BS, self.vocabulary, kept)
         all_BM3, here_BT3 = (
             index_BN.gather(1, x.flatten(1)).view_as(x) for x in (self.symbols, self.here)
         )
@@ -119,6 +110,29 @@ class TextSoFar:
             before_BS = before_BS.expand_as(column_BS)
             first_BN = F.pad(first_BN, (0, 1)).scatter(1, column_BS, before_BS)[:, :-1]
         return WrittenSymbols(first_BN, self.positions, self.vocabulary)
+
+
+def places_in_list(
+    ids_BS: torch.Tensor, vocabulary: SymbolVocabulary, kept: MadeOnce
+) -> torch.Tensor:
+    """Returns the index of each number's symbol among those listed, -1 for none: (B, N + 1)."""
+
+    def of_list() -> torch.Tensor:
+        number_BS = vocabulary.symbol_numbers(ids_BS)  # padding is none, the first column
+        index_S = torch.arange(ids_BS.shape[1], device=ids_BS.device)
+        none_BN = number_BS.new_full((ids_BS.shape[0], vocabulary.num_symbols + 1), -1)
+        index_BN = none_BN.scatter(1, number_BS, index_S.expand_as(number_BS))
+        return index_BN.index_fill(1, index_S[:1], -1)
+
+    return kept.once(("listed", ids_BS.shape[0]), of_list)
+
+
+def numbers_of_ids(
+    vocabulary: SymbolVocabulary, device: torch.device, kept: MadeOnce
+) -> torch.Tensor:
+    """Returns the numbers of all ids' symbols, a table that a generation keeps: (V,)."""
+    ids_V = partial(torch.arange, vocabulary.size, device=device)
+    return kept.once("numbers", lambda: vocabulary.symbol_numbers(ids_V()))
 
 
 def symbols_so_far(

@@ -36,6 +36,15 @@ def scaled(x: torch.Tensor, scale: float) -> torch.Tensor:
     return x if scale == 1 else x * scale
 
 
+def alike(x: torch.Tensor, y: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Returns `x` with the type, or another one, and on the device of `y`: layers lie on several.
+
+    Mostly it does already, and to ask PyTorch takes as long as a small operation.
+    """
+    dtype = y.dtype if dtype is None else dtype
+    return x if x.dtype == dtype and x.device == y.device else x.to(y.device, dtype)
+
+
 class RelationGates(nn.Module):
     """How much each head of an attention block adds to its scores where a relation holds.
 
@@ -100,7 +109,7 @@ def add_relations(
     """
     if isinstance(relations, torch.Tensor):
         n, beams, kinds, _ = relations.shape
-        relations = relations.to(gates)  # layers may lie on several devices
+        relations = alike(relations, gates)
         if kinds * beams == 1:
             added = gates.view(n, -1, 1, 1) * relations
         else:
@@ -127,15 +136,20 @@ def add_relations_(
 def _gated(
     gates_BTG: torch.Tensor, relations: tuple[torch.Tensor, ...]
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Returns the gates of each relation, (N, H, beams * T, 1), and the relation."""
+    """Returns the gates of each relation, (N, H, beams * T, 1), and the relation.
+
+    Args:
+        gates_BTG: or (B, H, T, relations, 1), where each sample has its own source.
+    """
+    moved = (alike(relation, gates_BTG, relation.dtype) for relation in relations)
+    if gates_BTG.dim() == 5:
+        return zip(gates_BTG.unbind(3), moved, strict=True)
     rows, kinds = relations[0].shape[0], len(relations)
     if kinds == 1:  # with nothing to put together for the gradients
         gates: Any = (gates_BTG.reshape(rows, -1, gates_BTG.shape[-1], 1).transpose(1, 2),)
     else:
         gates = gates_BTG.reshape(rows, -1, kinds, gates_BTG.shape[-1] // kinds, 1)
         gates = gates.permute(2, 0, 3, 1, 4)
-    # Layers may lie on several devices.
-    moved = [relation.to(gates_BTG.device) for relation in relations]
     return zip(gates, moved, strict=True)
 
 
@@ -302,7 +316,8 @@ class Relations(ABC):
         queries, (N, beams, relations, M). N is B, or less where the beams of a sample share keys.
         """
         if self.shape[0] == 1:
-            return self.lines.view(number, -1, *self.lines.shape[2:])
+            lines = self.lines
+            return lines if len(lines) == number else lines.view(number, -1, *lines.shape[2:])
         matrices = self.matrices
         if matrices[0].shape[0] == number:
             return matrices
@@ -315,24 +330,30 @@ class Relations(ABC):
 
         Args:
             query_NHTK: queries of all beams of a sample, one after the other: (N, H, beams * T, K).
-            gates_BTG: from [`RelationGates`], G = relations * H.
+            gates_BTG: from [`RelationGates`], G = relations * H; or (B, H, T, relations, 1).
             scaling: of the products of queries and keys.
         """
         n, _, length, _ = query_NHTK.shape
-        relations = tuple(each.reshape(n, 1, length, -1) for each in self.queries)
+        relations = self.made.once(
+            ("queries", n), lambda: tuple(x.reshape(n, 1, length, -1) for x in self.queries)
+        )
         slots = None
         for gate, relation in _gated(gates_BTG / scaling, relations):
             slots = gate * relation if slots is None else torch.addcmul(slots, gate, relation)
         assert slots is not None
-        return torch.cat((query_NHTK, slots.to(query_NHTK)), -1)
+        return torch.cat((query_NHTK, alike(slots, query_NHTK)), -1)
 
     def extend_keys(self, x_NHMK: torch.Tensor) -> torch.Tensor:
         """Returns what belongs to keys, of N sources, with the slots of their symbols: K + S wide.
 
         Extended values make attention sum its weights over each symbol.
         """
-        keys_N1MS = self._keys_of_sources(x_NHMK)
-        return torch.cat((x_NHMK, keys_N1MS.expand(-1, x_NHMK.shape[1], -1, -1)), -1)
+        n, heads, kind = *x_NHMK.shape[:2], (x_NHMK.dtype, x_NHMK.device)
+        keys_NHMS = self.made.once(
+            ("keys", n, heads, *kind),
+            lambda: self._keys_of_sources(x_NHMK).expand(-1, heads, -1, -1),
+        )
+        return torch.cat((x_NHMK, keys_NHMS), -1)
 
     def sums(self, weights_NHTM: torch.Tensor) -> torch.Tensor:
         """Returns the sums of attention's weights over each symbol: (N, T, H, S)."""
@@ -340,7 +361,7 @@ class Relations(ABC):
         return sums.unflatten(1, weights_NHTM.shape[1:3]).transpose(1, 2)
 
     def _sums(self, x_NEM: torch.Tensor) -> torch.Tensor:
-        return x_NEM.bmm(match_rows(self.keys, x_NEM.shape[0]).to(x_NEM))
+        return x_NEM.bmm(alike(match_rows(self.keys, x_NEM.shape[0]), x_NEM))
 
     def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
         """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
@@ -559,12 +580,13 @@ class TextRelations(Movable):
     Attributes:
         within: those of the last symbol up to a position, to where that symbol stands, and to what
             comes after it, up to the next symbol.
-        own: index of the symbol at each position, those that a cache holds included: (B, M).
+        own: index of the symbol at each position, those that a cache holds included: (B, M); not
+            beside [`TokenRelations`].
         positions: places of the queries among the keys: (T,).
     """
 
     within: Relations
-    own: torch.Tensor
+    own: torch.Tensor | None
     positions: torch.Tensor
 
 

@@ -17,9 +17,18 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
 from .encoding import RelationalMemory, SymbolEncoding, TextStates
-from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
+from .new_symbols import (
+    UNUSABLE,
+    TextSoFar,
+    WrittenSymbols,
+    symbols_so_far,
+)
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import MadeOnce, match_rows, scaled
+from .relations import (
+    MadeOnce,
+    match_rows,
+    scaled,
+)
 from .steps import StepCounter
 from .streams import Streams
 from .symbols import (
@@ -354,15 +363,18 @@ class SymbolLayer:
             cache: of the decoder.
             slot: the first one that is not the layers'.
         """
-        config = self.config
+        config, kept = self.config, streams.kept
         if not config.num_histories:
             return streams
-        text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary, streams.kept)
+        text = TextSoFar.of(ids_BT, mask, cache, slot, config.vocabulary, kept)
         if config.new_symbols:
             streams = self._as_written(streams, ids_BT, text.written())
         if self.relates is None:
             return streams
-        return self.relates.go_on(streams, text.listed(streams.ids, streams.kept))
+        symbols = text.listed(streams.ids, kept)
+        if kept is not None and kept.by_token and self.relates.takes_numbers:
+            kept.once("prompt", lambda: (text, symbols, streams, cache, slot))  # for a TokenReader
+        return self.relates.go_on(streams, symbols)
 
     def _as_written(
         self, streams: Streams, ids_BT: torch.Tensor, written: WrittenSymbols
@@ -416,8 +428,8 @@ class SymbolLayer:
             ids_BL: token ids of the sequence that `streams` is over.
             streams: of the batch.
         """
-        by_row = self.encoding.opens_streams or self.config.vocabulary.class_rows is not None
-        if not streams.by_token or streams.renaming is not None or by_row:
+        by_row = not streams.by_token or streams.renaming is not None
+        if by_row or self.encoding.opens_streams or self.config.vocabulary.in_turn:
             return self.encoding.rows(self.renamed(ids_BL, streams), streams)
         size, device = self.config.vocab_size, ids_BL.device
 

@@ -325,6 +325,16 @@ class SymbolHead(SymbolModel):
         return self.logit_scale is not None and self.logit_scale.adaptive
 
 
+class QuickOutput:
+    """An output whose fields are set in little time; Transformers lists all of them for each."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value is not None and name in type(self).__dataclass_fields__:  # type: ignore[attr-defined]
+            self[name] = value  # type: ignore[index]  # and the attribute
+        else:
+            object.__setattr__(self, name, value)
+
+
 def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:
     """Returns labels behind the start token, as a decoder's input; -100 becomes padding."""
     assert config.decoder_start_token_id is not None and config.pad_token_id is not None

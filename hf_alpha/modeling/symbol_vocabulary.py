@@ -71,6 +71,11 @@ class SymbolVocabulary:
         return runs
 
     @property
+    def in_turn(self) -> bool:
+        """Whether a class has several rows of another model's table, for symbols in turn."""
+        return any(len(rows) > 1 for rows in (self.class_rows or {}).values())
+
+    @property
     def num_symbols(self) -> int:
         """Symbols of all classes."""
         return sum(stop - start for start, stop, _ in self.spans)

@@ -7,10 +7,13 @@ from hosts import BERT_SIZES, DECODERS, GEMMA_SIZES, IDS, make_host
 from hypothesis import given
 from hypothesis import strategies as st
 from retrofits import DecoderFamily, Seen, make_retrofit, random_batch
+from torch._dynamo.utils import counters
 from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
+    CompileConfig,
     DynamicCache,
+    Gemma2Config,
     Gemma3TextConfig,
     MambaConfig,
     MistralConfig,
@@ -27,6 +30,7 @@ from hf_alpha.modeling.modeling_retrofit_decoder import (
     packed_texts,
 )
 from hf_alpha.modeling.symbols import rename_ids
+from hf_alpha.modeling.token_reader import TokenReader
 
 RELATIONAL = {"symbol_encoding": "relational"}
 LEARNED = {"symbol_encoding": "learned", "place": "middle, two classes"}
@@ -315,6 +319,57 @@ def test_a_compiled_decoder_says_the_same(breaks):
     with torch.no_grad():
         compiled = torch.compile(model, backend="eager")(**batch).logits
         torch.testing.assert_close(compiled, model(**batch).logits, atol=1e-5, rtol=1e-5)
+
+
+def softcapped():
+    """A host that squashes its scores, and takes relations as slots."""
+    return AutoModelForCausalLM.from_config(
+        Gemma2Config(**{**GEMMA_SIZES, **IDS, "vocab_size": 45})
+    )
+
+
+@pytest.mark.parametrize("search", [{}, {"num_beams": 3}])
+@pytest.mark.parametrize("host", ["llama", "gemma2", "own"])
+def test_tokens_are_read_by_numbers_as_by_places_in_the_list(host, search, monkeypatch):
+    """Not where a list has more names than the text, one of which is new when it is written."""
+    if host == "own":
+        model = make_decoder(**RELATIONAL)
+    else:
+        model = make_retrofit(softcapped() if host == "gemma2" else host, **RELATIONAL)
+    batch = random_batch(1, model.config, [(7, 3), (5, 2), (4, 1)], side="left")
+    del batch["decoder_input_ids"]
+    search = {**search, "min_new_tokens": 6, "max_new_tokens": 6, "do_sample": False}
+    search |= {"output_logits": True, "return_dict_in_generate": True}
+    read, real = [], TokenReader.__call__
+    monkeypatch.setattr(TokenReader, "__call__", lambda *args: read.append(1) or real(*args))
+    found = model.generate(**batch, **search)
+    assert len(read) == 5
+    symbols = torch.tensor([i for i in range(45) if model.config.vocabulary.class_of(i)])
+    more = {**batch, "stream_ids": symbols[None].expand(3, -1)}
+    listed = model.generate(**more, **search)
+    assert len(read) == 5
+    monkeypatch.setattr(TokenReader, "behind", lambda *_: None)
+    for one, other in ((found, batch), (listed, more)):
+        expected = model.generate(**other, **search)
+        assert torch.equal(torch.stack(one.logits), torch.stack(expected.logits))
+        assert torch.equal(one.sequences, expected.sequences)
+
+
+@pytest.mark.slow  # as above
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_token_is_one_graph_and_says_the_same():
+    """As `generate` compiles it behind a static cache."""
+    model = make_retrofit("llama", **RELATIONAL)
+    batch = random_batch(1, model.config, [(7, 3), (5, 2)], side="left")
+    del batch["decoder_input_ids"]
+    search = {"min_new_tokens": 6, "max_new_tokens": 6, "do_sample": False}
+    expected = model.generate(**batch, **search)
+    compiled = CompileConfig(fullgraph=True, backend="aot_eager", mode=None)
+    compiled._compile_all_devices = True
+    counters.clear()
+    search |= {"cache_implementation": "static", "compile_config": compiled}
+    assert torch.equal(model.generate(**batch, **search), expected)
+    assert counters["stats"]["unique_graphs"] == 1
 
 
 # Windows that slide -------------------------------------------------------------------------------
