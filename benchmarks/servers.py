@@ -4,9 +4,9 @@
 
 A converted Llama (`relational`, d 256, 6 layers, random weights) is served by the one, the Llama by
 the other, each in processes of its own. So many clients ask one after the other, with streams;
-texts have 40 words, answers all 16 tokens, or 8 and one of eight 96. Sides take turns. Seconds are
-those of the processor, of all processes of a server; waits are scaled to them: what a client would
-wait on a machine that does nothing else.
+texts have 40 words (or `--words`), answers all 16 tokens, or 8 and one of eight 96. Sides take
+turns. Seconds are those of the processor, of all processes of a server; waits are scaled to them:
+what a client would wait on a machine that does nothing else.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def save_models(folder: Path) -> dict[str, Path]:
     torch.manual_seed(0)
     host = LlamaForCausalLM(LlamaConfig(
         vocab_size=SIZE, hidden_size=256, intermediate_size=704, num_hidden_layers=6,
-        num_attention_heads=4, max_position_embeddings=1024, pad_token_id=0, bos_token_id=1,
+        num_attention_heads=4, max_position_embeddings=2048, pad_token_id=0, bos_token_id=1,
         eos_token_id=None,
     ))  # fmt: skip
     host.generation_config.eos_token_id = SIZE - 1
@@ -92,12 +93,12 @@ def serving(side: str, folder: Path) -> Iterator[tuple[str, int]]:
 
 
 async def ask(
-    client: httpx2.AsyncClient, model: str, number: int, tokens: int
+    client: httpx2.AsyncClient, model: str, number: int, tokens: int, words: int
 ) -> tuple[float, int]:
     """Seconds to the first token of an answer of at most so many, and how many it has."""
     draw = random.Random(number)
     names = draw.sample(NAMES, 5)
-    prompt = " ".join(draw.choice(names if draw.random() < 0.4 else WORDS) for _ in range(40))
+    prompt = " ".join(draw.choice(names if draw.random() < 0.4 else WORDS) for _ in range(words))
     body = {"model": model, "prompt": prompt, "max_tokens": tokens, "stream": True,
             "temperature": 0, "stream_options": {"include_usage": True}}  # fmt: skip
     began, first, usage = time.perf_counter(), None, ""
@@ -112,7 +113,9 @@ async def ask(
     return first, written
 
 
-def measure(url: str, pid: int, model: str, clients: int, lengths: Sequence[int]) -> dict[str, Any]:
+def measure(
+    url: str, pid: int, model: str, clients: int, lengths: Sequence[int], words: int
+) -> dict[str, Any]:
     """Processor seconds, tokens and times to the first one, of so many clients at once."""
 
     async def run() -> list[tuple[float, int]]:
@@ -121,7 +124,7 @@ def measure(url: str, pid: int, model: str, clients: int, lengths: Sequence[int]
 
             async def one_client() -> None:
                 for number, tokens in waiting:
-                    found.append(await ask(client, model, number, tokens))
+                    found.append(await ask(client, model, number, tokens, words))
 
             await asyncio.gather(*[one_client() for _ in range(clients)])
         return found
@@ -141,14 +144,15 @@ def lengths_of(clients: int, mixed: bool) -> list[int]:
 def write(rows: Sequence[dict[str, Any]]) -> str:
     """The table: a line for each number of clients, kind of lengths and side."""
     lines = []
-    for key in dict.fromkeys((row["clients"], row["lengths"], row["side"]) for row in rows):
-        of_key = [row for row in rows if (row["clients"], row["lengths"], row["side"]) == key]
+    kinds = [tuple(row[key] for key in ("words", "clients", "lengths", "side")) for row in rows]
+    for key in dict.fromkeys(kinds):
+        of_key = [row for row, kind in zip(rows, kinds, strict=True) if kind == key]
         rates = [row["tokens"] / row["processor"] for row in of_key]
         firsts = [statistics.median(row["first"]) * row["processor"] / row["wall"]
                   for row in of_key]  # fmt: skip
-        lines.append([str(key[0]), *key[1:], f"{statistics.median(rates):.0f}",
+        lines.append([*map(str, key), f"{statistics.median(rates):.0f}",
                       f"{1e3 * statistics.median(firsts):.0f}"])  # fmt: skip
-    columns = ("clients", "answers", "side", "tokens a second", "first token: ms")
+    columns = ("words", "clients", "answers", "side", "tokens a second", "first token: ms")
     return table(columns, lines, ("answers", "side"))
 
 
@@ -157,6 +161,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     add = parser.add_argument
     add("--clients", type=int, nargs="+", default=[1, 8, 32], help="(1 8 32)")
+    add("--words", type=int, nargs="+", default=[40], help="of a text (40)")
     add("--sides", nargs="+", choices=(OURS, PEER), default=[OURS, PEER], help="(both)")
     add("--rounds", type=int, default=2, help="(2)")
     return parser.parse_args(argv)
@@ -172,15 +177,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             for side in args.sides:
                 model = folders[side].name if side == OURS else str(folders[side])
                 with serving(side, folders[side]) as (url, pid):
-                    measure(url, pid, model, 1, [SHORT])
-                    for clients in args.clients:
-                        for mixed in (False, True):
-                            found = measure(url, pid, model, clients, lengths_of(clients, mixed))
-                            kind = f"{SHORT} or {LONG}" if mixed else "16"
-                            rows.append(
-                                {"clients": clients, "lengths": kind, "side": side, **found}
-                            )
-                            print(clients, kind, side, file=sys.stderr, flush=True)
+                    measure(url, pid, model, 1, [SHORT], 40)
+                    for words, clients, mixed in product(args.words, args.clients, (False, True)):
+                        lengths, kind = lengths_of(clients, mixed), f"{SHORT} or {LONG}"
+                        row = {"words": words, "clients": clients, "side": side}
+                        row["lengths"] = kind if mixed else "16"
+                        rows.append(row | measure(url, pid, model, clients, lengths, words))
+                        print(row, file=sys.stderr, flush=True)
     finish(write(rows), {"settings": vars(args), "rows": rows}, args.out, argv)
 
 

@@ -6,44 +6,19 @@ instruction, so a vocabulary that is made into a set for each row is looked for 
 """
 
 import json
-import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from instructions import instructions
 from serving import CHAT
 from small_tokenizers import byte_level
 
-import hf_alpha
 from hf_alpha import AlphaTokenizer, CanonicalNames, CanonicalTokenizer, TextTokenizer
 from hf_alpha.alias.certificate import certify
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
 from hf_alpha.modeling.names_in_text import NameFinder
 
-PACKAGE = str(Path(hf_alpha.__file__).parent)
 SMALL, TIMES = 40, 4
 MOST = 1.125 * TIMES
-
-
-def instructions(run: Callable[[], object]) -> int:
-    """How many instructions of the package's own code a call executes."""
-    counted = 0
-
-    def trace(frame, event, _):
-        nonlocal counted
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        counted += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        run()
-    finally:
-        sys.settrace(before)
-    return counted
 
 
 def names(number: int) -> list[str]:
@@ -128,6 +103,18 @@ def answered_in_parts(number: int):
     return lambda: [stream.feed(chunk) for chunk in chunks]
 
 
+def called_in_parts(number: int):
+    """Arguments of a call, among as many tools, with a word that is as long."""
+    request = CanonicalRequest(CanonicalNames(TOOLS), chat(number, number))
+    said = json.dumps({"said": request.body["messages"], "all": "a" * 20 * number})
+    calls = [
+        {"index": 0, "function": {"arguments": said[i : i + 4]}} for i in range(0, len(said), 4)
+    ]
+    chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]} for call in calls]
+    stream = CanonicalStream(request, CanonicalNames(TOOLS))
+    return lambda: [stream.feed(chunk) for chunk in chunks]
+
+
 def formulas(number: int):
     notation = pytest.importorskip("hf_alpha.logic.propositional.notation")
     tokenizer = AlphaTokenizer(
@@ -192,6 +179,7 @@ WORK = {
     "request": lambda number: lambda: CanonicalRequest(CanonicalNames(TOOLS), chat(number, number)),
     "answer": answered,
     "answer in parts": answered_in_parts,
+    "call in parts": called_in_parts,
     "certify": lambda number: (
         lambda: certify([chat(number // 5, number // 5)], CanonicalNames(TOOLS))
     ),
@@ -212,12 +200,11 @@ def test_work_grows_as_its_input_does(name):
     assert large <= MOST * small, f"{small:,} instructions, {large:,} for {TIMES} times as much"
 
 
-def test_decoding_looks_at_the_vocabulary_only_for_new_names(monkeypatch):
-    """To make a set of 50,000 words takes longer than to decode a row."""
+def test_decoding_asks_for_no_vocabulary(monkeypatch):
+    """To make a set of 50,000 words takes longer than to decode a row, also one with new names."""
     tokenizer, asked = text_tokenizer(), []
     encoded = tokenizer(text(5))
     monkeypatch.setattr(TextTokenizer, "get_vocab", lambda self: asked.append(1) or {})
     assert tokenizer.decode(encoded["input_ids"], names=encoded.names, new_names="t") == text(5)
+    assert tokenizer.decode(encoded["input_ids"], new_names="t").startswith("t1 sees t1. t2")
     assert not asked
-    tokenizer.decode(encoded["input_ids"], new_names="t")
-    assert asked

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
 _JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
+_WORD = regex.compile(r"\w+")
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
 CALLED = ("function", "custom")
@@ -219,7 +220,7 @@ class CanonicalRequest:
         if isinstance(name := call.get("name"), str):
             written["name"] = str(self.table.get(name, name))
         if isinstance(arguments := call.get("arguments"), str):
-            written["arguments"] = json_back(arguments, self.table)
+            written["arguments"] = json_back(arguments, Forms(self.table))
         if isinstance(text := call.get("input"), str):
             written["input"] = self._text_back(text)
         return written
@@ -335,6 +336,7 @@ class _CallBack:
 
     def __init__(self, table: Mapping[str, str], names: CanonicalNames):
         self._table, self._name, self._arguments = table, "", ""
+        self._forms = Forms(table)
         self._input, self._takes_text = BackStream(names, table), False
 
     def feed(self, function: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,11 +347,7 @@ class _CallBack:
         if isinstance(arguments := function.get("arguments"), str):
             if arguments and self._name:
                 written["name"] = self._take_name()
-            text = self._arguments + arguments
-            *_, last = [0, *(match.start() for match in _JSON_PARTS.finditer(text))]
-            cut = last if _OPEN.fullmatch(text, last) else len(text)
-            self._arguments = text[cut:]
-            written["arguments"] = json_back(text[:cut], self._table)
+            written["arguments"] = self._feed_arguments(arguments)
         if isinstance(given := function.get("input"), str):
             if given and self._name:
                 written["name"] = self._take_name()
@@ -360,11 +358,22 @@ class _CallBack:
         """Return what was held, if there is something."""
         rest = {"name": self._take_name()} if self._name else {}
         if self._arguments:
-            rest["arguments"] = json_back(self._arguments, self._table)
+            rest["arguments"] = json_back(self._arguments, self._forms)
             self._arguments = ""
         if (text := _closed(self._input)) or (rest and self._takes_text):
             rest["input"] = text
         return rest
+
+    def _feed_arguments(self, new: str) -> str:
+        """Return what is sure of the arguments, whose last word may go on."""
+        if self._arguments[:1] not in ("", "\\") and _WORD.fullmatch(new):
+            self._arguments += new  # a long word is not looked at again for each of its parts
+            return ""
+        text = self._arguments + new
+        *_, last = [0, *(match.start() for match in _JSON_PARTS.finditer(text))]
+        cut = last if _OPEN.fullmatch(text, last) else len(text)
+        self._arguments = text[cut:]
+        return json_back(text[:cut], self._forms)
 
     def _is_open(self) -> bool:
         """Whether a name may go on: it begins a longer word."""
@@ -375,12 +384,12 @@ class _CallBack:
         return str(self._table.get(name, name))
 
 
-def json_back(text: str, table: Mapping[str, str]) -> str:
+def json_back(text: str, forms: Forms) -> str:
     """Write JSON, or a part of it, with names in place of words, escaped as JSON has them.
 
     The text need not be whole; all between words stays as it is.
     """
-    written, forms = [], Forms(table)
+    written = []
     for match in _JSON_PARTS.finditer(text):
         part = match.group()
         name = forms.name(part) if part[0] != "\\" else None

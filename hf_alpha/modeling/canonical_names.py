@@ -31,7 +31,7 @@ from .words import NamesByWord, whole_words
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 _WORD = regex.compile(r"\w+")
 _INSIDE_WORD = regex.compile(r"(?<=\w)(?=\w)")
-_WHOLE_WORDS = regex.compile(r"(?s).*\s")
+_LAST_SPACE = regex.compile(r"(?r)\s")
 _PROSE = 4  # letters of a word that is written with a capital, or in plural, as words of prose are
 _ENDINGS = ("s", "es")
 
@@ -294,12 +294,16 @@ class CanonicalNames:
 
         It comes at once where a rule reads whole answers, or two names are spelled alike.
         """
-        back = BackStream(self, table)
+        back = self.back_stream(table)
         for chunk in chunks:
             if ready := back.feed(chunk):
                 yield ready
         if rest := back.close():
             yield rest
+
+    def back_stream(self, table: Mapping[str, str]) -> "BackStream":
+        """Return what takes the parts of an answer, as `stream` does."""
+        return BackStream(self, table)
 
     def back_by_rule(self, answer: str, table: Mapping[str, str]) -> str:
         """Write an answer with the names of a text, of classes that their rules spell."""
@@ -547,6 +551,8 @@ class BackStream:
 
     Attributes:
         not_given: words with a stem, as names have them, that stand for none: they stay.
+        at_once: all of an answer comes at its end, since a rule reads whole texts, or two names are
+            spelled alike.
     """
 
     def __init__(self, names: CanonicalNames, table: Mapping[str, str]):
@@ -566,14 +572,15 @@ class BackStream:
         # what a name is, or would capture, depends on all of the answer
         alike = len({*called}) < len(called)
         of_text = bool(table) or not names.by_rule
-        self._at_once = alike or (of_text and any(map(reads_answers, readers)))
+        self.at_once = alike or (of_text and any(map(reads_answers, readers)))
         self._beginnings = Beginnings(called)
 
     def feed(self, chunk: str) -> str:
         """Take more of the answer; return what no further part changes."""
+        space = None if self.at_once else _LAST_SPACE.search(chunk)
+        end = len(self._held) + space.end() if space else 0
         self._held += chunk
-        ready = None if self._at_once else _WHOLE_WORDS.match(self._held)
-        return self._write(self._beginnings.place(ready.group())) if ready else ""
+        return self._write(self._beginnings.place(self._held[:end])) if space else ""
 
     def close(self) -> str:
         """Return the rest of the answer."""
@@ -595,7 +602,7 @@ class BackStream:
                 self._take(word, name)
         called = {name: kind for name, kind in self._called.within(part).items() if name in part}
         words = self._names.words_in(part, self._table)
-        if called and self._at_once:
+        if called and self.at_once:
             # What a program binds itself may be called otherwise, and leave its name to a word.
             pieces, classes = self._cut(part, words)
             written = self._names.finder.spell(pieces, classes, self._table)

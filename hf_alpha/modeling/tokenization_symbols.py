@@ -576,7 +576,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         for number, row in enumerate(rows):
             row = [int(index) for index in row if index >= 0]
             self._check_ids(row)
-            table = self._with_new(row, all_names[number // repeats], new_names)
+            table = self.with_new_names(row, all_names[number // repeats], new_names)
             texts.append(self._write(row, skip_special_tokens, table))
         return texts if is_batch else texts[0]
 
@@ -588,34 +588,32 @@ class SymbolTokenizer(SavesCode, PadsColumns):
                 "tokens: model and tokenizer have to be extended alike (`extend_symbols`)"
             )
 
-    def _with_new(
-        self, ids: list[int], names: Names | None, spelling: NewNames | None
+    def with_new_names(
+        self, ids: Iterable[int], names: Names | None, spelling: NewNames | None
     ) -> Names | None:
-        """The names of a row, and spellings of the symbols that have none."""
+        """Return the names of a row, and spellings of the symbols that have none; see `decode`."""
         if spelling is None:
             return names
         of_symbols = {**getattr(self, "symbol_names", {}), **(names or {})}
         table = RowNames.of(of_symbols, words_beside(names))
         tokens = map(self.convert_ids_to_tokens, dict.fromkeys(ids))  # type: ignore[attr-defined]
         nameless = [token for token in tokens if token in self._symbol_ids and token not in table]
-        if not nameless:  # as in most rows, which need no set of the whole vocabulary
-            return table
-        used, numbers = {*table.values(), *self.get_vocab()}, count(1)  # type: ignore[attr-defined]
+        used, numbers = {*table.values()} if nameless else set[str](), count(1)
         for token in nameless:
             kind = self.class_of(self._symbol_ids[token])
             table[token] = self._new_name(spelling, numbers, kind, used)
             used.add(table[token])
         return table
 
-    @staticmethod
     def _new_name(
-        spelling: NewNames, numbers: Iterator[int], symbol_class: str, used: set[str]
+        self, spelling: NewNames, numbers: Iterator[int], symbol_class: str, used: set[str]
     ) -> str:
-        """The next spelling that is not in use."""
+        """The next spelling that is not in use, and no token."""
         if isinstance(spelling, str):
-            return next(name for n in numbers if (name := f"{spelling}{n}") not in used)
+            names = (f"{spelling}{n}" for n in numbers)
+            return next(name for name in names if not (name in used or self._has(name)))
         name = spelling(next(numbers), symbol_class)
-        if name in used:
+        if name in used or self._has(name):
             raise ValueError(f"new_names gives {name!r}, which is a name or a word already")
         return name
 

@@ -389,17 +389,21 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     def _write(self, ids: list[int], skip_special_tokens: bool, names: Names | None) -> str:
         if skip_special_tokens:
-            marks = {self._tokenizer.token_to_id(token) for token in self._marks()}
-            dropped = marks | self._special_ids - {self.unk_token_id}
+            dropped = self.silent_ids
             ids = [index for index in ids if index not in dropped]
-        if self._between:
-            pieces = unjoined(self.convert_ids_to_tokens(ids), self._symbol_ids)
-        else:
-            pieces = self._pieces(self._tokenizer.decode(ids, skip_special_tokens=False))
-        return together(self._named(pieces, names or {}))
+        return together(self._named(self.pieces(ids), names or {}))
 
-    def _pieces(self, text: str) -> list[tuple[str, str | None]]:
-        """Cut decoded text at its symbols: pieces of text, and symbols with themselves beside."""
+    @property
+    def silent_ids(self) -> set[int]:
+        """Ids of special tokens, which decoding leaves out."""
+        marks = {self._tokenizer.token_to_id(token) for token in self._marks()}
+        return marks | self._special_ids - {self.unk_token_id}
+
+    def pieces(self, ids: Sequence[int]) -> list[tuple[str, str | None]]:
+        """Cut what ids are as text at its symbols: pieces, and symbols with themselves beside."""
+        if self._between:
+            return unjoined(self.convert_ids_to_tokens(ids), self._symbol_ids)
+        text = self._tokenizer.decode(ids, skip_special_tokens=False)
         pieces, end = list[tuple[str, str | None]](), 0
         for match in self._written.finditer(text):
             pieces.append((text[end : match.start()], None))
@@ -417,14 +421,24 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             pieces.append((token, token))
         return [*pieces, (text[end:], None)]
 
+    def segments(
+        self, pieces: Sequence[tuple[str, str | None]], spellings: Iterable[str], names: Names
+    ) -> list[Segment]:
+        """Put pieces of a text together, each as it is spelled, with spaces where these read on."""
+        rules, ids = self.finder.rules, self._symbol_ids
+        words = {
+            token for _, token in pieces if token and rules[self.class_of(ids[token])].finds_words
+        }
+        words -= {token for token in words if isinstance(names.get(token), GluedName)}
+        pairs = zip(spellings, pieces, strict=True)
+        return spaced((text, token is not None, token in words) for text, (_, token) in pairs)
+
     def _named(self, pieces: Sequence[tuple[str, str | None]], names: Names) -> list[Segment]:
         """Put names in place of the symbols of decoded text, and leave no plain word for a name."""
         classes = {t: self.class_of(self._symbol_ids[t]) for _, t in pieces if t is not None}
         written = self.finder.spell(pieces, classes, {**self.symbol_names, **names})
-        words = {token for token, kind in classes.items() if self.finder.rules[kind].finds_words}
-        words -= {token for token in words if isinstance(names.get(token), GluedName)}
+        segments = self.segments(pieces, written, names)
         spellings = [(text, token) for text, (_, token) in zip(written, pieces, strict=True)]
-        segments = spaced((text, token is not None, token in words) for text, token in spellings)
         # A name that has another spelling now left the old one to a word of the answer.
         left = {token for text, token in spellings if token and text != names.get(token, text)}
         named = [(n, token) for token, n in names.items() if token not in left] + spellings

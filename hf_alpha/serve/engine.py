@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain, islice
 from typing import Any, cast
 
@@ -24,11 +23,11 @@ from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 
 from hf_alpha import generation
 from hf_alpha.answer.models import too_many_names
-from hf_alpha.modeling.text_pieces import Beginnings, last_word
 from hf_alpha.serve import Limits, caches
+from hf_alpha.serve.decoding import AnswerText
 from hf_alpha.serve.http import log_fault
-from hf_alpha.serve.logprobs import BESIDE, Logprobs
-from hf_alpha.serve.messages import template_of, whole_call
+from hf_alpha.serve.logprobs import Logprobs
+from hf_alpha.serve.messages import CallEnd, template_of
 from hf_alpha.serve.reading import Read, ReadingProcess
 from hf_alpha.serve.requests import Refusal, Request
 
@@ -122,10 +121,11 @@ class AnswerRow:
     ask: Ask
     index: int
     draw: Callable[[torch.Tensor], int] | None
+    text: AnswerText
     ids: list[int] = field(default_factory=list)
     logprobs: Logprobs | None = None
     matcher: Any = None
-    sent: str = ""
+    call: CallEnd | None = None
     done: bool = False
 
     @property
@@ -138,15 +138,17 @@ class AnswerRow:
         """Tokens of the text so far, and how many may follow."""
         return self.ask.tokens + len(self.ids), self.ask.limit - len(self.ids)
 
+    def end(self) -> int | None:
+        """Return where the answer ends in what is open of its text, by a string or a call."""
+        found = [place for end in self.ask.request.stop if (place := self.text.open.find(end)) >= 0]
+        called = None if self.call is None else self.call.find(self.text.open)
+        found += [] if called is None else [called]
+        return min(found, default=None)
+
     def so_far(self) -> dict[str, Any]:
         """Return what the model reads: the text, and what there is of its answer."""
         more = {name: of(self.ids) for name, of in BY_TOKEN.items()}
         return {name: [*x, *more[name]] if name in more else x for name, x in self.encoding.items()}
-
-    @cached_property
-    def beginnings(self) -> Beginnings:
-        """Of what its text may not be sent a part of: strings that end it, and names."""
-        return Beginnings([*self.ask.request.stop, *self.encoding.names.values()])
 
 
 class Engine:
@@ -170,7 +172,6 @@ class Engine:
         self._added: list[dict[str, int]] = []  # symbols, for names
         self._changed, self.closing = threading.Condition(), False
         self.template, self._matchers = template_of(model, tokenizer), cast(Any, None)
-        self._call = self.template and whole_call(self.template)
         adds = getattr(model.config, "new_symbols", True) or model.config.learns_names
         how = (copy.deepcopy(tokenizer), limits.max_input, self.template, adds)
         self._readers = [ReadingProcess(*how) for _ in range(READERS)]
@@ -267,9 +268,13 @@ class Engine:
             self._changed.notify_all()
 
     def _row(self, ask: Ask, index: int) -> AnswerRow:
-        row, rated = AnswerRow(ask, index, self._sampler(ask.request, index)), ask.request.rated
-        if rated is not None:
-            row.logprobs = Logprobs(self.tokenizer, row.encoding, self._is_decoder, rated)
+        request, draw = ask.request, self._sampler(ask.request, index)
+        how = (self.tokenizer, ask.read.encoding, self._is_decoder)
+        row = AnswerRow(ask, index, draw, AnswerText(*how, request.stop))
+        if request.rated is not None:
+            row.logprobs = Logprobs(*how, request.rated)
+        if request.ends_with_call:
+            row.call = CallEnd.of(self.template)
         row.matcher = ask.matcher and ask.matcher.again()
         return row
 
@@ -328,7 +333,7 @@ class Engine:
         inputs = self.tokenizer.pad(rows, padding_side=side, return_tensors="pt")
         settings = {
             "max_new_tokens": most,
-            "logits_processor": [self._draw],
+            "logits_processor": [self],
             "stopping_criteria": [self._take],
             "past_key_values": cache,
             "return_dict_in_generate": True,
@@ -340,29 +345,34 @@ class Engine:
         if self._goes_on and caches.is_by_token(output.past_key_values, len(rows), length):
             self._held, self._cache = [*self._batch], output.past_key_values
 
-    def _draw(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Leave to the greedy search the token that is drawn, in rows (R, V) that are."""
-        scores = scores.clone()
-        finite = scores.amax(-1).isfinite().tolist()
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Leave to the greedy search the token that is drawn, in rows (R, V) that are.
+
+        It is a logits processor: Transformers looks at its signature for each token, which takes a
+        hundred times as long for a bound method.
+        """
+        finite, changed = scores.amax(-1).isfinite().tolist(), scores
         for place, row in enumerate(self._batch):
             plain = row.draw is None and row.logprobs is None and row.matcher is None
             if row.done or (finite[place] and plain):
                 continue
+            changed = scores.clone() if changed is scores else changed
             with self._failing_alone(row.ask):
-                if not finite[place]:
-                    raise ArithmeticError("it gives scores that are no numbers")
-                if row.logprobs is not None:
-                    row.logprobs.rate(scores[place])
-                if row.matcher is not None and not row.matcher.forbid(scores[place]):
-                    told = "the model can write nothing of what response_format or tool_choice ask"
-                    row.ask.give(Refusal(400, told))
-                    continue
-                if row.draw is None:
-                    continue
-                token = row.draw(scores[place])
-                scores[place] = float("-inf")
-                scores[place, token] = 0
-        return scores
+                self._draw(row, changed[place], finite[place])
+        return changed
+
+    def _draw(self, row: AnswerRow, scores: torch.Tensor, are_finite: bool) -> None:
+        """Rate the scores (V,) of an answer's next token, and leave those that may come."""
+        if not are_finite:
+            raise ArithmeticError("it gives scores that are no numbers")
+        if row.logprobs is not None:
+            row.logprobs.rate(scores)
+        if row.matcher is not None and not row.matcher.forbid(scores):
+            told = "the model can write nothing of what response_format or tool_choice ask"
+            row.ask.give(Refusal(400, told))
+        elif row.draw is not None:
+            token = row.draw(scores)
+            scores.fill_(float("-inf"))[token] = 0
 
     def _take(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
         """Take the next token of each row; say which rows are done: (R,)."""
@@ -400,54 +410,34 @@ class Engine:
         finish, request = "stop" if token in self._end else None, row.ask.request
         if finish is None:
             row.ids.append(token)
+            row.text.add(token)
             if row.logprobs is not None:
                 row.logprobs.add(token)
             finish = "length" if len(row.ids) == row.ask.limit else None
             if row.matcher is not None and row.matcher.take(token):
                 finish = "stop"
-        if not (finish or request.stream or request.stop or request.ends_with_call):
+        if not (finish or request.stream or request.stop or row.call):
             return
-        text = self._text(row)
-        if request.ends_with_call and (call := self._call and self._call.search(text)):
-            text, finish = text[: call.end()], "stop"
-        found = [place for stop in request.stop if (place := text.find(stop)) >= 0]
-        if found:
-            text, finish = text[: min(found)], "stop"
+        text, end = row.text, None
+        if finish is None:
+            text.look()
+            end = row.end()
+        if finish or end is not None:
+            if not text.end():
+                row.done, told = True, "the names of this answer depend on more than a word: ask"
+                row.ask.give(Refusal(500, f"{told} without stream"))
+                return
+            end = row.end()
+            finish = finish if end is None else "stop"
         row.done = finish is not None
-        if not (row.done or request.stream):
-            return
-        sure = text if row.done else text[: self._sure(text, row)]
-        if row.done and not sure.startswith(row.sent):
-            told = "the names of this answer depend on more than a word: ask without stream"
-            row.ask.give(Refusal(500, told))
-        elif row.done or len(sure) > len(row.sent):
-            end = len(sure) if found or not row.done else sys.maxsize
-            rated = row.logprobs.take(end, row.done) if row.logprobs is not None else None
-            new = sure[len(row.sent) :]
+        new = text.settle(text.sure if end is None else end)
+        if row.call is not None:
+            row.call.take(new)
+        if row.done or (new and request.stream):
+            place = text.begun if end is not None or not row.done else sys.maxsize
+            rated = row.logprobs.take(place, row.done) if row.logprobs is not None else None
+            new = new if request.stream else text.settled
             row.ask.give(Part(row.index, new, finish, len(row.ids), rated))
-            row.sent = sure
-
-    def _text(self, row: AnswerRow) -> str:
-        """Return an answer so far, in the names of its text."""
-        beside = [*row.encoding["input_ids"][-BESIDE:]] if self._is_decoder else []
-        names = {"names": row.encoding.names, "new_names": generation.NEW_NAME}
-        read, text = self.tokenizer.decode([beside, [*beside, *row.ids]], **names)
-        if text.startswith(read):
-            return str(text[len(read) :])
-        return str(self.tokenizer.decode(row.ids, **names))  # a word of the text goes on in it
-
-    def _sure(self, text: str, row: AnswerRow) -> int:
-        """Return how many characters of an answer no further token changes: what is sent, or more.
-
-        There may be many names, and long ones: only what is new is compared with them.
-        """
-        names, sent = row.encoding.names, len(row.sent)
-        end = len(text.rstrip("�"))  # bytes of a character that is not whole
-        if self.tokenizer.spells_names:  # what the last word stands for is open
-            end = max((i + 1 for i in range(end) if text[i].isspace()), default=0)
-        elif names:  # and whether it will be spelled like a name
-            end = last_word(text[:end])
-        return sent + row.beginnings.place(text[sent:end])
 
     # -- reading
 

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 
 from hf_alpha import generation
+from hf_alpha.serve.decoding import BESIDE
 
-BESIDE = 8
-"""Tokens that a token is decoded behind: what stands between two belongs to the second."""
 LEAST = -9999.0
 """Of a token that is impossible: JSON has no infinity."""
 _WORD = re.compile(r"(\W*)(\w+)(\W*)")
@@ -31,8 +30,9 @@ class Logprobs:
         self._tokenizer, self._names, self._number = tokenizer, encoding.names, number
         self._spells = tokenizer.spells_names
         self._beside = [*encoding["input_ids"][-BESIDE:]] if goes_on else []
-        self._symbols = frozenset(tokenizer.symbol_ids)
-        self._known: dict[int, None] = {}  # symbols so far, by which new names are numbered
+        self._nameless: set[int] = set()  # symbols, which get new names in the order of the text
+        if not self._spells:
+            self._take_names(self._beside)
         self._scores = torch.zeros(0)
         self._entries, self._raw, self._sent, self._at = list[Entry](), list[str](), 0, 0
 
@@ -52,7 +52,8 @@ class Logprobs:
         self._entries.append({**first, "top_logprobs": others})
         self._raw.append(raw[0])
         self._beside = [*self._beside, token][-BESIDE:]
-        self._known |= {token: None} if token in self._symbols else {}
+        if token in self._nameless:
+            self._take_names([token])
 
     def take(self, end: int, all_before: bool = False) -> list[Entry]:
         """Return tokens that have not been returned and end before this place of the answer.
@@ -68,11 +69,17 @@ class Logprobs:
             self._sent, self._at = self._sent + 1, stop
         return self._entries[first : self._sent]
 
+    def _take_names(self, ids: list[int]) -> None:
+        self._names = self._tokenizer.with_new_names(ids, self._names, generation.NEW_NAME)
+        ids = self._tokenizer.symbol_ids
+        tokens = zip(ids, self._tokenizer.convert_ids_to_tokens(ids), strict=True)
+        self._nameless = {index for index, token in tokens if token not in self._names}
+
     def _texts(self, ids: list[int]) -> list[str]:
         """Return what each of these tokens would write next; names that are words, as words."""
         names = None if self._spells else self._names
         how = {"names": names, "new_names": None if self._spells else generation.NEW_NAME}
-        beside = [*self._known, *self._beside]
+        beside = self._beside
         read, *texts = self._tokenizer.decode([beside, *([*beside, i] for i in ids)], **how)
         if not all(text.startswith(read) for text in texts):  # a character in several tokens
             return [self._tokenizer.decode([index], **how) for index in ids]

@@ -38,12 +38,40 @@ def template_of(model: Any, tokenizer: Any) -> Any:
     return template
 
 
-def whole_call(template: Any) -> Any:
-    """Return the pattern of a call from where it opens to where it closes, if there are calls."""
-    field = load_response_template(template).fields.get(CALLS)
-    if not (field and field.open_re and field.close_re):
-        return None
-    return regex.compile(f"(?s)(?:{field.open_re.pattern}).*?(?:{field.close_re.pattern})")
+class CallEnd:
+    """Finds where the first call of an answer ends, in a text that comes in parts.
+
+    Args:
+        opens, closes: patterns of what stands around a call.
+    """
+
+    MOST = 256
+    """Characters of what opens or closes a call."""
+
+    def __init__(self, opens: Any, closes: Any):
+        self._opens, self._closes, self._behind, self._is_open = opens, closes, "", False
+
+    @classmethod
+    def of(cls, template: Any) -> "CallEnd | None":
+        """Make one; None where messages have no calls."""
+        field = load_response_template(template).fields.get(CALLS)
+        marked = field and field.open_re and field.close_re
+        return cls(field.open_re, field.close_re) if marked else None
+
+    def find(self, text: str) -> int | None:
+        """Return where the call ends in what comes next, if it does."""
+        known, text = len(self._behind), self._behind + text
+        begun = None if self._is_open else self._opens.search(text)
+        start = begun.end() if begun else 0
+        ended = self._closes.search(text, start) if self._is_open or begun else None
+        return None if ended is None else ended.end() - known
+
+    def take(self, text: str) -> None:
+        """Take what comes next."""
+        text = self._behind + text
+        if not self._is_open and (begun := self._opens.search(text)):
+            self._is_open, text = True, text[begun.end() :]
+        self._behind = text[-self.MOST :]
 
 
 class Arguments:
