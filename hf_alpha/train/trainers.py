@@ -205,7 +205,8 @@ class RunTrainer(Trainer):
 
     def _of_all(self, number: torch.Tensor) -> torch.Tensor:
         """Gather a number from each process: (processes,)."""
-        return self.accelerator.gather(number.reshape(1))
+        alone = self.args.world_size == 1  # where nothing is to be asked
+        return number.reshape(1) if alone else self.accelerator.gather(number.reshape(1))
 
     def _is_finite(self) -> bool:
         """Whether the weights are, those in other processes too."""
