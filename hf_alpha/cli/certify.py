@@ -115,7 +115,11 @@ def certify(
 
 
 def _requests(file: Path, finder: "NameFinder", source: str | None) -> Iterator[dict[str, Any]]:
-    """Give the requests of a file; the first one is read at once."""
+    """Give the requests of a file; the first one is read at once.
+
+    Raises:
+        ValueError: there is none: a certificate would say that nothing was renamed.
+    """
     from hf_alpha.alias.certificate import request_of
     from hf_alpha.data.formats import BINARY, kind_of
 
@@ -131,6 +135,8 @@ def _requests(file: Path, finder: "NameFinder", source: str | None) -> Iterator[
 
     filled = (pair for pair in contents if pair[0].error or pair[0].strip())
     first = [read(*pair) for pair in islice(filled, 1)]
+    if not first:
+        raise ValueError(f"{file} holds no text: it is empty")
     return chain(first, starmap(read, filled))
 
 

@@ -123,6 +123,10 @@ def test_what_is_wrong_with_a_file_is_told_before_a_model_is_loaded(tmp_path, mo
         (tmp_path / name).write_bytes(content)
         done = run(command, tmp_path / name, tmp_path / "out", broken)
         assert message in done.err and done.code in (1, 2), done
+    if command == "certify":
+        (tmp_path / "empty.jsonl").write_bytes(b"\n")
+        done = run(command, tmp_path / "empty.jsonl", tmp_path / "out", broken)
+        assert "empty.jsonl holds no text: it is empty" in done.err and done.code == 2, done
     for name in ("a.xlsx", "a.smi", "a.csv.bz2"):
         (tmp_path / name).write_bytes(b"x")
         done = run(command, tmp_path / name, tmp_path / "out", broken)
