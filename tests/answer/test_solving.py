@@ -212,8 +212,11 @@ def test_file_and_standard_input_are_read_line_by_line(streams, tmp_path):
         table.write_text(table.read_text().replace("problem", "formula"))
         assert asked(streams, "--file", table, "--source", "formula").out == known
     assert "--source is a column of --file" in hf_alpha("solve", "a", "--source", "x").err
+    rows.write_text('{"problem": "a"}\n{"source": "a"}\n')
+    done = hf_alpha("solve", "--file", rows)
+    assert "row 1 has no column 'problem'" in done.err and "correct    a1" in done.out
     rows.write_text('{"source": "a"}\n')
-    assert "row 0 has no column 'problem'" in hf_alpha("solve", "--file", rows).err
+    assert "rows.jsonl has no column 'problem'" in hf_alpha("solve", "--file", rows).err
     file.write_bytes(b"a & b\xff\na #\n\nb")
     done = hf_alpha("solve", "--file", file)
     assert f"{file}, line 1 is no text in UTF-8" in done.err
