@@ -32,7 +32,8 @@ from studies.tables import TABLES as TABLES_OF_STUDIES
 COPIED = (
     *("geometric-study", "geometric-minilm-dimsum", "clutrr-longer-copies"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
-    *("real-models", "real-models-augmented", "real-models-rates", "real-models-wider"),
+    *("real-models", "real-models-augmented", "real-models-rates"),
+    *("real-models-wider", "real-models-wider-relational"),
     *("real-tasks", "chats"),
     *("reactions", "rxnfp", "scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
     *("first-wrong", "normal-forms", "normal-forms-seeds", "normal-forms-16"),
@@ -498,6 +499,7 @@ NAMINGS = {
     "choice": "which of 3 to 5 tools (BFCL)",
     "calls": "whole calls (BFCL)",
     "code": "what a function returns (CRUXEval)",
+    "completions": "the second half of a function, run (HumanEval)",
     "sql": "queries, run (Spider)",
 }
 """Task of `alias-models` -> what is asked."""
