@@ -23,6 +23,8 @@ PARTS = (
     "of the name, or find people by people_rule (docs/alias.md)"
 )
 Rules = CanonicalNames | NameFinder | Mapping[str, Any]
+Transport: Any = object
+"""To type checkers the class that a client asks for, of whichever library; neither is loaded."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Sent:
     has_parts: bool
 
 
-class CanonicalTransport:
+class CanonicalTransport(Transport):  # type: ignore[misc]
     """A transport for the clients of httpx2 and httpx, in front of another one.
 
     Requests for chats and completions in OpenAI's form go out with their names spelled canonically,
