@@ -44,7 +44,7 @@ class Sent:
     has_parts: bool
 
 
-class CanonicalTransport(Transport):  # type: ignore[misc]
+class CanonicalTransport(Transport):
     """A transport for the clients of httpx2 and httpx, in front of another one.
 
     Requests for chats and completions in OpenAI's form go out with their names spelled canonically,
