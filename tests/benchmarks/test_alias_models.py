@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -277,6 +278,20 @@ def test_what_is_no_model_is_told(folder, tmp_path, capsys):
     told = capsys.readouterr().err
     for said in ("'model' is no NAME=PLACE", "asked about --data", "--tasks: 'poems'"):
         assert said in told
+
+
+def test_processes_share_what_is_asked(folder, host, tmp_path, monkeypatch):
+    def rows(file, *ranks):
+        for rank in ranks:
+            monkeypatch.setenv("RANK", rank)
+            STUDY.run(host, "calls", folder / "data", 200, ["own"], file)
+        return [*STUDY.read_rows(file)]
+
+    monkeypatch.setattr(STUDY, "TASKS", {"calls": replace(STUDY.TASKS["calls"], at_once=1)})
+    alone = rows(tmp_path / "alone.jsonl", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert rows(tmp_path / "both.jsonl", "1") == alone[1::2]
+    assert rows(tmp_path / "both.jsonl", "1", "0") == [*alone[1::2], *alone[::2]]
 
 
 def test_a_run_goes_on_where_it_stopped_and_draws_all_that_is_kept(folder, tmp_path, capsys):
