@@ -33,7 +33,7 @@ COPIED = (
     *("geometric-study", "geometric-minilm-dimsum", "clutrr-longer-copies"),
     *("encodings-together", "extrapolation-relational", "names-benchmark"),
     *("real-models", "real-models-augmented", "real-models-rates"),
-    *("real-models-wider", "real-models-wider-relational"),
+    *("real-models-augmented-longer", "real-models-wider", "real-models-wider-relational"),
     *("real-tasks", "chats"),
     *("reactions", "rxnfp", "scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
     *("first-wrong", "normal-forms", "normal-forms-seeds", "normal-forms-16"),

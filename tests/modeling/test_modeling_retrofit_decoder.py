@@ -344,8 +344,9 @@ def test_tokens_are_read_by_numbers_as_by_places_in_the_list(host, search, monke
     monkeypatch.setattr(TokenReader, "__call__", lambda *args: read.append(1) or real(*args))
     found = model.generate(**batch, **search)
     assert len(read) == 5
-    symbols = torch.tensor([i for i in range(45) if model.config.vocabulary.class_of(i)])
-    more = {**batch, "stream_ids": symbols[None].expand(3, -1)}
+    symbols = [i for i in range(45) if model.config.vocabulary.class_of(i)]
+    rows = [[i for i in row if i in symbols] for row in batch["input_ids"].tolist()]
+    more = {**batch, "stream_ids": torch.tensor([[*dict.fromkeys(row + symbols)] for row in rows])}
     listed = model.generate(**more, **search)
     assert len(read) == 5
     monkeypatch.setattr(TokenReader, "behind", lambda *_: None)
