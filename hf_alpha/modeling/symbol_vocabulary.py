@@ -4,6 +4,7 @@ Symbols may lie anywhere: behind the base tokens, or in the middle of another mo
 Everything is computed from the ranges; no table of the vocabulary's size is stored.
 """
 
+from copy import deepcopy
 from functools import reduce
 from typing import Any
 
@@ -17,20 +18,21 @@ MAX_VOCABULARY = 2**24
 Ranges = dict[str, list[list[int]]]
 ClassRows = dict[str, list[int]]
 MOST_MADE = 64
-_made: "dict[tuple[int, int], SymbolVocabulary]" = {}
+_made: "dict[tuple[int, str, str], SymbolVocabulary]" = {}
 
 
 def vocabulary_of(
     size: int, ranges: Ranges, class_rows: ClassRows | None = None
 ) -> "SymbolVocabulary":
-    """Returns a vocabulary, arguments as there; of the same objects it is made once."""
+    """Returns a vocabulary, arguments as there; of equal ones it is made once."""
     if torch.compiler.is_compiling():
         return SymbolVocabulary(size, ranges, class_rows)
-    key = id(ranges), id(class_rows)  # which what is kept keeps
-    if (kept := _made.get(key)) is None or kept.size != size:
+    key = size, repr(ranges), repr(class_rows)
+    if (kept := _made.get(key)) is None:
         if len(_made) >= MOST_MADE:
             _made.clear()
-        kept = _made[key] = SymbolVocabulary(size, ranges, class_rows)
+        # Of copies: a configuration may be changed in place, and is another one then.
+        kept = _made[key] = SymbolVocabulary(size, deepcopy(ranges), deepcopy(class_rows))
     return kept
 
 

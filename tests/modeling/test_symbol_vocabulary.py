@@ -80,3 +80,11 @@ def test_special_tokens_in_the_middle_of_symbols():
     assert config.vocab_size == 7 and config.vocabulary.base_ids == [0, 3, 5, 6]
     with pytest.raises(ValueError, match="special token 1 is no base token: those are the ids 0 t"):
         AlphaConfig(num_base_tokens=4, symbol_classes={"x": 3}, symbol_ranges={"x": [[1, 4]]})
+
+
+def test_a_configuration_that_is_changed_in_place_is_another_one():
+    one, two = (AlphaConfig(num_base_tokens=10, symbol_classes={"a": 2, "b": 2}) for _ in "12")
+    before, ranges = one.vocabulary.spans, one.symbol_ranges
+    ranges["a"], ranges["b"] = ranges["b"], ranges["a"]
+    assert one.vocabulary.class_of(10) == two.vocabulary.class_of(12) == "b"
+    assert two.vocabulary.spans == before and two.vocabulary.ranges == two.symbol_ranges
