@@ -29,7 +29,7 @@ from .encoding import TextStates, listed_logits
 from .encoding_relational import FoundSymbols, TextMemory, in_text, to_source
 from .host_attention import LayerRelations, StackRelations
 from .new_symbols import UNUSABLE
-from .relations import RelationGates, by_source, scaled
+from .relations import RelationGates, alike, by_source, scaled
 from .streams import Streams
 from .symbols import mean_streams
 
@@ -141,12 +141,7 @@ class HostEncoding:
 
     def shifted(self, logits: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
         """Returns logits with something added to the products that they come from."""
-        logits_and_more = self.capped(self.products(logits) + more)
-        return (
-            logits_and_more
-            if logits_and_more.dtype == logits.dtype
-            else logits_and_more.to(logits.dtype)
-        )
+        return alike(self.capped(self.products(logits) + more), logits)
 
     def products(self, logits: torch.Tensor) -> torch.Tensor:
         """Returns what logits were before they were squashed, if they were."""

@@ -17,18 +17,9 @@ from transformers.modeling_utils import PreTrainedModel
 from .checks import check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
 from .encoding import RelationalMemory, SymbolEncoding, TextStates
-from .new_symbols import (
-    UNUSABLE,
-    TextSoFar,
-    WrittenSymbols,
-    symbols_so_far,
-)
+from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
 from .random_numbers import draw_key, sample_keys, symbol_vectors
-from .relations import (
-    MadeOnce,
-    match_rows,
-    scaled,
-)
+from .relations import MadeOnce, match_rows, scaled
 from .steps import StepCounter
 from .streams import Streams
 from .symbols import (
