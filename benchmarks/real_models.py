@@ -116,10 +116,15 @@ def with_names(pair: Pair, new: Sequence[str]) -> Pair:
 
 
 def augmented(pair: Pair, number: int) -> Pair:
-    """Give a pair random identifiers, none of which is in a test: `wq`, `tifano_x`, `bk71`."""
-    rng, new = random.Random(f"{number} {pair[0]}"), dict[str, None]()
+    """Give a pair random identifiers, none of which is in a test."""
+    return with_names(pair, identifiers(f"{number} {pair[0]}", len(names_of(pair))))
+
+
+def identifiers(seed: str, count: int) -> list[str]:
+    """Draw different identifiers: `wq`, `tifano_x`, `bk71`."""
+    rng, new = random.Random(seed), dict[str, None]()
     known = {*NO_NAMES, *" ".join(POOLS.values()).split(), *keyword.kwlist}
-    while len(new) < len(names_of(pair)):
+    while len(new) < count:
         letters = "".join(rng.choice(ascii_lowercase) for _ in range(rng.randint(2, 6)))
         syllables = "".join(
             rng.choice(CONSONANTS) + rng.choice("aeiou") for _ in range(rng.randint(1, 3))
@@ -127,7 +132,7 @@ def augmented(pair: Pair, number: int) -> Pair:
         end = rng.choice(["", "", "", f"{rng.randrange(100)}", f"_{rng.choice(ascii_lowercase)}"])
         if (word := rng.choice([letters, syllables]) + end) not in known:
             new[word] = None
-    return with_names(pair, [*new])
+    return [*new]
 
 
 class Widened(ast.NodeTransformer):

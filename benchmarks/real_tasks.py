@@ -14,9 +14,9 @@ SmolLM2-135M-Instruct as it is (0 steps) and tuned, in steps of 6 rows, on
 - extract: an expression of a Python function gets a variable, whose name is given, {rule: python}.
 - output: what a Python function returns, likewise, as CRUXEval asks. Functions are drawn, and run.
 
-Remedies are `plain`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as in
-`real_models.py`; with `-lora` it is adapters that are trained, not all weights; with `-prefix` the
-prompt is read in both directions; `relational-new` may write names that the prompt lacks;
+Remedies are `plain`, `augmented`, `canonical` and the encodings of `hf_alpha.get_symbol_model`, as
+in `real_models.py`; with `-lora` it is adapters that are trained, not all weights; with `-prefix`
+the prompt is read in both directions; `relational-new` may write names that the prompt lacks;
 `relational-unpointed` has no pointer, only relations in attention, and that of `relational-quiet`
 begins without strength. In the task calls-everywhere, words that are spelled like a name are names,
 too; in calls-described, descriptions of tools and parameters begin with the words of their names,
@@ -132,6 +132,15 @@ def nonsense(pair: Pair) -> Pair:
     rng = random.Random(str(pair[0]))
     words = ["_".join(rng.sample(SYLLABLES, 2)) for _ in range(200)]
     return renamed(pair, dict(zip(names_of(pair[0]), dict.fromkeys(words), strict=False)))
+
+
+def augmented(pair: Pair, number: int) -> Pair:
+    """Give a pair random identifiers, another draw for each number."""
+    names = names_of(pair[0])
+    if not names:  # of Python, where the rule of the task finds them
+        return real_models.augmented(pair, number)
+    words = real_models.identifiers(f"{number} {pair[0]}", len(names))
+    return renamed(pair, dict(zip(names, words, strict=True)))
 
 
 def marked(text: str, names: Sequence[str], kind: str) -> MarkedText:
@@ -393,7 +402,7 @@ def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, flo
     settings: Any = {}
     if way == "canonical":
         tokenizer = hf_alpha.CanonicalTokenizer.from_tokenizer(tokenizer, task.rules)
-    elif way != "plain":
+    elif way not in ("plain", "augmented"):
         config = hf_alpha.SymbolConfig(
             way,
             symbols=task.rules,
@@ -411,7 +420,8 @@ def remedy_of(name: str, host: Path, task: Task, text: str) -> tuple[Remedy, flo
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **LORA, **settings))
-    return Remedy(model, tokenizer, encode=encode, reads_ahead="prefix" in others), before
+    training = {"augmented": augmented}.get(way, lambda pair, number: pair)
+    return Remedy(model, tokenizer, training, encode=encode, reads_ahead="prefix" in others), before
 
 
 def scores(remedy: Remedy, task: Task, pairs: Sequence[Pair]) -> dict[str, Any]:
