@@ -20,7 +20,7 @@ from transformers.cache_utils import Cache
 
 from .checks import can_look
 from .masks import shown_tokens
-from .relations import MadeOnce, TextSymbols, first_positions
+from .relations import MadeOnce, Movable, TextSymbols, first_positions
 from .symbol_vocabulary import SymbolVocabulary
 
 # Logit of a column that a sample cannot use: out of reach of any other, and finite in all dtypes.
@@ -190,7 +190,7 @@ def keep_states(x_BTX: torch.Tensor, cache: Cache | None, slot: int) -> torch.Te
 
 
 @dataclass(frozen=True)
-class WrittenSymbols:
+class WrittenSymbols(Movable):
     """Which symbols a decoder's text has, up to each of its tokens at hand.
 
     Attributes:
@@ -227,10 +227,6 @@ class WrittenSymbols:
         """Returns which of the listed symbols (-1 padded) are not of a source: (B, S)."""
         index_BS = self.vocabulary.symbols_before(ids_BS.clamp(min=0))
         return (ids_BS >= 0) & (self.first.gather(1, index_BS) >= 0)
-
-    def to(self, device: torch.device) -> "WrittenSymbols":
-        """Returns the same on another device."""
-        return WrittenSymbols(self.first.to(device), self.positions.to(device), self.vocabulary)
 
     def first_unused(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the first symbol of each class that is unused, and whether there is one.

@@ -248,7 +248,22 @@ class MadeOnce:
         return MadeOnce(self._of_generation)
 
 
-class Relations(ABC):
+class Movable:
+    """A dataclass that lies on a device: its fields with `to`, and tuples of such, move with it."""
+
+    def to(self, device: torch.device) -> Self:
+        """Returns the same on another device."""
+
+        def moved(x: Any) -> Any:
+            return tuple(map(moved, x)) if isinstance(x, tuple) else x.to(device)
+
+        data: Any = self
+        values = {x.name: getattr(data, x.name) for x in fields(data)}
+        there = {k: moved(x) for k, x in values.items() if isinstance(x, tuple) or hasattr(x, "to")}
+        return cast(Self, replace(data, **there))
+
+
+class Relations(Movable, ABC):
     """Relations between queries and keys, with a slot for each symbol of a sample.
 
     That a relation holds is a product of two vectors over the slots, so what a head adds to its
@@ -379,9 +394,8 @@ class Relations(ABC):
     @abstractmethod
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self: ...
 
-    @abstractmethod
     def to(self, device: torch.device) -> Self:
-        """Returns the same relations on another device."""
+        return self if self.device == device else super().to(device)
 
 
 @dataclass(frozen=True)
@@ -443,12 +457,6 @@ class SlotRelations(Relations):
         if own.shape != self.own.shape or not isinstance(keys, slice):
             kept = MadeOnce()
         return type(self)(tuple(query[:, queries] for query in self.queries), own, kept=kept)
-
-    def to(self, device: torch.device) -> Self:
-        if self.device == device:
-            return self
-        queries = tuple(query.to(device) for query in self.queries)
-        return type(self)(queries, self.own.to(device))
 
 
 NONE = -2
@@ -517,23 +525,6 @@ class IndexRelations(Relations):
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         held = tuple(held[:, keys] for held in self.held)
         return replace(self, sought=self.sought[:, queries], held=held, made=MadeOnce())
-
-    def to(self, device: torch.device) -> Self:
-        if self.device == device:
-            return self
-        held = tuple(held.to(device) for held in self.held)
-        return replace(self, sought=self.sought.to(device), held=held, made=MadeOnce())
-
-
-class Movable:
-    """A dataclass, all of whose fields know `to`, if they are not None."""
-
-    def to(self, device: torch.device) -> Self:
-        """Returns the same on another device."""
-        data: Any = self
-        values = {x.name: getattr(data, x.name) for x in fields(data)}
-        moved = {name: x.to(device) for name, x in values.items() if x is not None}
-        return cast(Self, replace(data, **moved))
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,6 @@ class TokenRelations(Relations):
     def _part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         return replace(self, symbols=self.symbols[:, :, keys], made=MadeOnce())
 
-    def to(self, device: torch.device) -> Self:
-        if self.device == device:
-            return self
-        moved = {name: getattr(self, name).to(device) for name in ("symbols", "last", "listed")}
-        return replace(self, **moved, made=MadeOnce())
-
     def point(self, memory: TextMemory, streams: Streams, states: TextStates) -> torch.Tensor:
         """Does what `TextMemory.point` does for one token, in few operations."""
         assert states.cache is not None
