@@ -172,25 +172,6 @@ def check_by_token(rows: int, length: int, **inputs: torch.Tensor | None) -> Non
             )
 
 
-def check_label_shape(
-    labels: torch.Tensor, samples: int, numbers: int = 1, name: str = "labels", way_out: str = ""
-) -> None:
-    """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one.
-
-    Args:
-        labels: what is given; `name` in the error.
-        samples: B.
-        numbers: of each sample.
-        way_out: another one, behind the error.
-    """
-    shapes = [*[(samples,)] * (numbers == 1), (samples, numbers)]
-    if labels.shape not in shapes:
-        raise ValueError(
-            f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
-            f"label{'s' * (numbers > 1)} each: give {shapes[0]}{way_out}"
-        )
-
-
 def check_cache(past_key_values: Cache | None) -> None:
     """Raise a ValueError for a cache without room for the keys of a source."""
     if past_key_values is not None and not isinstance(past_key_values, EncoderDecoderCache):
@@ -232,28 +213,6 @@ def refuse_unknown(
         )
 
 
-def refuse_positions(kwargs: dict[str, Any]) -> None:
-    """Raise a ValueError for positions of tokens."""
-    for name in ("position_ids", "decoder_position_ids"):
-        if kwargs.get(name) is not None:
-            raise ValueError(
-                f"{name} is not supported: the tokens of a row are counted from the first one that "
-                "is no padding, by attention_mask. Leave it out, and give each text a row of its "
-                "own"
-            )
-
-
-def check_types(types_BL: torch.Tensor | None, type_vocab_size: int) -> None:
-    """Raise a ValueError for token types that have no vector."""
-    if types_BL is None or not can_look(types_BL):
-        return
-    if ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
-        raise ValueError(
-            f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is "
-            f"{type_vocab_size}"
-        )
-
-
 def check_positions(positions: torch.Tensor, longest: int) -> None:
     """Raise a ValueError for a position that has no vector."""
     if can_look(positions) and positions.numel() and int(positions.max()) >= longest:
@@ -262,61 +221,3 @@ def check_positions(positions: torch.Tensor, longest: int) -> None:
             f"max_position_embeddings ({longest}): shorten it, or train a model with relative "
             "positions, which have no such limit"
         )
-
-
-def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -> None:
-    """Raise a ValueError for a class outside of the model's; -100 is no class."""
-    if not can_look(labels):
-        return
-    refuse_places(
-        (labels != IGNORE) & ((labels < 0) | (labels >= num_labels)),
-        lambda place: (
-            f"{name}{[*place]} is {labels[place].item()}, but the model has {num_labels} classes, "
-            f"0 to {num_labels - 1}"
-        ),
-    )
-
-
-def check_multi_labels(labels: torch.Tensor) -> None:
-    """Raise a ValueError for a label of one of several classes that does not lie in [0, 1]."""
-    if not can_look(labels):
-        return
-    refuse_places(
-        ~((labels >= 0) & (labels <= 1)),
-        lambda place: (
-            f"labels{[*place]} is {labels[place].item()}: in multi_label_classification, give 1 "
-            "for each class that a sample has and 0 for the others"
-        ),
-    )
-
-
-def check_told_apart(types_BL: torch.Tensor | None, labels_B: torch.Tensor) -> None:
-    """Raise a ValueError if token types do not tell two sentences apart in a row with a label."""
-    if types_BL is None:
-        raise ValueError(
-            "next_sentence_label without token_type_ids: give both sentences to the tokenizer as "
-            "a pair, and pass everything that it returns"
-        )
-    if not can_look(types_BL):
-        return
-    one_type = (types_BL == types_BL[:, :1]).all(1) & (labels_B != IGNORE)
-    if one_type.any():
-        row = int(one_type.long().argmax())
-        raise ValueError(
-            f"next_sentence_label, but row {row} of token_type_ids has one type only: take a "
-            "tokenizer that gives the second sentence another one, as BERT's"
-        )
-
-
-def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None:
-    """Raise a ValueError if one end of the spans is missing, or one is negative."""
-    ends = {"start_positions": start_B, "end_positions": end_B}
-    given_ends = {name: x for name, x in ends.items() if x is not None}
-    if len(given_ends) == 1:
-        raise ValueError(f"{next(iter(given_ends))} alone: give {' and '.join(ends)}, or none")
-    for name, x in given_ends.items():
-        if can_look(x) and (x < 0).any():
-            raise ValueError(
-                f"{name} has {int(x.min())}: a position is at least 0, and one beyond the input "
-                "has no loss"
-            )

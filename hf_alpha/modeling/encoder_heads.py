@@ -19,13 +19,7 @@ from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 from transformers.modeling_utils import PreTrainedModel
 
-from .checks import (
-    IGNORE,
-    check_by_token,
-    check_classes,
-    check_label_shape,
-    check_multi_labels,
-)
+from .checks import IGNORE, can_look, check_by_token, refuse_places
 from .masks import first_states
 
 OTHER_KINDS = (
@@ -217,3 +211,59 @@ def labels_for_loss(
     if kind == "multi_label_classification" or (kind is None and classes > 1):
         check_multi_labels(labels)
     return labels.float().reshape(logits_BC.shape)  # half precision would round large numbers
+
+
+def check_label_shape(
+    labels: torch.Tensor, samples: int, numbers: int = 1, name: str = "labels", way_out: str = ""
+) -> None:
+    """Raise a ValueError unless each sample has so many labels: (B, numbers), or (B,) for one.
+
+    Args:
+        labels: what is given; `name` in the error.
+        samples: B.
+        numbers: of each sample.
+        way_out: another one, behind the error.
+    """
+    shapes = [*[(samples,)] * (numbers == 1), (samples, numbers)]
+    if labels.shape not in shapes:
+        raise ValueError(
+            f"{name} is {tuple(labels.shape)}, and there are {samples} inputs with {numbers} "
+            f"label{'s' * (numbers > 1)} each: give {shapes[0]}{way_out}"
+        )
+
+
+def check_classes(labels: torch.Tensor, num_labels: int, name: str = "labels") -> None:
+    """Raise a ValueError for a class outside of the model's; -100 is no class."""
+    if not can_look(labels):
+        return
+    refuse_places(
+        (labels != IGNORE) & ((labels < 0) | (labels >= num_labels)),
+        lambda place: (
+            f"{name}{[*place]} is {labels[place].item()}, but the model has {num_labels} classes, "
+            f"0 to {num_labels - 1}"
+        ),
+    )
+
+
+def check_multi_labels(labels: torch.Tensor) -> None:
+    """Raise a ValueError for a label of one of several classes that does not lie in [0, 1]."""
+    if not can_look(labels):
+        return
+    refuse_places(
+        ~((labels >= 0) & (labels <= 1)),
+        lambda place: (
+            f"labels{[*place]} is {labels[place].item()}: in multi_label_classification, give 1 "
+            "for each class that a sample has and 0 for the others"
+        ),
+    )
+
+
+def check_types(types_BL: torch.Tensor | None, type_vocab_size: int) -> None:
+    """Raise a ValueError for token types that have no vector."""
+    if types_BL is None or not can_look(types_BL):
+        return
+    if ((types_BL < 0) | (types_BL >= type_vocab_size)).any():
+        raise ValueError(
+            f"token_type_ids go up to {int(types_BL.max())}, but type_vocab_size is "
+            f"{type_vocab_size}"
+        )

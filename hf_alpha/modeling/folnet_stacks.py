@@ -24,11 +24,10 @@ from .checks import (
     check_ids,
     check_positions,
     check_rows,
-    check_types,
-    refuse_positions,
     refuse_vectors,
 )
 from .configuration_folnet import FolnetConfig
+from .encoder_heads import check_types
 from .logic_operators import (
     HISTORY,
     OPERATORS,
@@ -700,3 +699,14 @@ def seen(
     if mask is not None:
         visible = visible & (mask[:, None] > 0)
     return visible
+
+
+def refuse_positions(kwargs: dict[str, Any]) -> None:
+    """Raise a ValueError for positions of tokens."""
+    for name in ("position_ids", "decoder_position_ids"):
+        if kwargs.get(name) is not None:
+            raise ValueError(
+                f"{name} is not supported: the tokens of a row are counted from the first one that "
+                "is no padding, by attention_mask. Leave it out, and give each text a row of its "
+                "own"
+            )

@@ -24,13 +24,9 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .causal_head import next_tokens
 from .checks import (
     IGNORE,
+    can_look,
     check_by_token,
-    check_classes,
     check_dimensions,
-    check_label_shape,
-    check_span,
-    check_told_apart,
-    refuse_positions,
     refuse_unknown,
     refuse_vectors,
 )
@@ -40,6 +36,8 @@ from .encoder_heads import (
     Pooler,
     SequenceClassification,
     TokenClassification,
+    check_classes,
+    check_label_shape,
     class_loss,
     head_dropout,
     place_loss,
@@ -50,6 +48,7 @@ from .folnet_stacks import (
     FolnetOutput,
     FolnetPreTrainedModel,
     layer_norm,
+    refuse_positions,
 )
 from .logit_scale import LogitScale
 from .masks import split_prefix, with_prompt_as_prefix
@@ -666,3 +665,35 @@ def check_form(config: FolnetConfig, name: str, needed: str) -> None:
             f"{name} is a model of the form {needed!r}, and the configuration is of {form!r}: make "
             f"it with FolnetConfig({FORMS[needed]})"
         )
+
+
+def check_told_apart(types_BL: torch.Tensor | None, labels_B: torch.Tensor) -> None:
+    """Raise a ValueError if token types do not tell two sentences apart in a row with a label."""
+    if types_BL is None:
+        raise ValueError(
+            "next_sentence_label without token_type_ids: give both sentences to the tokenizer as "
+            "a pair, and pass everything that it returns"
+        )
+    if not can_look(types_BL):
+        return
+    one_type = (types_BL == types_BL[:, :1]).all(1) & (labels_B != IGNORE)
+    if one_type.any():
+        row = int(one_type.long().argmax())
+        raise ValueError(
+            f"next_sentence_label, but row {row} of token_type_ids has one type only: take a "
+            "tokenizer that gives the second sentence another one, as BERT's"
+        )
+
+
+def check_span(start_B: torch.Tensor | None, end_B: torch.Tensor | None) -> None:
+    """Raise a ValueError if one end of the spans is missing, or one is negative."""
+    ends = {"start_positions": start_B, "end_positions": end_B}
+    given_ends = {name: x for name, x in ends.items() if x is not None}
+    if len(given_ends) == 1:
+        raise ValueError(f"{next(iter(given_ends))} alone: give {' and '.join(ends)}, or none")
+    for name, x in given_ends.items():
+        if can_look(x) and (x < 0).any():
+            raise ValueError(
+                f"{name} has {int(x.min())}: a position is at least 0, and one beyond the input "
+                "has no loss"
+            )

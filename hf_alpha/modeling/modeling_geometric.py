@@ -30,7 +30,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .checks import check_by_token, check_ids, check_positions, check_types
+from .checks import check_by_token, check_ids, check_positions
 from .configuration_geometric import GeometricConfig
 from .cpu import suit_cpu
 from .encoder_heads import (
@@ -39,6 +39,7 @@ from .encoder_heads import (
     SequenceClassification,
     TokenClassification,
     TokenLabels,
+    check_types,
     head_dropout,
 )
 from .masks import additive
