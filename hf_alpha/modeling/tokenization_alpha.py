@@ -32,6 +32,7 @@ from .tokenization_symbols import (
     Features,
     Marked,
     Names,
+    Reading,
     SymbolTokenizer,
     Table,
     as_ranges,
@@ -294,14 +295,9 @@ class AlphaTokenizer(SymbolTokenizer, PreTrainedTokenizer):
 
     # From formulas to ids
 
-    def _mark(
-        self,
-        texts: tuple[str, ...],
-        asked: CutRow | None,
-        allow_absent: bool,
-        options: Mapping[str, Any],
-    ) -> Marked:
+    def _mark(self, texts: tuple[str, ...], reading: Reading) -> Marked:
         refuse(len(texts) > 1, "AlphaTokenizer does not support text_pair")
+        asked, allow_absent, options = reading
         text, table = texts[0], {} if asked is None else asked.table
         if asked is not None:
             tokens = self._read_answer(text, table, allow_absent)

@@ -8,7 +8,7 @@ from .canonical_names import CanonicalNames, WordsOf
 from .choices import check_choice
 from .host_words import LETTERS
 from .names_in_text import NameFinder
-from .tokenization_symbols import CutRow, Names, Table
+from .tokenization_symbols import CutRow, Names, Reading, Table
 from .tokenization_text import TextTokenizer
 from .tokenizer_beneath import fast_backend
 
@@ -122,17 +122,13 @@ class CanonicalTokenizer(TextTokenizer):
     def _table_of(self, names: Names) -> Table:
         return {}  # of words, names are all there is to know
 
-    def _row(
-        self,
-        texts: tuple[str, ...],
-        asked: CutRow | None,
-        allow_absent: bool,
-        options: Mapping[str, Any],
-    ) -> CutRow:
+    def _row(self, texts: tuple[str, ...], reading: Reading) -> CutRow:
         """Put words in place of the names of a row, or of an answer to one."""
-        own = self._kept(texts, asked, options)
-        if asked is not None:
-            cut, table = self.canonical.spell_answer(texts[0], asked.names, own[0], allow_absent)
+        own = self._kept(texts, reading)
+        if reading.asked is not None:
+            names = reading.asked.names
+            spelled = self.canonical.spell_answer(texts[0], names, own[0], reading.allow_absent)
+            cut, table = spelled
             return CutRow([cut], {}, {}, table)
         row = self.canonical.spell_row(texts, own=own)
         if self.symbol_renaming == "random":

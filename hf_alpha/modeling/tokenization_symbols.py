@@ -52,6 +52,20 @@ class CutRow(NamedTuple):
     names: Names
 
 
+class Reading(NamedTuple):
+    """How the texts of a row are read.
+
+    Attributes:
+        asked: of an answer, the row that it answers.
+        allow_absent: an answer may have names that its row lacks.
+        options: of the call, such as `notation`.
+    """
+
+    asked: CutRow | None
+    allow_absent: bool
+    options: Mapping[str, Any]
+
+
 class Marked(NamedTuple):
     """A row of a call with its names.
 
@@ -303,24 +317,18 @@ class SymbolTokenizer(SavesCode, PadsColumns):
             for number, text in enumerate(texts):
                 parts = (text,) if pairs is None else (text, pairs[number])
                 question = None if asked is None else asked[number]
-                rows.append(self._row(parts, question, allow_absent, options or {}))
+                rows.append(self._row(parts, Reading(question, allow_absent, options or {})))
         except ValueError:
             with in_row(None if first_row is None else first_row + len(rows)):
                 raise
         return rows
 
-    def _row(
-        self,
-        texts: tuple[str, ...],
-        asked: CutRow | None,
-        allow_absent: bool,
-        options: Mapping[str, Any],
-    ) -> CutRow:
-        classes, cut, spellings, words = self._mark(texts, asked, allow_absent, options)
-        if asked is not None:
+    def _row(self, texts: tuple[str, ...], reading: Reading) -> CutRow:
+        classes, cut, spellings, words = self._mark(texts, reading)
+        if (asked := reading.asked) is not None:
             if not words and not classes.keys() - asked.table.keys():
                 return CutRow(cut(asked.symbols), *asked[1:])
-            if not allow_absent:
+            if not reading.allow_absent:
                 check_present(texts[0], classes, asked.table, spellings)
         table = self.assign_symbols(classes, asked and asked.table)
         symbols = dict(zip(table, map(self._token_of.__getitem__, table.values()), strict=True))
@@ -330,13 +338,7 @@ class SymbolTokenizer(SavesCode, PadsColumns):
         return CutRow(cut(symbols), table, symbols, RowNames.of(names, words) if words else names)
 
     @abstractmethod
-    def _mark(
-        self,
-        texts: tuple[str, ...],
-        asked: CutRow | None,
-        allow_absent: bool,
-        options: Mapping[str, Any],
-    ) -> Marked:
+    def _mark(self, texts: tuple[str, ...], reading: Reading) -> Marked:
         """Find the names of a row, or of an answer to one."""
 
     @abstractmethod

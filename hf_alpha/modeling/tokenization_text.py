@@ -64,6 +64,7 @@ from .tokenization_symbols import (
     Features,
     Marked,
     Names,
+    Reading,
     SymbolTokenizer,
     as_ranges,
 )
@@ -236,14 +237,8 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
 
     # From texts to ids
 
-    def _mark(
-        self,
-        texts: tuple[str, ...],
-        asked: CutRow | None,
-        allow_absent: bool,
-        options: Mapping[str, Any],
-    ) -> Marked:
-        kept = self._kept(texts, asked, options)
+    def _mark(self, texts: tuple[str, ...], reading: Reading) -> Marked:
+        kept, asked = self._kept(texts, reading), reading.asked
         known = asked and {
             key: (asked.names[symbol], self._class_at[asked.table[key]])
             for key, symbol in asked.symbols.items()
@@ -289,15 +284,13 @@ class TextTokenizer(WritesChats, SymbolTokenizer, PreTrainedTokenizerFast):
             words.update(str(text)[start:stop] for start, stop in places)
         return words
 
-    def _kept(
-        self, texts: tuple[str, ...], asked: CutRow | None, options: Mapping[str, Any]
-    ) -> list[Kept]:
+    def _kept(self, texts: tuple[str, ...], reading: Reading) -> list[Kept]:
         """Tokens that the tokenizer beneath has itself, which are no names, in texts."""
         for text in texts:
             check_unicode(text)  # the tokenizer beneath would call it no string
-            if asked is None:
+            if reading.asked is None:
                 self.finder.require_names(text)
-        split = options.get("split_special_tokens")
+        split = reading.options.get("split_special_tokens")
         split = self.split_special_tokens if split is None else split
         return [self._added.find(text, split) for text in texts]
 
