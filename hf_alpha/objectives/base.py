@@ -53,12 +53,16 @@ class Predictions(NamedTuple):
     Attributes:
         outputs: of the model, as `RowsObjective.reduce` leaves them.
         features: what the model got of the data.
+        data: what says which columns the rows have.
+        config: of the model.
     """
 
     outputs: Any
     labels: Any
     rows: Dataset
     features: Dataset
+    data: DataSource
+    config: PreTrainedConfig
 
 
 @dataclass
@@ -138,7 +142,7 @@ class RowsObjective(Objective):
             train, validation = self.read_both(recipe.data, recipe.seed, finder)
         check_validation(recipe, validation)
         rows = first(train, recipe.data.max_train_samples)
-        texts = self.texts(rows, recipe.data, finder)
+        texts = Texts(self, rows, recipe.data, finder)
         parts = [rows for rows in (train, validation) if rows is not None]
         with section("data"):
             settings = self.config_settings(parts, recipe.data)
@@ -183,8 +187,9 @@ class RowsObjective(Objective):
             features = self.features(eval_rows, data, tokenizer, config, seed=seed, training=False)
 
         def metrics(output: EvalPrediction) -> dict[str, float]:
-            made = Predictions(output.predictions, output.label_ids, eval_rows, features)
-            return self.score(self.records(made, data, config), config)
+            given = output.predictions, output.label_ids
+            made = Predictions(*given, eval_rows, features, data, config)
+            return self.score(self.records(made), config)
 
         return {
             "train_dataset": train, "eval_dataset": features, "compute_metrics": metrics,
@@ -264,12 +269,8 @@ class RowsObjective(Objective):
             return train, None
         return train, self.read(data, share, "validation", extra=extra)
 
-    def texts(self, rows: Dataset, data: DataSource, finder: Finder) -> Iterable[str]:
-        """Return the texts that a new tokenizer is made from; they can be read several times."""
-        return Texts(self, rows, data, finder)
-
     def texts_from(self, texts: Iterable[list[str]]) -> Iterator[str]:
-        """Yield what `texts` has, from the texts of each row."""
+        """Yield the texts that a new tokenizer is made from, from the texts of each row."""
         return chain.from_iterable(texts)
 
     def key(self, texts: list[str], finder: Finder) -> str:
@@ -354,9 +355,7 @@ class RowsObjective(Objective):
         return outputs[0] if isinstance(outputs, tuple) else outputs
 
     @abstractmethod
-    def records(
-        self, made: Predictions, data: DataSource, config: PreTrainedConfig
-    ) -> list[Record]:
+    def records(self, made: Predictions) -> list[Record]:
         """Return a record for each row: what the model says and what is right."""
 
     @abstractmethod
@@ -366,7 +365,7 @@ class RowsObjective(Objective):
 
 @dataclass
 class Texts:
-    """The texts of rows, their names marked; can be read several times."""
+    """The texts of rows, their names marked, for a new tokenizer; can be read several times."""
 
     objective: RowsObjective
     rows: Dataset

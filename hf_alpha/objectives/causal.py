@@ -152,9 +152,7 @@ class Causal(RowsObjective):
         wrong_BT = learned_BT & (logits.argmax(-1) != next_BT)
         return torch.stack([losses_BT.sum(1), learned_BT.sum(1), wrong_BT.sum(1)], dim=1)
 
-    def records(
-        self, made: Predictions, data: DataSource, config: PreTrainedConfig
-    ) -> list[Record]:
+    def records(self, made: Predictions) -> list[Record]:
         """Return what `reduce` has counted, of all sequences of a row."""
         counts = np.zeros((len(made.rows), 3))
         np.add.at(counts, np.asarray(made.features["row"]), np.asarray(made.outputs))

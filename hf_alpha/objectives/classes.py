@@ -174,15 +174,14 @@ class Classes(Labelled):
         cut = f"; {full:,} fill max_length ({self.max_length}): their ends may be cut off"
         return super().summary(rows, features, data, finder) + cut * bool(full)
 
-    def records(
-        self, made: Predictions, data: DataSource, config: PreTrainedConfig
-    ) -> list[Record]:
+    def records(self, made: Predictions) -> list[Record]:
         scores = np.asarray(made.outputs)
         if self.regression:
             numbers = zip(scores.reshape(-1), made.labels, strict=True)
             return [{"prediction": float(one), "target": float(two)} for one, two in numbers]
-        pairs = zip(scores.argmax(-1).tolist(), self.targets(made.rows, data), strict=True)
-        return [{"prediction": config.id2label[i], "target": name} for i, (name,) in pairs]
+        pairs = zip(scores.argmax(-1).tolist(), self.targets(made.rows, made.data), strict=True)
+        names = made.config.id2label
+        return [{"prediction": names[i], "target": name} for i, (name,) in pairs]
 
     def score(self, records: Sequence[Record], config: PreTrainedConfig) -> dict[str, float]:
         metrics = OF_NUMBERS if self.regression else OF_CLASSES

@@ -105,7 +105,7 @@ def evaluate_model(
     outputs, labels = (
         _rows_at(part, np.argsort(order)) for part in (output.predictions, output.label_ids)
     )
-    records = objective.records(Predictions(outputs, labels, rows, features), data, config)
+    records = objective.records(Predictions(outputs, labels, rows, features, data, config))
     groups: dict[str, list[Record]] = {}
     if by is not None and values is not None:
         for value, record in zip(values, records, strict=True):

@@ -23,7 +23,7 @@ from hf_alpha.modeling.choices import check_choice, check_numbers
 from hf_alpha.modeling.symbols import first_occurrence
 
 from .base import SEGMENTS, Finder, Predictions, Record, Row, RowsObjective, Texts, accepted
-from .names import Numbering, finder_of
+from .names import finder_of
 from .objective import Collator, setting
 from .rows import DataSource, check_cell
 from .sequences import Document, Frame, Pairs, segment_keys, sentences_of, tokens_of
@@ -221,13 +221,13 @@ class Masked(RowsObjective):
         """Yield many documents at a time, as sentences of tokens; rows count from `start`."""
         documents: list[Document] = []
         current: Document = []
-        numbering, finder = Numbering(tokenizer), finder_of(tokenizer)
+        finder = finder_of(tokenizer)
         is_spelled = finder is not None and not tokenizer.symbol_ids
         texts = Texts(self, rows, data, finder).by_row()
         for row, (text,) in enumerate(texts, start):
             # Where names become words, a text is spelled as a whole.
             sentences = [text] if text and is_spelled else sentences_of(text)
-            current += tokens_of(sentences, numbering, row)
+            current += tokens_of(sentences, tokenizer, row)
             if current and (self.documents == "rows" or not sentences):
                 documents.append(current)
                 current = []
@@ -243,7 +243,7 @@ class Masked(RowsObjective):
         summary = super().summary(rows, features, data, finder)
         if not self.paired:
             return summary
-        total = sum(1 for _ in self.texts(rows, data, finder))
+        total = sum(1 for _ in Texts(self, rows, data, finder))
         num_used = pc.sum(features.with_format("arrow")[:]["sentences"]).as_py()
         return f"{summary}; {total - num_used:,} of {total:,} sentences are in none"
 
@@ -256,9 +256,7 @@ class Masked(RowsObjective):
             return tuple(logits.argmax(-1) for logits in outputs[: 1 + self.paired])
         return outputs.argmax(-1)
 
-    def records(
-        self, made: Predictions, data: DataSource, config: PreTrainedConfig
-    ) -> list[Record]:
+    def records(self, made: Predictions) -> list[Record]:
         outputs, labels = made.outputs, made.labels
         predicted, targets = (x[0] if isinstance(x, tuple | list) else x for x in (outputs, labels))
         has_target = targets != IGNORE

@@ -95,47 +95,33 @@ def cut_out(text: str, start: int, stop: int) -> str:
     return MarkedText(text[start:stop], spans)
 
 
-class Numbering:
-    """Numbers the names of each sequence that is put together from several texts.
+def with_names(tokenizer: Any, ids: Iterable[int], names: Mapping[str, str]) -> list[int | Name]:
+    """Return ids of a text, with names in place of symbols, if the tokenizer has symbols.
 
     Args:
-        tokenizer: of the texts; without symbols it has nothing to number.
+        names: symbol token -> name, of the text.
     """
+    if not getattr(tokenizer, "symbol_ids", ()):  # names are words of the model, if there are any
+        return list(ids)
+    names_by_id = {tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()}
+    symbols = {
+        index: Name(key_of(name), tokenizer.class_of(index)) for index, name in names_by_id.items()
+    }
+    return [symbols.get(index, index) for index in ids]
 
-    def __init__(self, tokenizer: Any):
-        self.tokenizer = tokenizer
 
-    def names(self, ids: Iterable[int], names: Mapping[str, str]) -> list[int | Name]:
-        """Return ids of a text, with names in place of symbols.
+def numbered(tokenizer: Any, tokens: Sequence[int | Name]) -> list[int]:
+    """Return tokens of a sequence from several texts, with symbols in place of its names.
 
-        Args:
-            names: symbol token -> name, of the text.
-        """
-        if not getattr(
-            self.tokenizer, "symbol_ids", ()
-        ):  # names are words of the model, if there are any
-            return list(ids)
-        names_by_id = {
-            self.tokenizer.convert_tokens_to_ids(token): name for token, name in names.items()
-        }
-        symbols = {
-            index: Name(key_of(name), self.tokenizer.class_of(index))
-            for index, name in names_by_id.items()
-        }
-        return [symbols.get(index, index) for index in ids]
-
-    def ids(self, tokens: Sequence[int | Name]) -> list[int]:
-        """Return tokens of a sequence, with symbols in place of names.
-
-        Raises:
-            ValueError: there are more names than symbols, or one is of two classes.
-        """
-        classes: dict[str, str] = {}
-        for token in tokens:
-            if isinstance(token, Name) and classes.setdefault(*token) != token.symbol_class:
-                raise ValueError(
-                    f"the name {token.name!r} is of class {classes[token.name]!r} and of class "
-                    f"{token.symbol_class!r}: a name belongs to one class"
-                )
-        table = self.tokenizer.assign_symbols(classes) if classes else {}
-        return [table[token.name] if isinstance(token, Name) else token for token in tokens]
+    Raises:
+        ValueError: there are more names than symbols, or one is of two classes.
+    """
+    classes: dict[str, str] = {}
+    for token in tokens:
+        if isinstance(token, Name) and classes.setdefault(*token) != token.symbol_class:
+            raise ValueError(
+                f"the name {token.name!r} is of class {classes[token.name]!r} and of class "
+                f"{token.symbol_class!r}: a name belongs to one class"
+            )
+    table = tokenizer.assign_symbols(classes) if classes else {}
+    return [table[token.name] if isinstance(token, Name) else token for token in tokens]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from hf_alpha.modeling.spans import MarkedText, parts
 
 from .base import SEGMENTS
-from .names import Name, Numbering, cut_out, encoded
+from .names import Name, cut_out, encoded, numbered, with_names
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -45,16 +45,16 @@ def sentences_of(text: str) -> list[str]:
     ]
 
 
-def tokens_of(sentences: list[str], numbering: Numbering, row: int) -> Document:
+def tokens_of(sentences: list[str], tokenizer: Any, row: int) -> Document:
     """Return the tokens of a row's sentences."""
     if not sentences:
         return []
     place = f"row {row}, in its sentences"
-    encoding = encoded(numbering.tokenizer, sentences, place=place, add_special_tokens=False)
+    encoding = encoded(tokenizer, sentences, place=place, add_special_tokens=False)
     names_by_sentence = getattr(encoding, "names", [{}] * len(sentences))
     document: Document = []
     for number, ids in enumerate(encoding["input_ids"]):
-        tokens = numbering.names(ids, names_by_sentence[number])
+        tokens = with_names(tokenizer, ids, names_by_sentence[number])
         document.append(list(zip(tokens, _beginning(encoding, number), strict=True)))
     return [sentence for sentence in document if sentence]
 
@@ -148,8 +148,7 @@ class Frame:
         texts = [MarkedText(letter, []) for letter in ("a", "b")[: 1 + paired]]
         encoding = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
         parts = tokenizer.backend_tokenizer.encode(*texts).sequence_ids
-        self.paired = paired
-        self.numbering = Numbering(tokenizer)
+        self.paired, self.tokenizer = paired, tokenizer
         self.with_segments = bool(segment_keys(tokenizer))
         self.pieces: list[tuple[int | None, int, int]] = []  # part, or None and an id; type
         for part, index, kind in zip(
@@ -170,7 +169,7 @@ class Frame:
             types += [kind] * len(tokens)
             special += [int(part is None)] * len(tokens)
         row: dict[str, Any] = {
-            "input_ids": self.numbering.ids(sequence),
+            "input_ids": numbered(self.tokenizer, sequence),
             "token_type_ids": types,
             "special_tokens_mask": special,
         }

@@ -147,9 +147,7 @@ class Spans(RowsObjective):
     def reduce(self, outputs: Any, labels: Any) -> Any:
         return outputs[:2]
 
-    def records(
-        self, made: Predictions, data: DataSource, config: PreTrainedConfig
-    ) -> list[Record]:
+    def records(self, made: Predictions) -> list[Record]:
         starts, ends = (np.asarray(scores) for scores in made.outputs[:2])
         best: dict[int, tuple[float, tuple[int, int]]] = {}
         nothing: dict[int, float] = {}

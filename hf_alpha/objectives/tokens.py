@@ -116,16 +116,14 @@ class Tokens(Labelled):
     def reduce(self, outputs: Any, labels: Any) -> Any:
         return super().reduce(outputs, labels).argmax(-1)
 
-    def records(
-        self, made: Predictions, data: DataSource, config: PreTrainedConfig
-    ) -> list[Record]:
+    def records(self, made: Predictions) -> list[Record]:
         predicted, has_label = np.asarray(made.outputs), np.asarray(made.labels) != IGNORE
         records: list[Record] = []
-        words, right = made.rows[data.source], self.targets(made.rows, data)
+        words, right = made.rows[made.data.source], self.targets(made.rows, made.data)
         for row, visible_words in enumerate(made.features["words"]):
             tags = [OUTSIDE] * len(words[row])  # of words that the model does not see
             for word, index in zip(visible_words, predicted[row][has_label[row]], strict=True):
-                tags[word] = str(config.id2label[int(index)])
+                tags[word] = str(made.config.id2label[int(index)])
             records.append({"words": words[row], "prediction": tags, "target": right[row]})
         return records
 

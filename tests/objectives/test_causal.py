@@ -184,7 +184,7 @@ def test_all_sequences_of_a_text_count():
     features = Dataset.from_dict({"row": [0, 0, 2, 0]})
     counted = np.array([[1.0, 3, 1], [2.0, 3, 0], [0.5, 1, 0], [4.0, 2, 2]])
     rows, source = Dataset.from_dict({"source": ["long", "", "short"]}), Data(train="rows.jsonl")
-    records = Causal(4).records(Predictions(counted, None, rows, features), source, None)
+    records = Causal(4).records(Predictions(counted, None, rows, features, source, None))
     assert records == [
         {"loss": 7.0, "tokens": 8, "wrong": 3},
         {"loss": 0.0, "tokens": 0, "wrong": 0},

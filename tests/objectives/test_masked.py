@@ -26,6 +26,7 @@ from transformers import (
 from hf_alpha.folnet import FolnetConfig
 from hf_alpha.geometric import GeometricConfig, GeometricTokenizer
 from hf_alpha.modeling.modeling_geometric import GeometricForMaskedLM
+from hf_alpha.objectives.base import Texts
 from hf_alpha.objectives.masked import Masked, MaskingCollator
 from hf_alpha.objectives.names import find_names, marked
 from hf_alpha.objectives.optimizers import FusedLamb
@@ -248,7 +249,7 @@ def test_each_sequence_numbers_its_names_and_no_renaming_changes_it(sentences, l
 
 def test_no_sentence_ends_within_a_name():
     rows = Dataset.from_list(named_documents(NAMES))
-    sentences = list(Masked().texts(rows, DATA, find_names(SYMBOLS)))
+    sentences = list(Texts(Masked(), rows, DATA, find_names(SYMBOLS)))
     assert len(sentences) == 5 * len(rows) and all(x.endswith(" one.") for x in sentences)
 
 

@@ -44,7 +44,7 @@ def answers(aim: Spans, rows: Dataset, made: Dataset, data: Data) -> list[dict]:
     for number, window in enumerate(made):
         for side, name in enumerate(("start_positions", "end_positions")):
             scores[side, number, window[name]] = 9.0
-    return aim.records(Predictions(tuple(scores), None, rows, made), data, None)
+    return aim.records(Predictions(tuple(scores), None, rows, made, data, None))
 
 
 ASKED = [question(0, 9, 3), question(1, 50, 47), question(2, 40, None), question(3, 30, 0)]
@@ -95,7 +95,7 @@ def test_the_answer_is_the_best_span_of_all_windows_against_loops(seed, longest,
     scores = rng.normal(size=(2, len(windows), width))
     scores[1] += np.arange(width)  # long spans are good
     aim = Spans(best=width, max_answer_length=longest, null_threshold=threshold)
-    found = aim.records(Predictions(tuple(scores), None, rows, windows), None, None)
+    found = aim.records(Predictions(tuple(scores), None, rows, windows, None, None))
     for number, record in enumerate(found):
         nothing, spans = [], {}
         for window, start, end in zip(windows, *scores, strict=True):
@@ -119,7 +119,7 @@ def test_answers_are_counted_with_and_without_and_ties_are_answers():
     scores = np.zeros((2, len(rows), 4))
     scores[:, 1, 2] = scores[:, 2, 0] = scores[:, 3, 0] = 1.0
     aim = Spans(max_length=4)
-    found = aim.records(Predictions(tuple(scores), None, rows, windows), None, None)
+    found = aim.records(Predictions(tuple(scores), None, rows, windows, None, None))
     assert [record["prediction"] for record in found] == ["w0", "w2", "", ""]
     exact = {"exact": 3 / 4, "exact_answerable": 2 / 3, "exact_unanswerable": 1.0}
     assert aim.score(found, None).items() >= exact.items()

@@ -70,7 +70,7 @@ def test_what_is_said_of_a_token_is_said_of_its_word(side, data):
     collate = aim.collator(tokenizer, BertForTokenClassification(config), 0)
     labels = collate(list(made))["labels"].numpy()
     said = np.where(labels < 0, data.draw(st.integers(0, 2)), labels)
-    records = aim.records(Predictions(said, labels, told, made), source, config)
+    records = aim.records(Predictions(said, labels, told, made, source, config))
     for record, row, seen, ids in zip(records, rows, made["words"], made["input_ids"], strict=True):
         assert record["words"] == row["source"] and record["target"] == row["target"]
         kept = [tag if word in seen else "O" for word, tag in enumerate(row["target"])]
