@@ -128,8 +128,7 @@ def _encoded(tokenizer: Any, body: Mapping[str, Any]) -> Any:
 
     def write(messages: Any, tools: Any) -> str:
         how = {"tokenize": False, "add_generation_prompt": True}
-        text: str = tokenizer.apply_chat_template(messages, tools, **how)
-        return text
+        return tokenizer.apply_chat_template(messages, tools, **how)
 
     messages, tools = [*map(_read, body["messages"])], body.get("tools") or None
     text = write(messages, tools)

@@ -173,10 +173,8 @@ class WordNames:
         for table, decoded in zip(tables, decoded_rows, strict=True):
             renamed = rename(source, table)
             text = self._join(renamed)
-            reread, turns = (
-                self.read(text),
-                f"the tokenizer turns {text!r} into {self._join(decoded)!r}",
-            )
+            reread = self.read(text)
+            turns = f"the tokenizer turns {text!r} into {self._join(decoded)!r}"
             refuse(
                 reread != renamed,
                 f"renamed to {text!r} it has the names {_list(reread)} instead of "
@@ -227,10 +225,8 @@ class WordNames:
         return [text.strip() for text in texts]
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(
-            texts, padding=False, truncation=False, return_attention_mask=False, verbose=False
-        )["input_ids"]
-        return ids
+        options = {"padding": False, "truncation": False, "verbose": False}
+        return self.tokenizer(texts, return_attention_mask=False, **options)["input_ids"]
 
     def _check_name(self, name: str) -> None:
         text = f"{name} {name}"  # many tokenizers have a form for the start, and one after a space

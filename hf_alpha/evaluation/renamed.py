@@ -101,10 +101,8 @@ class Followed:
 def interval(share: float, count: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share of so many independent samples."""
     z = NormalDist().inv_cdf(0.975)
-    middle, width = (
-        share + z * z / (2 * count),
-        z * sqrt(share * (1 - share) / count + z * z / (4 * count * count)),
-    )
+    middle = share + z * z / (2 * count)
+    width = z * sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     scale = 1 + z * z / count
     return max((middle - width) / scale, 0.0), min((middle + width) / scale, 1.0)
 

@@ -192,8 +192,7 @@ def model_of(
 def json_schema(model: type[Keys]) -> dict[str, Any]:
     """Return a JSON schema without references."""
     schema = model.model_json_schema(schema_generator=_Schemas)
-    inlined: dict[str, Any] = _inlined(schema, schema.get("$defs", {}))
-    return inlined
+    return _inlined(schema, schema.get("$defs", {}))
 
 
 class _Schemas(GenerateJsonSchema):

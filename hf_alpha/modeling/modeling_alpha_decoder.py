@@ -88,10 +88,7 @@ class AlphaTextModel(AlphaStack):
         if self.config.decoder_position == "log_length":
             scale = length_scale(positions, hidden.dtype)
         mask = causal_mask(input_ids, attention_mask, past_key_values, hidden.dtype, prefix_mask)
-        context, returned = (
-            (streams, mask, rope),
-            (output_attentions, output_hidden_states),
-        )
+        context, returned = (streams, mask, rope), (output_attentions, output_hidden_states)
         _, _, outputs = self._through_layers(
             hidden, context, *returned, past_key_values=past_key_values, query_scale=scale
         )

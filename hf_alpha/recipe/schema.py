@@ -329,8 +329,7 @@ class Recipe(Keys, use_attribute_docstrings=True):
     @property
     def seed(self) -> int:
         """The seed of training."""
-        seed: int = self.training.get("seed", 42)
-        return seed
+        return self.training.get("seed", 42)
 
     def sources(self) -> list[str | None]:
         """Return the folders and Hub names whose files are loaded for training."""

@@ -60,8 +60,7 @@ def _finished(folder: Path, settings: dict[str, Any]) -> dict[str, int] | None:
     record = read_json(folder / SETTINGS, "settings", "rows")
     check_settings(folder, record["settings"], settings)
     _clean(folder)
-    counts: dict[str, int] = record["rows"]
-    return counts
+    return record["rows"]
 
 
 def _start(folder: Path, settings: dict[str, Any], first: Sequence[Chunk]) -> None:

@@ -214,8 +214,7 @@ class _LtlWeights:
             terms = self._terms[following] = self._weigh(following)
             self._any.append(sum(terms.values(), start=np.zeros(following)))
             self._not_negated.append(self._any[-1] - terms["!", 0])
-        weights: list[float] = self._any[size].tolist()
-        return weights
+        return self._any[size].tolist()
 
     def choices(
         self, size: int, unary: int, place: str
