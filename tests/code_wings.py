@@ -36,10 +36,10 @@ WINGS = {
     ),
     "geometric": Wing(
         "modeling.modeling_geometric modeling.configuration_geometric modeling.segment_relations "
-        "modeling.tokenization_geometric convert.geometric geometric transduction",
+        "modeling.tokenization_geometric convert.geometric geometric transduction cli.transduce",
         "geometric transduce transducer",
     ),
-    "logic": Wing("logic", "copying ltl propositional"),
+    "logic": Wing("logic cli.generate", "copying ltl propositional"),
     "serve and demo": Wing("serve demo cli.serving", "serve demo"),
     "ready-made rules": Wing(
         "modeling.ready_rules modeling.names_in_code modeling.names_in_sql "
@@ -65,7 +65,11 @@ WINGS = {
     "comparison": Wing(
         "train.side_by_side train.quickstart cli.comparing evaluation.harness", "compare quickstart"
     ),
-    "releases": Wing("hub cli.share", "release card"),
+    "releases": Wing("hub cli.share environment", "release card"),
+    "checks of answers": Wing(
+        "tasks.text.anf tasks.text.molecules tasks.text.proofs",
+        "anf proofs-relational reactions-relational",
+    ),
 }
 SAVED = {
     "formulas": "configuration_alpha modeling_alpha tokenization_alpha",

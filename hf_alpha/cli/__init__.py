@@ -23,7 +23,7 @@ PANELS = {
         **dict.fromkeys(("demo", "serve"), "serving"),
     },
     "Share": dict.fromkeys(("release", "push", "info"), "share"),
-    "Data": dict.fromkeys(("generate-data", "transduce"), "data"),
+    "Data": {"generate-data": "generate", "transduce": "transduce"},
 }
 """Panel of the help -> its commands, in the order of the help -> the module of each."""
 
