@@ -1,7 +1,7 @@
 """Memory of a conversion: the most that it holds, by the size of the file that it converts.
 
     python benchmarks/conversion.py --out conversion
-    python benchmarks/conversion.py --models HuggingFaceTB/SmolLM2-135M
+    python benchmarks/conversion.py --models FOLDER
 
 By default the models are Llamas with random weights in the shapes of SmolLM2-135M and of TinyLlama
 with 1.1 billion, the second in bfloat16 and several files. Each figure is from a process of its
@@ -92,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     rows = {}
     for model in options.models:
+        if not [*Path(model).glob("*.safetensors")]:
+            parser.error(f"--models: {model} is no folder with *.safetensors")
         rows[Path(model).name] = measure.in_own_process(converted, model)
     shapes = options.shapes if options.shapes is not None else [] if options.models else [*SHAPES]
     for name in shapes:

@@ -89,6 +89,12 @@ def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path):
         benchmark.run(lambda: benchmark.main([f"--data={tmp_path}"]))
 
 
+def test_a_model_that_is_not_there_is_said_in_one_line(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        load("conversion").main([f"--models={tmp_path}"])
+    assert f"error: --models: {tmp_path} is no folder with" in capsys.readouterr().err
+
+
 def test_chats_of_bfcl_are_certified(tmp_path, capsys):
     """Schemas become JSON Schema; answers are calls."""
     alias = load("alias")

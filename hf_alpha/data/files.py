@@ -5,7 +5,7 @@ import csv
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -42,6 +42,8 @@ _DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "config.json", SETTI
 _DATE = re.compile(r'"\d{4}-\d\d-\d\d')
 _ESCAPED = re.compile(r"\\.")
 BLOCK_ROWS = 1000
+SEPARATORS = {"csv": ",;\t|", "tsv": "\t"}
+"""Kind of table -> what may stand between cells: a semicolon in Excel's CSV, for numbers as 0,5."""
 LONGEST_CELL = 2**31 - 1
 """Characters of a cell; the module csv would refuse those beyond 131,072, which pandas reads."""
 DAMAGED = (ValueError, OSError, EOFError, zlib.error)
@@ -92,17 +94,19 @@ def read_files(
     _check_kinds(path, files, TEXT_FILES if lines else ())
     kind = _kind_of(files[0])
     options = {**_options(kind, columns, encoding), "streaming": streaming}
+    separators: set[str] = set()
     try:
         if kind in ("csv", "tsv"):
             for file in files:
-                check_header(file, columns, encoding)
+                separators.add(check_header(file, columns, encoding))
                 if kind == "tsv":  # of a CSV, commas and lines in a cell are as good as others
                     read_named(_check_quotes, file, file, encoding)
+            options["sep"] = min(separators)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind not in BINARY:
-            return _streamed(splits, () if others else columns, encoding)
+            return _streamed(splits, columns, encoding, others)
         # Of Zstandard, what `datasets` reads with ends in silence where a file is cut off.
-        by_python = any(file.suffix.lower() == ".zst" for file in files)
+        by_python = len(separators) > 1 or any(file.suffix.lower() == ".zst" for file in files)
         # A list, so that every file is looked through.
         if kind == "json" and any([_look_through(file, encoding) for file in files]):
             by_python = True
@@ -156,7 +160,6 @@ def _options(kind: str | None, columns: Iterable[str], encoding: str | None) -> 
     if kind in ("csv", "tsv"):  # cells are texts as they stand: no numbers, no missing values
         options = {"features": Features(dict.fromkeys(columns, Value("string")))}
         options |= {"keep_default_na": False, "index_col": False}
-        options |= {"sep": "\t"} if kind == "tsv" else {}
     if encoding is not None and kind not in BINARY:
         try:
             codecs.lookup(encoding)
@@ -241,19 +244,18 @@ def _header(card: Path) -> dict[str, Any]:
 
 
 def _streamed(
-    splits: dict[str, list[Path]], columns: Iterable[str], encoding: str | None
+    splits: dict[str, list[Path]], columns: Mapping[str, str], encoding: str | None, others: bool
 ) -> IterableDatasetDict:
     """Read rows when they are asked for; `datasets` would not say which file is damaged."""
+    how = {"columns": columns, "encoding": encoding, "others": others}
     return IterableDatasetDict({
-        split: IterableDataset.from_generator(
-            _rows, gen_kwargs={"files": files, "columns": tuple(columns), "encoding": encoding}
-        )
+        split: IterableDataset.from_generator(_rows, gen_kwargs={"files": files, **how})
         for split, files in splits.items()
     })  # fmt: skip
 
 
 def _read_by_python(
-    splits: dict[str, list[Path]], columns: Collection[str], encoding: str | None
+    splits: dict[str, list[Path]], columns: Mapping[str, str], encoding: str | None
 ) -> DatasetDict:
     """Read rows by Python, for which a text is a text; `datasets` takes 2010-05-01 for a date.
 
@@ -263,7 +265,7 @@ def _read_by_python(
     """
     datasets = DatasetDict()
     for split, files in splits.items():
-        rows = list(_rows(files, tuple(columns), encoding))
+        rows = list(_rows(files, columns, encoding))
         names = dict.fromkeys(name for row in rows for name in row)
         table = {name: [row.get(name) for row in rows] for name in names}
         try:
@@ -296,33 +298,30 @@ def _odd_cell(files: list[Path], column: str, encoding: str | None) -> str | Non
 
 
 def _rows(
-    files: list[Path], columns: tuple[str, ...], encoding: str | None
+    files: list[Path], columns: Mapping[str, str], encoding: str | None, others: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of files: of tables these columns, or if there are none all, as of JSON."""
+    """Yield the rows of files: of tables these columns, or with others, as of JSON."""
     for path in files:
         try:
             if _kind_of(path) == "json":
                 yield from (row for _, row in _rows_of_json(path, encoding))
             else:
-                yield from _rows_of_table(path, columns, encoding)
+                yield from _rows_of_table(path, columns, encoding, others)
         except DAMAGED as error:
             reason = f"{path} cannot be read: {' '.join(str(error).split())}"
             raise ValueError(_fault(path, encoding) or reason) from error
 
 
 def _rows_of_table(
-    path: Path, columns: tuple[str, ...], encoding: str | None
+    path: Path, columns: Mapping[str, str], encoding: str | None, others: bool
 ) -> Iterator[dict[str, str]]:
     """Yield rows as `datasets` reads them."""
     options = _options(_kind_of(path), columns, encoding)
-    features = options.pop("features")
-    dtype: Any = {name: feature.dtype for name, feature in features.items()} if columns else str
-    with (
-        open_bytes(path) as file,
-        read_csv(file, dtype=dtype, chunksize=BLOCK_ROWS, **options) as blocks,
-    ):
+    options |= {"sep": check_header(path, columns, encoding), "dtype": str, "chunksize": BLOCK_ROWS}
+    del options["features"]
+    with open_bytes(path) as file, read_csv(file, **options) as blocks:
         for block in blocks:
-            yield from (block[list(columns)] if columns else block).to_dict("records")
+            yield from (block if others else block[list(columns)]).to_dict("records")
 
 
 def _rows_of_json(path: Path, encoding: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -376,19 +375,26 @@ def _look_through(path: Path, encoding: str | None) -> bool:
     return by_python
 
 
-def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> None:
-    """Refuse a CSV or TSV file that lacks columns, or whose first row has more cells.
+def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> str:
+    """Return the separator of a CSV or TSV file: the first by which its header has the columns.
 
     Raises:
-        ValueError: naming the file; see `check_columns`.
+        ValueError: it lacks columns (see `check_columns`), or its first row has more cells.
     """
     csv.field_size_limit(LONGEST_CELL)
+    found: tuple[list[str], list[str], str] = ([], [], "")
     try:
-        with open_text(path, encoding or "utf-8-sig", newline="") as text:
-            rows = csv.reader(text, delimiter="\t" if _kind_of(path) == "tsv" else ",")
-            header, first = next(rows, []), next(rows, [])
+        for sign in SEPARATORS[_kind_of(path) or ""]:
+            with open_text(path, encoding or "utf-8-sig", newline="") as text:
+                rows = filter(None, csv.reader(text, delimiter=sign))  # no empty lines
+                cells = next(rows, [])
+                if (has_all := columns.keys() <= {*cells}) or len(cells) > len(found[0]):
+                    found = cells, next(rows, []), sign
+            if has_all:
+                break
     except (*DAMAGED, csv.Error) as error:
         raise ValueError(_fault(path, encoding) or f"{path} cannot be read: {error}") from error
+    header, first, separator = found
     refuse(not header, f"{path} holds no row: it is empty")
     check_columns(path, header, columns)
     if len(first) > len(header):  # pandas would leave out the rest without a word
@@ -396,6 +402,7 @@ def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -
             f"{path}: the header has {len(header)} cells, the first row {len(first)}: put a text "
             "with a separator in double quotes"
         )
+    return separator
 
 
 def _check_quotes(path: Path, encoding: str | None) -> None:

@@ -207,7 +207,7 @@ def how_to_write(folder: Path) -> str:
     """Return how a model gets its card; no command measures one without symbols for a card."""
     scored = (folder / RECIPE_FILE).is_file() and not writes_answers(f"{folder}")
     if scored or hasattr(load_config(folder), "symbol_classes"):
-        return f"`hf-alpha evaluate {folder} --out DIR --card` writes one"
+        return f"`hf-alpha evaluate {folder} --card` writes one"
     return "write one by hand"
 
 

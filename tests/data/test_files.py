@@ -220,3 +220,24 @@ def test_a_cell_may_be_longer_than_the_module_csv_takes(tmp_path):
     """131,072 characters are its limit, which no other reader of tables has."""
     (tmp_path / "long.csv").write_text(f"source,target\n{'x ' * 100_000},y\n")
     assert len(read_pairs(tmp_path / "long.csv")[0]["problem"]) == 200_000
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_csv_may_have_semicolons_tabs_or_bars(streaming, tmp_path):
+    """Excel writes semicolons where numbers have a comma; the header says which sign it is."""
+    rows = [("add x1, x2; x3", "x|\ty"), ("x", "y, z")]
+    for number, sign in enumerate(",;\t|"):
+        cells = [("n", "source", "target"), *(("1", *row) for row in rows)]
+        lines = [sign.join(f'"{cell}"' for cell in line) for line in cells]
+        lines[0] = "\ufeff\r\n" + lines[0].replace('"', "")
+        (tmp_path / f"{number}.csv").write_text("\r\n\r\n".join(lines), newline="")
+        read = read_pairs(tmp_path / f"{number}.csv", streaming=streaming)
+        assert [(row["problem"], row["answer"]) for row in read] == rows
+    together = read_pairs(tmp_path, streaming=streaming)
+    assert [(row["problem"], row["answer"]) for row in together] == 4 * rows
+    both = {"source": "", "target": ""}
+    kept = read_files(tmp_path / "1.csv", both, streaming=True, others=True)["train"]
+    assert next(iter(kept)) == {"n": "1", "source": rows[0][0], "target": rows[0][1]}
+    (tmp_path / "other.csv").write_text("question;answer\nx;y\n")
+    with pytest.raises(ValueError, match="it has 'question', 'answer'; say which one"):
+        read_pairs(tmp_path / "other.csv", streaming=streaming)

@@ -78,7 +78,7 @@ def test_a_model_folder_is_shared_without_its_training_state(hub, folder):
 def test_how_a_card_is_written_is_said_where_a_command_writes_one(folder, tmp_path):
     (folder / "README.md").unlink()
     said = hf_alpha("push", folder, "me/x", "--dry-run").err
-    assert f"no card, README.md: `hf-alpha evaluate {folder} --out DIR --card` writes" in said
+    assert f"no card, README.md: `hf-alpha evaluate {folder} --card` writes" in said
     plain = tmp_path / "plain"
     make_host("gpt2", vocab_size=len(byte_level())).save_pretrained(plain)
     byte_level().save_pretrained(plain)
