@@ -10,12 +10,19 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.alias.chat import CanonicalRequest, names_of, texts_of, undescribed, write_request
+from hf_alpha.alias.chat import (
+    CanonicalRequest,
+    Unescaped,
+    names_of,
+    texts_of,
+    undescribed,
+    write_request,
+)
 from hf_alpha.alias.people import parts_of
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder
-from hf_alpha.modeling.spans import parts
+from hf_alpha.modeling.text_pieces import cut_at_names
 from hf_alpha.modeling.words import like_a_word
 
 Table = dict[tuple[str, str], str]
@@ -183,14 +190,13 @@ def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[s
     table = {pair: table[first] for pair, first in pairs.items() if first in table} | table
 
     def write(answers: bool, text: str) -> str:
+        text = Unescaped.of(text)
         spans, _ = found.find(text, answers)
-        written = ""
-        for before, span in parts(text, spans):
-            written += before
-            if span is not None:
-                name = text[span.start : span.stop]
-                written += table.get((span.symbol_class, name), name)
-        return written
+        called = [(span.symbol_class, text[span.start : span.stop]) for span in spans]
+        new = [(*span[:2], table[pair], False, False)
+               for span, pair in zip(spans, called, strict=True) if pair in table]  # fmt: skip
+        cut = cut_at_names("kept", text, new)
+        return text.written(cut) if isinstance(text, Unescaped) else cut.written
 
     def called(kind: str) -> Callable[[str], str]:
         return lambda name: table.get((kind, name), name)

@@ -15,6 +15,7 @@ import regex  # type: ignore[import-untyped]
 from hf_alpha.modeling.canonical_names import BackStream, CanonicalNames, Forms, Spelling
 from hf_alpha.modeling.chat_names import (
     ANSWERS,
+    PARTS,
     ChatNames,
     tool_names,
     write_data,
@@ -22,10 +23,16 @@ from hf_alpha.modeling.chat_names import (
     write_schema,
 )
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.text_pieces import Cut
 
 logger = logging.getLogger(__name__)
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
+FORMS = ("response_format", "structured_outputs", "guided_json", "guided_choice", "guided_regex",
+         "guided_grammar", "json_schema", "grammar")  # fmt: skip
+"""Fields that say how an answer has to be: OpenAI's, and those of vLLM and llama.cpp."""
+_JSON_STRING = regex.compile(r'"(?:[^"\\]|\\.)*+"')
+_ESCAPED = regex.compile(r"(?i)\\+(?:u([0-9a-f]{4})(?:(?<=d[89ab]..)\\+u(d[c-f]..))?|(?=/))")
 _JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
 _WORD = regex.compile(r"\w+")
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
@@ -60,9 +67,9 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
         for key in ("tool_choice", "function_call"):
             if isinstance(choice := written.get(key), Mapping):
                 written[key] = _choice(choice, said)
-        form = written.get("response_format")
-        if isinstance(form, Mapping) and isinstance(schema := form.get("json_schema"), Mapping):
-            written["response_format"] = {**form, "json_schema": write_schema(schema, said)}
+        written |= {key: write_schema(written[key], said) for key in FORMS if key in written}
+        if "documents" in written:
+            written["documents"] = write_data(written["documents"], said)
         if isinstance(guess := written.get("prediction"), Mapping):
             written["prediction"] = write_message(guess, said)
     except (AttributeError, KeyError, TypeError) as error:
@@ -92,8 +99,9 @@ def _called(call: Any, write: Callable[[Mapping[str, Any]], dict[str, Any]]) -> 
 def _call(call: Mapping[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
     of_text = {key: said(call[key]) for key in ("name", "input") if isinstance(call.get(key), str)}
     written = {**call, **of_text}
-    if isinstance(arguments := call.get("arguments"), str):
-        written["arguments"] = _in_json(arguments, said)
+    if (arguments := call.get("arguments")) is not None:
+        is_text = isinstance(arguments, str)
+        written["arguments"] = (_in_json if is_text else write_data)(arguments, said)
     return written
 
 
@@ -111,7 +119,7 @@ def texts_of(body: Mapping[str, Any]) -> list[tuple[bool, str]]:
     texts: list[tuple[bool, str]] = []
 
     def look(answers: bool, text: str) -> str:
-        texts.append((answers, text))
+        texts.append((answers, Unescaped.of(text)))
         return text
 
     write_request(body, look)
@@ -143,6 +151,49 @@ def undescribed(body: Mapping[str, Any]) -> set[str]:
     return {str(n) for n, is_described in tool_names(tools_of(body)) if not is_described}
 
 
+class Unescaped(str):
+    r"""A text in which letters stand as escapes, as `\u00e9` does in JSON, as what these stand for.
+
+    In JSON signs too, such as `\u0027`, but for what an escape alone can stand for there.
+
+    Args:
+        text: with the escapes.
+    """
+
+    _text: str
+    _places: list[int]  # of each letter, where it stands in the text with the escapes
+
+    def __new__(cls, text: str) -> "Unescaped":
+        parts, places, end, is_json = [], list[int](), 0, _is_json(text)
+        for match in _ESCAPED.finditer(text):
+            high, low = int(match[1] or "0", 16), int(match[2] or "0", 16)
+            letter = chr(0x10000 + (high % 0x400 << 10) + low % 0x400 if low else high)
+            is_sign = is_json and letter not in '"\\'
+            if not match[1] and is_sign:  # \/
+                parts.append(text[end : match.start()])
+                places += range(end, match.start())
+                end = match.end()
+            elif letter.isprintable() and (letter > "\x7f" or is_sign):
+                parts += [text[end : match.start()], letter]
+                places += range(end, match.start() + 1)
+                end = match.end()
+        self = super().__new__(cls, "".join([*parts, text[end:]]))
+        self._text, self._places = text, [*places, *range(end, len(text) + 1)]
+        return self
+
+    @classmethod
+    def of(cls, text: str) -> str:
+        """Return a text without escapes of letters; itself if it has none."""
+        return cls(text) if _ESCAPED.search(text) else text
+
+    def written(self, cut: Cut) -> str:
+        """Return the text that was cut at its names, with the escapes that are no part of these."""
+        return "".join([
+            self._text[self._places[start] : self._places[stop]] if as_is else piece
+            for piece, start, stop, as_is in cut.pieces
+        ])  # fmt: skip
+
+
 class CanonicalRequest:
     """A request for a chat or for a text to go on, as a model reads it; and its answers back.
 
@@ -169,8 +220,10 @@ class CanonicalRequest:
         spelling.avoid(found.stay)
 
         def write(answers: bool, text: str) -> str:
+            text = Unescaped.of(text)
             spans, keys = found.find(text, answers)
-            return spelling.add(text, spans, (), keys).written
+            cut = spelling.add(text, spans, (), keys)
+            return text.written(cut) if isinstance(text, Unescaped) else cut.written
 
         self._names, self.table = names, spelling.table
         self.body = write_request(body, write)
@@ -200,8 +253,7 @@ class CanonicalRequest:
         return written
 
     def _texts_back(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        texts = {k: fields[k] for k in TEXTS if isinstance(fields.get(k), str)}
-        return {**fields, **{key: self._text_back(text) for key, text in texts.items()}}
+        return {**fields, **_texts(fields, lambda _, text: self._text_back(text))}
 
     def _text_back(self, text: str) -> str:
         back = BackStream(self._names, self.table)
@@ -218,9 +270,11 @@ class CanonicalRequest:
     def _call_back(self, call: Mapping[str, Any]) -> dict[str, Any]:
         written = {**call}
         if isinstance(name := call.get("name"), str):
-            written["name"] = str(self.table.get(name, name))
+            written["name"] = _name_back(name, self.table)
         if isinstance(arguments := call.get("arguments"), str):
             written["arguments"] = json_back(arguments, Forms(self.table))
+        elif arguments is not None:
+            written["arguments"] = write_data(arguments, self._text_back)
         if isinstance(text := call.get("input"), str):
             written["input"] = self._text_back(text)
         return written
@@ -275,7 +329,9 @@ class CanonicalStream:
         delta = dict(choice["delta"]) if isinstance(choice.get("delta"), Mapping) else None
         for key, text in self._rest(index).items():
             target = choice if key == "text" or delta is None else delta
-            target[key] = (target.get(key) or "") + text
+            before: Any = target.get(key) or ""
+            in_part = [{"type": "text", "text": text}]
+            target[key] = before + (text if isinstance(before, str) else in_part)
         for number, rest in self._calls_rest(index):
             if number == _OLDER:
                 begun = (delta or {}).get("function_call") or {}
@@ -287,9 +343,8 @@ class CanonicalStream:
                 delta = {**(delta or {}), "tool_calls": calls}
         return choice if delta is None else {**choice, "delta": delta}
 
-    def _texts_of(self, fields: Mapping[str, Any], index: int) -> dict[str, str]:
-        texts = {k: fields[k] for k in TEXTS if isinstance(fields.get(k), str)}
-        return {key: self._text(index, key).feed(text) for key, text in texts.items()}
+    def _texts_of(self, fields: Mapping[str, Any], index: int) -> dict[str, Any]:
+        return _texts(fields, lambda key, text: self._text(index, key).feed(text))
 
     def _text(self, index: int, key: str) -> BackStream:
         made = self._texts.get((index, key))
@@ -315,6 +370,25 @@ class CanonicalStream:
         ended = [key for key in self._calls if key[0] == index]
         rests = ((key[1], self._calls.pop(key).close()) for key in ended)
         return [(number, rest) for number, rest in rests if rest]
+
+
+def _texts(fields: Mapping[str, Any], back: Callable[[str, str], str]) -> dict[str, Any]:
+    """Write the texts of an answer, and those in the parts of its contents."""
+
+    def of(key: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [{**x, **_parts(key, x)} if isinstance(x, Mapping) else x for x in value]
+        return back(key, value) if isinstance(value, str) else value
+
+    def _parts(key: str, part: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: back(key, part[k]) for k in PARTS if isinstance(part.get(k), str)}
+
+    return {key: of(key, fields[key]) for key in TEXTS if key in fields}
+
+
+def _name_back(name: str, table: Mapping[str, str]) -> str:
+    """Return what is called by words, such as `functions.tool_b`."""
+    return str(_WORD.sub(lambda match: str(table.get(match[0], match[0])), name))
 
 
 def _closed(back: BackStream) -> str:
@@ -377,11 +451,13 @@ class _CallBack:
 
     def _is_open(self) -> bool:
         """Whether a name may go on: it begins a longer word."""
-        return any(w != self._name and w.startswith(self._name) for w in self._table)
+        word = next(reversed(_WORD.findall(self._name)), "")
+        word = word if self._name.endswith(word) else ""
+        return any(w != word and w.startswith(word) for w in self._table)
 
     def _take_name(self) -> str:
         name, self._name = self._name, ""
-        return str(self._table.get(name, name))
+        return _name_back(name, self._table)
 
 
 def json_back(text: str, forms: Forms) -> str:
@@ -398,13 +474,24 @@ def json_back(text: str, forms: Forms) -> str:
 
 
 def _in_json(text: str, write: Any) -> str:
-    """Spell the names in JSON; what is none is spelled as a text."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+    """Spell the names in JSON, string by string; what is none is spelled as a text."""
+    if not _is_json(text):
         return str(write(text))
-    written = write_data(data, write)
-    return text if written == data else json.dumps(written, ensure_ascii=False)
+
+    def string(match: Any) -> str:
+        written = write(plain := json.loads(match[0]))
+        has_escapes = "\\u" in match[0]
+        return match[0] if written == plain else json.dumps(written, ensure_ascii=has_escapes)
+
+    return str(_JSON_STRING.sub(string, text))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _are_texts(value: Any) -> bool:

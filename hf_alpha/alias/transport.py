@@ -7,13 +7,19 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import regex  # type: ignore[import-untyped]
+
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream, undescribed
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.names_in_text import NameFinder
 
 SPELLED = ("/chat/completions", "/completions")
 """Ends of the paths of requests that are spelled."""
-REFUSED = ("/responses", "/messages", "/generateContent")
+REFUSED = regex.compile(
+    r"[/:](responses(/compact|/input_tokens)?|messages(/count_tokens|/batches)?|conversations(/.*)?"
+    r"|assistants|threads|runs|(stream)?generatecontent|counttokens|converse(-stream)?|invoke.*"
+    r"|chat|generate(_stream)?|complete|completion|infill|apply-template|render)$"
+)
 """Ends of paths of other APIs, whose requests have names that would go out as they are."""
 OF_BODIES = (b"content-length", b"content-encoding", b"transfer-encoding", b"digest")
 """Headers that say something of a body that is not the one that is sent on."""
@@ -81,10 +87,9 @@ class CanonicalTransport(Transport):
     def handle_request(self, request: Any) -> Any:
         """Send a request, and return its answer."""
         library, inner = self._parts(request, "HTTPTransport")
-        sent = spell(self.names, request.read()) if _has_names(request) else None
-        if sent is None:
+        if not _has_names(request):
             return inner.handle_request(request)
-        self._tell(sent)
+        self._tell(sent := spell(self.names, request.read()))
         spelled = CanonicalRequest.from_table(self.names, sent.table)
         response = inner.handle_request(_sent(library, request, sent.content))
         if _is_stream(response):
@@ -114,10 +119,9 @@ class CanonicalTransport(Transport):
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request, and return its answer."""
         library, inner = self._parts(request, "AsyncHTTPTransport")
-        sent = await self._spell(await request.aread()) if _has_names(request) else None
-        if sent is None:
+        if not _has_names(request):
             return await inner.handle_async_request(request)
-        self._tell(sent)
+        self._tell(sent := await self._spell(await request.aread()))
         spelled = CanonicalRequest.from_table(self.names, sent.table)
         response = await inner.handle_async_request(_sent(library, request, sent.content))
         if _is_stream(response):
@@ -132,7 +136,7 @@ class CanonicalTransport(Transport):
             await response.aclose()
         return _answered(library, response, content=_back(response, content, spelled))
 
-    async def _spell(self, data: bytes) -> Sent | None:
+    async def _spell(self, data: bytes) -> Sent:
         return spell(self.names, data)
 
     async def __aenter__(self) -> "CanonicalTransport":
@@ -164,18 +168,21 @@ class CanonicalTransport(Transport):
         return library, self._transport
 
 
-def spell(names: CanonicalNames, data: bytes) -> Sent | None:
-    """Spell a request in JSON; None for what is none, which is to go as it is.
+def spell(names: CanonicalNames, data: bytes) -> Sent:
+    """Spell a request in JSON.
 
     Raises:
-        ValueError: the request is wrong.
+        ValueError: the request is wrong, or what the other side may read and this one does not.
     """
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):
-        return None  # the other side says what is wrong with it
+        body = None
     if not isinstance(body, dict):
-        return None
+        raise ValueError(
+            "the request is no object in JSON as it is (but perhaps a compressed or deep one), so "
+            "its names would reach the model"
+        )
     spelled = CanonicalRequest(names, body)
     content = json.dumps(spelled.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
     bare = undescribed(body) & {*spelled.table.values()}
@@ -188,10 +195,10 @@ def _has_names(request: Any) -> bool:
     Raises:
         ValueError: it is one of another API, whose names would reach the model.
     """
-    path = request.url.path.rstrip("/")
+    path = request.url.path.rstrip("/").lower()
     if request.method != "POST":
         return False
-    if path.endswith(REFUSED) and not path.endswith(SPELLED):
+    if not path.endswith(SPELLED) and REFUSED.search(path):
         raise ValueError(
             f"{path}: the names of such requests are not spelled, so they would reach the "
             "model: use chat completions or completions (/v1/chat/completions)"

@@ -14,9 +14,15 @@ from .words import NamesByWord, like_a_word
 ROLES = ("user", "assistant", "tool")
 """Of the messages in which names are looked for, unless a tokenizer says otherwise."""
 ANSWERS = "assistant"
-CONTENTS = ("content", "reasoning_content", "thinking", "reasoning")
-SCHEMA_WORDS = ("type", "format", "pattern", "$ref", "$schema")
+PARTS = ("text", "refusal")
+"""Fields of a part of a content that are texts."""
+CONTENTS = ("content", "reasoning_content", "thinking", "reasoning", "refusal")
+SCHEMA_WORDS = ("type", "format", "pattern", "$schema")
 """Keys of a tool's schema whose values are words of JSON Schema."""
+_BY_NAME = ("properties", "$defs", "definitions", "dependentRequired", "dependentSchemas")
+"""Keys of a schema whose value has names as keys, of parameters or of schemas."""
+_VALUES = ("default", "example", "examples", "const", "enum")
+"""Keys of a schema whose values are data, as arguments are."""
 
 Write = Callable[[str], str]
 
@@ -117,12 +123,13 @@ def _says_more(schema: Any) -> bool:
 
 
 def _parameters(schema: Any) -> Iterator[tuple[str, bool]]:
-    if isinstance(schema, Mapping):
-        if isinstance(parameters := schema.get("properties"), Mapping):
-            yield from ((name, _says_more(part)) for name, part in parameters.items())
-        schema = [*schema.values()]
     for part in schema if isinstance(schema, list | tuple) else ():
         yield from _parameters(part)
+    for key, part in schema.items() if isinstance(schema, Mapping) else ():
+        if key == "properties" and isinstance(part, Mapping):
+            yield from ((name, _says_more(parameter)) for name, parameter in part.items())
+        is_by_name = key in _BY_NAME and isinstance(part, Mapping)
+        yield from _parameters([*part.values()] if is_by_name else () if key in _VALUES else part)
 
 
 def write_message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
@@ -136,9 +143,14 @@ def write_message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
 
 def _content(content: Any, write: Write) -> Any:
     """Write a content: a text, or a list of parts, some of which are texts."""
-    if isinstance(content, list | tuple):
-        return [{**x, "text": write(x["text"])} if "text" in x else x for x in content]
-    return write_data(content, write)
+    if not isinstance(content, list | tuple):
+        return write_data(content, write)
+    return [
+        {**part, **{key: write_data(part[key], write) for key in PARTS if key in part}}
+        if isinstance(part, Mapping)
+        else write_data(part, write)
+        for part in content
+    ]
 
 
 def _call(call: Mapping[str, Any], write: Write) -> dict[str, Any]:
@@ -165,8 +177,13 @@ def write_schema(schema: Any, write: Write) -> Any:
         return write_data(schema, write)
     written = {}
     for key, value in schema.items():
-        if key == "properties" and isinstance(value, Mapping):
+        if key in _BY_NAME and isinstance(value, Mapping):
             written[key] = {write(name): write_schema(part, write) for name, part in value.items()}
+        elif key == "$ref" and isinstance(value, str):
+            written[key] = "/".join(map(write, value.split("/")))
+        elif key in _VALUES:
+            written[key] = write_data(value, write)
         else:
-            written[key] = value if key in SCHEMA_WORDS else write_schema(value, write)
+            is_word = key in SCHEMA_WORDS and not isinstance(value, Mapping)
+            written[key] = value if is_word else write_schema(value, write)
     return written

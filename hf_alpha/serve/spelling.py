@@ -47,7 +47,7 @@ class SpellingTransport(CanonicalTransport):
 
     async def __aenter__(self) -> "SpellingTransport":
         self._pools = {is_small: _pool(self.names) for is_small in (True, False)}
-        await asyncio.to_thread(self._pools[True].submit(_spell, b"").result)  # one has started
+        await asyncio.to_thread(self._pools[True].submit(os.getpid).result)  # one has started
         return self
 
     async def aclose(self) -> None:
@@ -56,7 +56,7 @@ class SpellingTransport(CanonicalTransport):
             pool.shutdown(wait=False, cancel_futures=True)
         await super().aclose()
 
-    async def _spell(self, data: bytes) -> Sent | None:
+    async def _spell(self, data: bytes) -> Sent:
         is_small = len(data) <= SMALL
         pool = self._pools[is_small]
         try:
@@ -68,10 +68,9 @@ class SpellingTransport(CanonicalTransport):
         except TimeoutError:
             told = f"to spell this request takes more than {SECONDS:g} seconds: send a shorter one"
             raise Refusal(400, told) from None
-        if sent is not None:
-            self.spelled += 1
-            if len(self.undescribed) < self.MOST_NAMES:
-                self.undescribed |= sent.undescribed
+        self.spelled += 1
+        if len(self.undescribed) < self.MOST_NAMES:
+            self.undescribed |= sent.undescribed
         return sent
 
 
@@ -100,7 +99,7 @@ def _late(*_: Any) -> None:
     raise TimeoutError
 
 
-def _spell(data: bytes) -> Sent | None:
+def _spell(data: bytes) -> Sent:
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         return spell(_names, data)

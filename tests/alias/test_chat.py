@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from openai_chats import FIRST, NAMES, SECOND, request, written
 
 from hf_alpha import CanonicalNames
-from hf_alpha.alias.certificate import certify
+from hf_alpha.alias.certificate import certify, renamed
 from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream, _note_not_given
 
 PLAIN = ["and", "b", "tool_c", "PERSONB", "Persons", "it's", '"x"', "\\n", "личность", "\n"]
@@ -217,3 +217,94 @@ def test_what_only_a_name_describes_may_keep_it():
 def test_requests_that_are_wrong_are_refused(body, message):
     with pytest.raises(ValueError, match=message):
         CanonicalRequest(NAMES, body)
+
+
+def wide(tool, parameter, person):
+    """A request with names wherever OpenAI's API and servers of models take them."""
+    schema = {
+        "$defs": {tool: {"properties": {parameter: {"items": {"$ref": f"#/$defs/{tool}"}}}}},
+        "properties": {
+            "properties": {"type": "object", "description": "Not two more names."},
+            parameter: {"default": {parameter: 1}, "examples": [{parameter: tool}]},
+        },
+        "dependentRequired": {parameter: [parameter]},
+        "required": [parameter],
+    }
+    plain = json.dumps({parameter: person, "plain": "naïve 😀 \n", "/": '"'})
+    result = plain.replace("'", r"\u0027")
+    arguments = json.dumps({parameter: result, "n": "né"}, separators=(",", ":"))
+    called = {"name": tool, "arguments": arguments}
+    messages = [
+        {"role": "developer", "content": [{"type": "text", "text": f"{tool} for {person}"}, tool]},
+        {"role": "assistant", "refusal": f"no {person}", "tool_calls": [{"function": called}]},
+        {"role": "tool", "content": result.replace("/", r"\/")},
+        {"role": "tool", "content": f"as in {plain}"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": f"no {tool}"}]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"function": {**called, "arguments": {parameter: 1}}}],
+        },
+    ]
+    return {
+        "messages": messages,
+        "tools": [{"type": "function", "function": {"name": tool, "parameters": schema}}],
+        "response_format": {"type": "json_object", "schema": schema},
+        "structured_outputs": {"json": schema, "choice": [tool, person]},
+        "guided_choice": [tool, person],
+        "documents": [{"title": person, "text": tool}],
+        "names": {"person": [person]},
+    }
+
+
+def test_names_are_spelled_wherever_they_stand():
+    """In schemas and forms of answers, refusals, JSON with escapes of letters and signs."""
+    first = CanonicalRequest(NAMES, wide("tool_b", "tool_d", "PersonB")).body
+    assert "u00efve" in json.dumps(first) and '\\":\\"' in json.dumps(first)
+    for others in (
+        ("get_größe", "naïf", "José O'Brien"),
+        ("x-1", "a/b", "变量"),
+        ("f_", "😀x", "ß"),
+    ):
+        one = CanonicalRequest(NAMES, wide(*others))
+        assert json.dumps(one.body) == json.dumps(first), others
+        renamed_again = renamed(NAMES.finder, wide(*others), {("person", others[2]): "Zoë"})
+        again = json.dumps(CanonicalRequest(NAMES, renamed_again).body)
+        assert again == json.dumps(first)
+    assert set(one.table) == {"tool_b", "tool_c", "tool_d", "PersonB"}
+
+
+@given(st.lists(st.sampled_from(['"', "\\", "\\u00e9", "\\ud83d\\ude00", "\\/", "é", "u", "a"])))
+def test_what_has_no_names_goes_out_as_it_is(parts):
+    """Byte for byte, whatever escapes and numbers there are."""
+    text = "".join(parts)
+    arguments = '{ "x":1.0,"x":1e400, "y":"\\u00E9\\/" }'
+    call = {"function": {"name": "f", "arguments": arguments}}
+    texts = [text, json.dumps([text]), arguments]
+    messages = [{"role": "tool", "content": text} for text in texts]
+    body = {"messages": [*messages, {"role": "assistant", "tool_calls": [call]}]}
+    assert CanonicalRequest(NAMES, {**body, "names": {}}).body == body
+
+
+def test_answers_of_other_servers_come_back():
+    """A call with more than a name, arguments that are data, contents of parts; in streams too."""
+    tools = [
+        {"type": "function", "function": {"name": n, "parameters": {}}} for n in ("f_1", "g_1")
+    ]
+    names = CanonicalNames({"tool": {"rule": "tools"}})
+    one = CanonicalRequest(names, {"tools": tools})
+    call = {"name": "functions.tool_c", "arguments": {"tool_b": ["a tool_c"]}}
+    message = {"tool_calls": [{"function": call}], "content": [{"type": "text", "text": "tool_b"}]}
+    back = one.back({"choices": [{"message": message}]})["choices"][0]["message"]
+    assert back["content"] == [{"type": "text", "text": "f_1"}]
+    called = {"name": "functions.g_1", "arguments": {"f_1": ["a g_1"]}}
+    assert back["tool_calls"][0]["function"] == called
+    stream, name, said = CanonicalStream(one, names), "", []
+    for piece in ("functions.", "tool_", "c"):
+        call = {"index": 0, "function": {"name": piece}}
+        delta = {"tool_calls": [call], "content": [{"type": "text", "text": f"{piece} tool_b, "}]}
+        finish = "stop" if piece == "c" else None
+        fed = stream.feed({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+        delta = fed["choices"][0]["delta"]
+        name += "".join(call["function"].get("name") or "" for call in delta["tool_calls"])
+        said += [part["text"] for part in delta["content"]]
+    assert (name, "".join(said)) == ("functions.g_1", "functions. f_1, tool_ f_1, c f_1, ")

@@ -1,6 +1,7 @@
 """The transport, behind real clients and in front of a real address."""
 
 import asyncio
+import gzip
 import json
 import subprocess
 import sys
@@ -69,8 +70,16 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
         assert http.post(f"{server.url}/embeddings", json=whole).json() == whole
         sent = {"messages": [{"content": "x"}], "plain": 1}
         assert http.post(f"{server.url}/chat/completions", json=sent).text[:6] == "tool_b"
-        with pytest.raises(ValueError, match="names of such requests are not spelled"):
-            http.post(f"{server.url}/responses", json={})
+        seen = len(server.seen)
+        for path in ("responses", "responses/compact", "messages/count_tokens", "api/chat",
+                     "models/gemini-4:streamGenerateContent", "threads/runs"):  # fmt: skip
+            with pytest.raises(ValueError, match="names of such requests are not spelled"):
+                http.post(f"{server.url}/{path}", json={})
+        whole = gzip.compress(json.dumps(sent).encode())
+        for data in (whole, b"[{}]", b'{"a":' + b"[" * 99_999):
+            with pytest.raises(ValueError, match="no object in JSON"):
+                http.post(f"{server.url}/Chat/Completions", content=data)
+        assert len(server.seen) == seen
 
 
 def test_parts_of_names_that_stay_are_told_once(server, caplog):
