@@ -23,7 +23,8 @@ from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.text_pieces import cut_at_names
-from hf_alpha.modeling.words import like_a_word
+from hf_alpha.modeling.words import WORDS as ALL_WORDS
+from hf_alpha.modeling.words import like_a_word, name_pattern
 
 Table = dict[tuple[str, str], str]
 """(class, name) -> the name in its place."""
@@ -43,7 +44,7 @@ PEOPLE = ("Maria", "Ahmed", "Kenji", "Olga", "Priya", "Diego", "Amara", "Lars", 
 """Parts of names that people have, for a rule that finds people."""
 TEXTS = ("messages", "prompt")
 FIELDS = ("messages", "prompt", "tools", "functions", "tool_choice", "response_format", "names")
-_LIKE_A_NAME = regex.compile(r"(?<!\w)\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
+_LIKE_A_NAME = regex.compile(r"\w*[\p{L}\d](?:_|\p{Ll}\p{Lu})\w+")
 _LAST_WORD = regex.compile(r"(?<!\w)\w*$")
 _EDGES = regex.compile(r"(?s)(\W*+)\w.*?(\W*)")
 _MOST_SHOWN = 5
@@ -319,7 +320,8 @@ def _usable(finder: NameFinder, table: Table, text: str) -> Table:
 
 def _like_names(spelled: CanonicalRequest, names: CanonicalNames) -> set[str]:
     """Return the words that reach the model and look like names."""
-    words = set(_LIKE_A_NAME.findall("\n".join(text for _, text in texts_of(spelled.body))))
+    texts = "\n".join(text for _, text in texts_of(spelled.body))
+    words = set(filter(_LIKE_A_NAME.fullmatch, ALL_WORDS.findall(texts)))
     return {word for word in words if word not in spelled.table and names.class_of(word) is None}
 
 
@@ -346,8 +348,7 @@ def _said(answer: Any, table: Table) -> _Said:
     parts = [message.get("content") or "", *(f"{c['name']} {_data(c['arguments'])}" for c in calls)]
     text, old = "\n".join(parts), {new: name for (_, name), new in table.items()}
     if old:
-        ordered = "|".join(regex.escape(name) for name in sorted(old, key=len, reverse=True))
-        text = regex.sub(rf"(?<!\w)(?:{ordered})(?!\w)", lambda match: old[match[0]], text)
+        text = name_pattern((*old,)).sub(lambda match: old[match[0]], text)
     return _Said(text, choice.get("finish_reason") == "length")
 
 

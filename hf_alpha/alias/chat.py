@@ -24,6 +24,7 @@ from hf_alpha.modeling.chat_names import (
 )
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.text_pieces import Cut
+from hf_alpha.modeling.words import A_WORD, WORDS
 
 logger = logging.getLogger(__name__)
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
@@ -33,8 +34,7 @@ FORMS = ("response_format", "structured_outputs", "guided_json", "guided_choice"
 """Fields that say how an answer has to be: OpenAI's, and those of vLLM and llama.cpp."""
 _JSON_STRING = regex.compile(r'"(?:[^"\\]|\\.)*+"')
 _ESCAPED = regex.compile(r"(?i)\\+(?:u([0-9a-f]{4})(?:(?<=d[89ab]..)\\+u(d[c-f]..))?|(?=/))")
-_JSON_PARTS = regex.compile(r"\\u[0-9a-fA-F]{0,4}|\\.|\w+|[^\w\\]+|\\", regex.DOTALL)
-_WORD = regex.compile(r"\w+")
+_JSON_PARTS = regex.compile(rf"\\u[0-9a-fA-F]{{0,4}}|\\.|{A_WORD}|[^\w\\]+|\\", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
 CALLED = ("function", "custom")
@@ -388,7 +388,7 @@ def _texts(fields: Mapping[str, Any], back: Callable[[str, str], str]) -> dict[s
 
 def _name_back(name: str, table: Mapping[str, str]) -> str:
     """Return what is called by words, such as `functions.tool_b`."""
-    return str(_WORD.sub(lambda match: str(table.get(match[0], match[0])), name))
+    return str(WORDS.sub(lambda match: str(table.get(match[0], match[0])), name))
 
 
 def _closed(back: BackStream) -> str:
@@ -440,7 +440,7 @@ class _CallBack:
 
     def _feed_arguments(self, new: str) -> str:
         """Return what is sure of the arguments, whose last word may go on."""
-        if self._arguments[:1] not in ("", "\\") and _WORD.fullmatch(new):
+        if self._arguments[:1] not in ("", "\\") and WORDS.fullmatch(new):
             self._arguments += new  # a long word is not looked at again for each of its parts
             return ""
         text = self._arguments + new
@@ -451,7 +451,7 @@ class _CallBack:
 
     def _is_open(self) -> bool:
         """Whether a name may go on: it begins a longer word."""
-        word = next(reversed(_WORD.findall(self._name)), "")
+        word = next(reversed(WORDS.findall(self._name)), "")
         word = word if self._name.endswith(word) else ""
         return any(w != word and w.startswith(word) for w in self._table)
 

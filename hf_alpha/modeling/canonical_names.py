@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, count
+from itertools import chain, compress, count
 from typing import Any
 
 import regex  # type: ignore[import-untyped]
@@ -26,12 +26,10 @@ from .name_rules import reads_answers
 from .names_in_text import NameFinder
 from .spans import Kept, Span, is_only_a_word, keys_in, overlapping, parts
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
-from .words import NamesByWord, whole_words
+from .words import RUNS_ON, WORDS, NamesByWord, inside_word, is_one_word, whole_words
 
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
-_WORD = regex.compile(r"\w+")
-_INSIDE_WORD = regex.compile(r"(?<=\w)(?=\w)")
-_LAST_SPACE = regex.compile(r"(?r)\s")
+_LAST_SPACE = regex.compile(r"(?r)[\s\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 _PROSE = 4  # letters of a word that is written with a capital, or in plural, as words of prose are
 _ENDINGS = ("s", "es")
 
@@ -54,12 +52,14 @@ class Words:
         self.stem = words if isinstance(words, str) else None
         self.listed = tuple(dict.fromkeys(() if self.stem is not None else words))
         for word in (*self.listed, *[f"{self.stem}b"] * (self.stem is not None)):
-            if not _WORD.fullmatch(word):
-                raise ValueError(f"{word!r} is no word of letters and digits")
+            if not WORDS.fullmatch(word):
+                raise ValueError(f"{word!r} is no word of letters and digits of one script")
         last = LAST_LETTERS
         if self.stem is not None and self.stem[-1:].islower():
             last = last.upper()
         self._last = last
+        given = RUNS_ON.search(self.stem or "".join(self.listed))
+        self.letters = f"v{given[0] if given else ''}"  # one of each kind of words
         stem = regex.escape(self.stem or "")
         numbered = r"v\d+" if self.stem is None else rf"{stem}\d*[a-z]"
         self._pattern = regex.compile(numbered, regex.IGNORECASE)
@@ -317,7 +317,7 @@ class CanonicalNames:
 
     def words_in(self, answer: str, table: Mapping[str, str]) -> dict[str, str | None]:
         """Return word -> class, of an answer's words that are words for names, or in its table."""
-        words = {word: self.class_of(word) for word in _WORD.findall(answer)}
+        words = {word: self.class_of(word) for word in WORDS.findall(answer)}
         return {word: kind for word, kind in words.items() if kind is not None or word in table}
 
     def class_of(self, word: str) -> str | None:
@@ -402,7 +402,7 @@ class Spelling:
         """
         plain = {word.strip("_").casefold() for word in self._plain}
         names = (name for name in self.words if len(name.split()) > 1 and name[0] != "\0")
-        parts = {part for name in names for part in _WORD.findall(name)}
+        parts = {part for name in names for part in WORDS.findall(name)}
         parts = {part for part in parts if len(part) > 2 and not part[0].islower()}
         return {part for part in parts if part.casefold() in plain}
 
@@ -440,11 +440,14 @@ class Spelling:
             return cut_at_names("kept", text, self._by_rule(text, spans))
         self._know(getattr(text, "variants", ()))
         plain, places = str(text), list[Place]()
-        called = dict.fromkeys(plain[span.start : span.stop] for span in spans)
-        given, start = iter(keys_in(text, spans) if keys is None else keys), 0
+        keys, start = keys_in(text, spans) if keys is None else keys, 0
+        if not plain.isascii():
+            fits = [not self._goes_out(plain, span) for span in spans]
+            spans, keys = [*compress(spans, fits)], [*compress(keys, fits)]
+        called, given = dict.fromkeys(plain[span.start : span.stop] for span in spans), iter(keys)
         for between, span in parts(plain, spans):
             self._between.append(between)
-            for match in _WORD.finditer(plain, start, start + len(between)):
+            for match in WORDS.finditer(plain, start, start + len(between)):
                 places += self._plain_word(match, own)
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
@@ -459,7 +462,7 @@ class Spelling:
 
     def _stays(self, name: str) -> bool:
         """Whether a name stands somewhere as plain text too, where no rule has found it."""
-        if name in self._plain or not self._plain.issuperset(words := _WORD.findall(name)):
+        if name in self._plain or not self._plain.issuperset(words := WORDS.findall(name)):
             return name in self._plain
         first, self._searched[name] = self._searched.get(name, 0), len(self._between)
         others = (text for text in self._between[first:] if name in text)
@@ -479,15 +482,29 @@ class Spelling:
                     self.table[spelling] = text[start:stop]
         return sorted(places)
 
+    def _glued(self, text: str, span: Span) -> tuple[bool, bool]:
+        """Return whether the word for a name would go on what is before it, or behind in it."""
+        letters = self._names.words[span.symbol_class].letters
+        before, behind = text[max(span.start - 1, 0) : span.start], text[span.stop : span.stop + 1]
+        is_before = any(inside_word(before + letter, 1) for letter in letters)
+        return is_before, any(inside_word(letter + behind, 1) for letter in letters)
+
+    def _goes_out(self, text: str, span: Span) -> bool:
+        """Whether a name stands as a word where one for it would be none: in Chinese beside `x`."""
+        edges = zip(self._glued(text, span), span[:2], (span.start, span.stop - 1), strict=True)
+        return any(
+            is_glued and is_one_word(text[at]) and not inside_word(text, edge)
+            for is_glued, edge, at in edges
+        )
+
     def _name(self, text: str, span: Span, key: str) -> Place:
         """Return the word for a name; a sign at its edge stays, where the word would be glued."""
         start, stop, kind, _ = span
-        name = text[start:stop]
-        start += _WORD.match(text[start - 1 : start]) is not None
-        stop -= _WORD.match(text[stop : stop + 1]) is not None
+        name, (before, behind) = text[start:stop], self._glued(text, span)
+        start, stop = start + before, stop - behind
         rest = text[start:stop]
         if rest != name and (
-            not _WORD.search(rest) or any(_INSIDE_WORD.match(text, place) for place in span[:2])
+            not WORDS.search(rest) or any(inside_word(text, edge) for edge in span[:2])
         ):
             raise ValueError(f"the name {name!r} at {span.start} is a part of a word")
         kin = None if span.binding else self._kin_of(name, kind)
@@ -596,7 +613,7 @@ class BackStream:
             return ""
         if self._names.by_rule:
             return self._names.back_by_rule(part, self._table) if self._table else part
-        for word in dict.fromkeys(_WORD.findall(part)):
+        for word in dict.fromkeys(WORDS.findall(part)):
             if word not in self._table and (name := self._forms.name(word)) is not None:
                 self._table[word] = name
                 self._take(word, name)

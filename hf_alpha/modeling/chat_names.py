@@ -178,12 +178,12 @@ def write_schema(schema: Any, write: Write) -> Any:
     written = {}
     for key, value in schema.items():
         if key in _BY_NAME and isinstance(value, Mapping):
-            written[key] = {write(name): write_schema(part, write) for name, part in value.items()}
+            value = {write(name): write_schema(part, write) for name, part in value.items()}
         elif key == "$ref" and isinstance(value, str):
-            written[key] = "/".join(map(write, value.split("/")))
+            value = "/".join(map(write, value.split("/")))
         elif key in _VALUES:
-            written[key] = write_data(value, write)
-        else:
-            is_word = key in SCHEMA_WORDS and not isinstance(value, Mapping)
-            written[key] = value if is_word else write_schema(value, write)
+            value = write_data(value, write)
+        elif key not in SCHEMA_WORDS or isinstance(value, Mapping):
+            value = write_schema(value, write)
+        written[key] = value
     return written

@@ -7,7 +7,6 @@ them, in the order in which they are first said.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -17,7 +16,8 @@ from transformers.utils import get_json_schema
 
 from .chat_names import ANSWERS, ChatNames, write_message, write_schema
 from .names_in_text import NameFinder
-from .spans import MarkedText, Span, check_marked, parts
+from .spans import MarkedText, Span, check_marked
+from .text_pieces import cut_at_names
 from .tokenization_symbols import check_row_counts, in_row
 
 PRIVATE = (range(0x100000, 0x10FFFE), range(0xF0000, 0xFFFFE))
@@ -188,14 +188,11 @@ def mark_chat(
     marks = _Marks(text)
 
     def write(content: str, answers: bool = False) -> str:
-        spans, keys = found.find(content, answers)
-        each, written = iter(keys), []
-        for before, span in parts(content, spans):
-            written.append(before)
-            if span is not None:
-                name = content[span.start : span.stop]
-                written.append(marks.around(name, next(each), span.symbol_class))
-        return "".join(written)
+        around, spans_and_keys = marks.around, zip(*found.find(content, answers), strict=True)
+        places = [
+            (i, j, around(content[i:j], key, kind)) for (i, j, kind, _), key in spans_and_keys
+        ]
+        return cut_at_names("kept", content, [(*place, False, False) for place in places]).written
 
     tools = tools and [write_schema(tool, write) for tool in tools]
     chat = [
@@ -207,7 +204,8 @@ def mark_chat(
     if not marks.numbers:
         return MarkedText(text, [])
     plain, spans = marks.read(render(chat, tools))
-    if spans is None or not (plain == text or _words_of(plain) == _words_of(text)):
+    words, others = (sorted(_WORDS.findall(each)) for each in (plain, text))  # names may be sorted
+    if spans is None or words != others:
         names = dict.fromkeys(name for name, *_ in marks.numbers)
         raise ValueError(
             "the chat template changes names that it is given, or what it writes depends on them "
@@ -260,11 +258,6 @@ class _Marks:
             binding = key.removeprefix(f"\0{kind} ") if key.startswith("\0") else ""
             spans.append(Span(start, length, kind, binding))
         return "".join([*plain, marked[end:]]), spans
-
-
-def _words_of(text: str) -> Counter[str]:
-    """The words of a text, which are the same ones where names are sorted otherwise."""
-    return Counter(_WORDS.findall(text))
 
 
 def check_told(render: Any, chat: Chat, tools: list[Any] | None, text: str) -> None:

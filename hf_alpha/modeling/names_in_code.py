@@ -1,5 +1,6 @@
 """Names of code and data, as the library of each field reads them."""
 
+import re
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
@@ -19,7 +20,7 @@ _STRING = regex.compile(
     r'(?<![0-9A-Za-z])"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+)"(?![0-9A-Za-z])'
 )
 _STRING_OR_BRACKET = regex.compile(f"{_STRING.pattern}|[][{{}}]")
-_COLON = regex.compile(r"\s*:\s*")
+_COLON = re.compile(r"\s*:\s*")  # `regex` looks for the sign in all of the text first
 Places = list[tuple[int, int]]
 
 

@@ -21,7 +21,7 @@ from .name_rules import Find, NamedFunction, NameRule, reads_answers
 from .name_spelling import speller
 from .spans import SPAN, Kept, MarkedText, Span, apart, is_only_a_word, outside, overlapping
 from .text_pieces import Memory, Segment, together
-from .words import WORDS, inside_word, is_one_word, name_pattern, whole_words
+from .words import RUNS_ON, WORDS, inside_word, is_one_word, name_pattern, whole_words
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 
@@ -97,7 +97,8 @@ class NameFinder:
         """
         if isinstance(text, MarkedText):
             return tuple(outside(text, text.spans, kept)) if kept else text.spans
-        if self.by_words and not kept and all(map(is_one_word, classes or ())):
+        by_words = self.by_words and not kept and (text.isascii() or not RUNS_ON.search(text))
+        if by_words and all(map(is_one_word, classes or ())):
             return self._by_words(str(text), classes or {})
         spans = self._by_rules(text, classes is None, kept)
         spans += self._unbound(text, classes or {}, kept)

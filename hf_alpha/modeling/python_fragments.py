@@ -1,6 +1,7 @@
 """Names of a text that is no whole program of Python: the beginning of one, or more than one."""
 
 import keyword
+import re
 from collections.abc import Iterator
 
 import regex  # type: ignore[import-untyped]
@@ -9,10 +10,8 @@ from .python_code import A_NAME, NAME, code_alone
 
 _DEFINED = regex.compile(rf"(?|\bclass\s+({NAME})|\bdef\s+({NAME})(?!\s*\(\s*(?:self|cls)\b))")
 """Not methods, which are attributes."""
-_BRACKETS = r"(?(DEFINE)(?P<brackets>[[({](?:[^][(){}]++|(?&brackets))*+[])}]))"
-_HEAD = regex.compile(r"\bdef\s+\w+\s*\(|\blambda\b")
-"""Parameters begin behind it."""
-_PARAMETER = regex.compile(rf"\s*\**({NAME})?(?:[^][(){{}},]|(?&brackets))*+,?{_BRACKETS}")
+_PARTS = regex.compile(rf"(?P<head>\bdef\s+\w+\s*\(|\blambda\b)|(?P<name>{NAME})|[^\s*]")
+"""What parameters begin behind; names, brackets and signs."""
 _TARGET = rf"[(\[]*\*?{NAME}[)\]]*"
 _TARGETS = (
     regex.compile(
@@ -23,9 +22,8 @@ _TARGETS = (
     regex.compile(rf"\bas\s+({NAME})"),
     regex.compile(rf"({NAME})\s*:="),
 )
-_KEYWORD = regex.compile(r"\s*=(?!=)")
+_KEYWORD = re.compile(r"\s*=(?!=)")  # `regex` looks for the sign in all of the text first
 _BRACKET = regex.compile(r"[][(){}]")
-_LAMBDA_END = regex.compile(r"[][(){}:]")
 _IMPORTS = regex.compile(r"(?m)^[ \t]*(?:from\s.*\simport|import)\s.*$")
 
 
@@ -44,7 +42,8 @@ def fragment_names(text: str) -> list[tuple[int, int]]:
         name for pattern in patterns for match in pattern.finditer(code)
         for name in A_NAME.findall(match[1])
     )  # fmt: skip
-    return [(i, j) for i, j in _words_of(code) if code[i:j] in bound - imported]
+    bound -= imported
+    return [(i, j) for i, j in _words_of(code) if code[i:j] in bound]
 
 
 def fragment_words(text: str) -> list[tuple[int, int]]:
@@ -72,34 +71,18 @@ def _words_of(code: str) -> Iterator[tuple[int, int]]:
 
 
 def _parameters(code: str) -> list[tuple[int, int]]:
-    spans = _parameter_lists(code)
-    return [m.span(1) for span in spans for m in _PARAMETER.finditer(code, *span) if m[1]]
-
-
-def _parameter_lists(code: str) -> Iterator[tuple[int, int]]:
-    closed, end = _closed(code), 0
-    for head in _HEAD.finditer(code):
-        if head.start() >= end:  # not among parameters
-            end = _end(code, head, closed)
-            yield head.end(), end
-
-
-def _closed(code: str) -> dict[int, int]:
-    """Return where each bracket that is closed opens -> where the text goes on behind it."""
-    opened, closed = list[int](), dict[int, int]()
-    for bracket in _BRACKET.finditer(code):
-        if bracket[0] in "([{":
-            opened.append(bracket.start())
-        elif opened:
-            closed[opened.pop()] = bracket.end()
-    return closed
-
-
-def _end(code: str, head: regex.Match[str], closed: dict[int, int]) -> int:
-    """Return where parameters end: in a text that is no program, perhaps at an open bracket."""
-    ends, stop = (_LAMBDA_END if head[0] == "lambda" else _BRACKET), head.end()
-    while end := ends.search(code, stop):
-        if end.start() not in closed:
-            return int(end.start())
-        stop = closed[end.start()]
-    return len(code)
+    """Return where parameters stand: in a text that is no program, perhaps of what has no end."""
+    around, begins, found = list[str](), False, list[tuple[int, int]]()
+    for match in _PARTS.finditer(code):
+        part, kind = match.group(), match.lastgroup
+        if begins and kind == "name":
+            found.append(match.span())
+        begins = kind == "head" or (part == "," and around[-1:] in (["def"], ["lambda"]))
+        if kind == "head" or part in "([{":
+            around.append(part.split()[0])
+        elif part in ")]}":
+            while around and around.pop() == "lambda":
+                pass
+        elif part == ":" and around[-1:] == ["lambda"]:
+            around.pop()
+    return found

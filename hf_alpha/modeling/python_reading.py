@@ -1,11 +1,10 @@
 """Programs of Python as they are read: blocks, what each binds, and where names stand in them."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-
-import regex  # type: ignore[import-untyped]
 
 from .python_code import A_NAME, TOLD, examples_in, expression, inside_quotes, words_in
 
@@ -115,7 +114,7 @@ _READS_NAMES = ("locals", "globals", "vars", "dir")
 _RUNS_CODE = ("eval", "exec")
 """Builtins that read names by their spelling: without arguments, or without names of their own."""
 _PLAIN = ("staticmethod", "classmethod", "property")
-_SHOWN = regex.compile(r"[\s)]*=\s*[!:}]")
+_SHOWN = re.compile(r"[\s)]*=\s*[!:}]")  # `regex` looks for the sign in all of the text first
 
 
 class Reading:

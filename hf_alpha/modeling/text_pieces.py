@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import regex  # type: ignore[import-untyped]
 
+from .words import UNSPACED, inside_word
+
 if TYPE_CHECKING:  # canonical spelling before an address needs no tokenizer
     from tokenizers import Encoding
 
@@ -316,16 +318,15 @@ class RowEncoding:
         return tokens and (self.offsets[tokens[0]][0], self.offsets[tokens[1] - 1][1])
 
 
-_SPACED = regex.compile(
-    r"(?V1)[\w--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
-)
+_SPACED = regex.compile(rf"(?V1)[\w--[{UNSPACED}]]")
 """Letters, digits and marks of scripts that put spaces between words."""
 _LAST_WORD = regex.compile(rf"{_SPACED.pattern}++$")
 
 
 def reads_on(before: str, behind: str) -> bool:
     """Whether a character and the first one of a text would read as one word."""
-    return _SPACED.match(before) is not None and _SPACED.match(behind) is not None
+    pair = before + behind[:1]
+    return all(map(_SPACED.match, pair)) and inside_word(pair, 1)
 
 
 class Beginnings:

@@ -6,18 +6,27 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-_WORD = regex.compile(r"\w")
-WORDS = regex.compile(r"(\w+)")
+UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+    r"\u3006\u3031-\u3035\u3099\u309a\u30fc\uff70\uff9e\uff9f"
+)
+"""Letters and marks of scripts that put no space between words."""
+_RUN_ON = rf"[{UNSPACED}\p{{Hangul}}]"  # nor beside a word of another script: `用get_x查`
+A_WORD = rf"[A-Za-z0-9_]++(?!\w)|(?:(?!{_RUN_ON})\w)++|(?:(?={_RUN_ON})\w)++"
+"""A word: letters, digits, marks and the underscore, of scripts that run on, or of others."""
+WORDS = regex.compile(rf"({A_WORD})")
+RUNS_ON = regex.compile(_RUN_ON)
 _MOST_WORDS = 65_536
 
 
 def whole_words(pattern: str) -> Any:
     r"""Compile a pattern whose matches neither begin nor end inside a word.
 
-    Letters, digits, marks and the underscore make words, of all scripts. (Not `re`: its \w leaves
-    out combining marks, and with them half of the world's words.)
+    Words are those of `A_WORD`. (Not `re`: its \w leaves out combining marks, and with them half of
+    the world's words.)
     """
-    return regex.compile(rf"(?:(?<!\w)|(?!\w))(?:{pattern})(?:(?!\w)|(?<!\w))")
+    edge = rf"(?:(?<!\w)|(?!\w)|(?<={_RUN_ON})(?!{_RUN_ON})|(?<!{_RUN_ON})(?={_RUN_ON}))"
+    return regex.compile(rf"{edge}(?:{pattern}){edge}")
 
 
 def name_pattern(names: tuple[str, ...], words: bool = True) -> Any:
@@ -35,12 +44,7 @@ def is_one_word(name: str) -> bool:
 
 def inside_word(text: str, place: int) -> bool:
     """Whether the characters before and behind a place belong to the same word."""
-    return 0 < place < len(text) and _is_word(text[place - 1]) and _is_word(text[place])
-
-
-@lru_cache(maxsize=_MOST_WORDS)
-def _is_word(character: str) -> bool:
-    return _WORD.match(character) is not None
+    return 0 < place < len(text) and is_one_word(text[place - 1 : place + 1])
 
 
 def like_a_word(name: str) -> bool:

@@ -308,3 +308,30 @@ def test_answers_of_other_servers_come_back():
         name += "".join(call["function"].get("name") or "" for call in delta["tool_calls"])
         said += [part["text"] for part in delta["content"]]
     assert (name, "".join(said)) == ("functions.g_1", "functions. f_1, tool_ f_1, c f_1, ")
+
+
+def test_names_beside_scripts_without_spaces_are_words():
+    """A letter of Chinese, Japanese, Korean or Thai is no part of a word of Latin ones."""
+    tools = [{"function": {"name": name}} for name in ("get_x", "get_数据")]
+    said = "请用get_x查\uff0cget_xを get_x를 สั่งget_x get_数据, get_数据库 李明, 李明吗 李明x"
+    said = f"{said} tool_b吗 データーx"
+    body = {"messages": [{"role": "user", "content": said}], "tools": tools}
+    body["names"] = {"person": ["李明", "デ"]}
+    one = CanonicalRequest(NAMES, body)
+    spelled = said.replace("get_x", "tool_b").replace("get_数据,", "tool_c,")
+    spelled = spelled.replace("李明,", "PersonB,").replace("tool_b吗", "tool_d吗")
+    assert one.body["messages"][0]["content"] == spelled
+    call = {"name": "tool_b", "arguments": '{"q": "请tool_b查"}'}
+    message = {"content": spelled, "tool_calls": [{"function": call}]}
+    back = one.back({"choices": [{"message": message}]})["choices"][0]["message"]
+    assert back["content"] == said
+    assert back["tool_calls"][0]["function"] == {"name": "get_x", "arguments": '{"q": "请get_x查"}'}
+    stream, written = CanonicalStream(one, NAMES), []
+    for letter in spelled:
+        choice = {"index": 0, "delta": {"content": letter}, "finish_reason": None}
+        written.append(stream.feed({"choices": [choice]})["choices"][0]["delta"]["content"])
+    assert "请用get_x查\uff0c" in written  # at once
+    assert "".join(written) + stream.close()["choices"][0]["delta"]["content"] == said
+    names = CanonicalNames({"tool": {"rule": "tools"}}, words=["甲"])
+    chinese = CanonicalRequest(names, {**body, "names": {}}).body["messages"][0]["content"]
+    assert chinese == said.replace("get_数据,", "v1,")  # else an answer would not have it as a word

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from transformers import AutoTokenizer
 from hf_alpha import TextTokenizer
 from hf_alpha.io.yaml_files import parse_yaml
 from hf_alpha.modeling.name_rules import ready_rules
-from hf_alpha.modeling.names_in_code import json_paths
+from hf_alpha.modeling.names_in_code import json_names, json_paths
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.spans import keys_in, known_names
 
@@ -202,3 +203,14 @@ def test_a_tokenizer_loads_without_the_library_of_its_rule(tmp_path, monkeypatch
         NameFinder({"name": {"rule": "python", "language": "3"}})
     with pytest.raises(ValueError, match="'attributes' is for the rule python: leave it out"):
         NameFinder({"name": {"rule": "json", "attributes": True}})
+
+
+def test_time_is_linear_in_strings_that_are_no_keys() -> None:
+    def seconds(number: int) -> float:
+        text = '["key", ' * number
+        start = thread_time()
+        json_names(text), json_paths(text)
+        return thread_time() - start
+
+    few, many = (min(seconds(number + i) for i in (0, 1, 2)) for number in (2_000, 8_000))
+    assert many < 8 * few + 0.02
