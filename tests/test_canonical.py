@@ -197,6 +197,45 @@ def test_the_spelling_of_a_beginning_is_the_beginning_of_the_spelling(words, dat
     assert names.spell(other).back(spelled.text) == other
 
 
+PARAMETERS = [f"{letter}1" for letter in "abcdefghijklmnopqrstuvw"]
+TYPED = ", ".join(f"int {name}" for name in PARAMETERS)
+DIALECT = {"sql": {"language": "postgres"}}
+CODE = {
+    "python": (
+        "def g({}): return f1 + ",
+        [r"'\n'.join(b'', 'B-')", "f'{x!r:b}'", "m.e + f(c=1) # h"],
+    ),
+    "javascript": ("function g({}) {{ return ", [r"`e\b`", r"x.n + {l: 'e'} + /e\b/g.exec(p) }"]),
+    "typescript": ("function g({}) {{ return ", [r"'e\n'", r"x.n + {l: 'e'} + /e\b/g.exec(p) }"]),
+    "java": ("class A {{ int g(" + TYPED + ") {{ return ", [r'"e\n"', "x.e + 'b' + 1.f; }}"]),
+    "c": ("int g(" + TYPED + ") {{ return ", [r'"%f\n"', 'L"%e" + x->e + 1.f; /* b */ }']),
+    "go": ("package e\nfunc g({} int) int {{ return ", [r'"e\n"', "x.e + `b` }"]),
+    "sql": ("SELECT {} FROM t WHERE a1 = ", ["'e'", r"X'1F' || E'\n' -- b"]),
+}
+
+
+@pytest.mark.parametrize("rule", CODE)
+def test_what_is_no_name_in_code_stays(rule):
+    """Strings, escapes, attributes: a model reads the same program, and what it repeats comes back.
+
+    Of so many names, all letters but these would be their words.
+    """
+    head, rest = CODE[rule]
+    text = head.format(", ".join(PARAMETERS)) + " + ".join(rest)
+    spelled = CanonicalNames({"name": {"rule": rule, **DIALECT.get(rule, {})}}).spell(text)
+    assert "a1," not in spelled.text
+    assert spelled.text.endswith(" + ".join(rest))
+    assert spelled.back(spelled.text) == text
+    assert spelled.back(rest[0]) == rest[0]  # an answer without names
+    assert rule in ("java", "c", "sql") or spelled.back('"u"') == '"u"'
+
+
+def test_numbers_come_back_in_answers_where_no_rule_finds_their_words():
+    spelled = CanonicalNames({"number": {"rule": "number"}}).spell("x = 12 + 7.5")
+    assert spelled.text == "x = b + c"
+    assert spelled.back("b + c = 19.5, 2 * b") == "12 + 7.5 = 19.5, 2 * 12"
+
+
 def _marked(lines, renamed):
     """A text of words, those that begin with x, y or z renamed, and where these are."""
     text, spans = "", []

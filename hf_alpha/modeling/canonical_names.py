@@ -24,7 +24,7 @@ from .bound_names import BoundName, key_of
 from .host_words import LETTERS, count_tokens, host_words
 from .name_rules import reads_answers
 from .names_in_text import NameFinder
-from .spans import Kept, Span, is_only_a_word, keys_in, overlapping, parts
+from .spans import Kept, MarkedText, Span, is_only_a_word, keys_in, overlapping, parts
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
 from .words import RUNS_ON, WORDS, NamesByWord, inside_word, is_one_word, whole_words
 
@@ -170,6 +170,14 @@ class CanonicalNames:
         meaningful = ((*r.reserved, *(r.tokens if c in kept else ())) for c, r in rules.items())
         self._meaningful = frozenset(word.casefold() for word in chain.from_iterable(meaningful))
         self.words = self._words_of(words, tokenizer)
+        readers = {name: self.finder.reader(name) for name in self.words.keys() & rules.keys()}
+        code = [getattr(r, "unbound", None) or rules[n].language for n, r in readers.items()]
+        self.of_code = any(code)
+        self._unread = {  # numbers: their words are none, so a rule does not find them in answers
+            name
+            for (name, reader), is_code in zip(readers.items(), code, strict=True)
+            if reads_answers(reader) and not (is_code or [*reader(next(iter(self.words[name])))])
+        }
         self._added: Any = None
         if (beneath := getattr(tokenizer, "backend_tokenizer", None)) is not None:
             from .tokenizer_beneath import AddedTokens  # needs Transformers, as a tokenizer does
@@ -346,7 +354,9 @@ class CanonicalNames:
             return own, ()
         kind = next(name for name in self.finder.rules if name not in self.kept)
         given = None if more is None else {name: k or kind for name, k in more.items()}
-        return own, self.finder.find(text, given, own)
+        spans = self.finder.find(text, given, own)
+        unread = {name: k for name, k in (given or {}).items() if k in self._unread}
+        return own, self.finder.with_given(text, [*spans], unread, own) if unread else spans
 
     def _spelled(self, spans: Iterable[Span]) -> tuple[Span, ...]:
         return tuple(span for span in spans if span.symbol_class not in self.kept)
@@ -444,6 +454,10 @@ class Spelling:
         if not plain.isascii():
             fits = [not self._goes_out(plain, span) for span in spans]
             spans, keys = [*compress(spans, fits)], [*compress(keys, fits)]
+        if self._names.of_code and not isinstance(text, MarkedText):  # a chat has parts
+            # Strings and attributes are read as they are, and no answer would get them back.
+            between = "\n".join(part for part, _ in parts(plain, spans))
+            self.avoid(dict.fromkeys(WORDS.findall(between)).keys() - self.table.keys())
         called, given = dict.fromkeys(plain[span.start : span.stop] for span in spans), iter(keys)
         for between, span in parts(plain, spans):
             self._between.append(between)

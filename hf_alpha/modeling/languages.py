@@ -253,6 +253,9 @@ _GO = """
 
 (parameter_declaration name: (_) @bind)
 (variadic_parameter_declaration name: (_) @bind)
+; the grammar takes the first ones of many names of a type for types
+(parameter_list (parameter_declaration !name type: (type_identifier) @bind @scope.none)
+ [(parameter_declaration name: (_)) (variadic_parameter_declaration name: (_))])
 (short_var_declaration) @bind.after
 (range_clause ":=") @bind.after
 (receive_statement ":=") @bind.after

@@ -46,6 +46,7 @@ class ReadyRule:
             answer are those of its problem, wherever they stand.
         unbound: finds words of an answer that `find` takes for none of its names, but that are
             names if its problem has one that is spelled so.
+        reads: whether `find` can read all of an answer: then it has no other names.
         languages: whose languages `find` takes as `language`; None if there is one language.
         attributes: whether `find` takes `attributes`: methods and fields are names too.
         scoped: the rule with `scopes: true`, by which one spelling may be several names.
@@ -64,6 +65,7 @@ class ReadyRule:
     spell: Spell | None = None
     answers: bool = True
     unbound: Callable[..., Found] | None = None
+    reads: Callable[[str], bool] | None = None
     languages: str | None = None
     attributes: bool = False
     scoped: "ReadyRule | None" = None

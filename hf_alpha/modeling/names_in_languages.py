@@ -108,12 +108,19 @@ def undeclared_words(text: str, language: str) -> list[tuple[int, int]]:
     return _program(text, language)[1]
 
 
+def is_program(text: str, language: str) -> bool:
+    """Return whether all of a text has the grammar of a language."""
+    return _program(text, language)[2]
+
+
 @lru_cache(maxsize=64)
-def _program(text: str, language: str) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]]:
+def _program(
+    text: str, language: str
+) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]], bool]:
     try:
         source = text.encode()
     except UnicodeEncodeError:
-        return [], []
+        return [], [], False
     program = _ParsedText(source, language)
     place = _places(text)
     called: dict[_Binding, str] = {}
@@ -128,7 +135,7 @@ def _program(text: str, language: str) -> tuple[list[tuple[int, int, str]], list
                 called[root] = f"{name} {alike[name]}"
                 alike[name] += 1
             names.append((start, stop, called[root]))
-    return names, words
+    return names, words, not program.broken
 
 
 def _places(text: str) -> Callable[[int], int]:
@@ -354,7 +361,9 @@ def _grammar(key: str) -> tuple[Any, ...]:
 
 LANGUAGE_RULES = {
     key: ReadyRule(
-        partial(declared_names, language=key), unbound=partial(undeclared_words, language=key)
+        partial(declared_names, language=key),
+        unbound=partial(undeclared_words, language=key),
+        reads=partial(is_program, language=key),
     )
     for key in LANGUAGES
 }

@@ -62,6 +62,11 @@ def unbound_names(text: str, attributes: bool = False) -> list[tuple[int, int]]:
     return fragment_words(text) if program is None else program[1]
 
 
+def is_program(text: str) -> bool:
+    """Return whether Python can read a text."""
+    return _program(text, False) is not None
+
+
 @lru_cache(maxsize=64)
 def _program(
     text: str, attributes: bool

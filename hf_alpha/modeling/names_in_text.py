@@ -104,8 +104,9 @@ class NameFinder:
         spans += self._unbound(text, classes or {}, kept)
         if classes and (self.inside or self._read):
             found = {span.symbol_class for span in spans}
-            classes = {n: kind for n, kind in classes.items() if not self._knows(kind, found)}
-        return self._and_given(text, spans, classes, kept)
+            known = {kind for kind in {*classes.values()} if self._knows(kind, found, str(text))}
+            classes = {name: kind for name, kind in classes.items() if kind not in known}
+        return self.with_given(text, spans, classes, kept)
 
     def spell(
         self,
@@ -157,7 +158,7 @@ class NameFinder:
         try:
             spans = self.find(text, classes, kept(text))
         except ValueError:  # a pattern is slow, or what a function finds has a kept token in it
-            spans = self._and_given(text, [], classes)
+            spans = self.with_given(text, [], classes)
         stops = [*accumulate(len(part) for part, _ in segments)]
         written = zip([0, *stops], stops, [word for _, word in segments], strict=False)
         places = {(start, stop) for start, stop, word in written if word is not None}
@@ -235,7 +236,7 @@ class NameFinder:
                         f"{kind!r}: a name belongs to one class"
                     )
         spans = [*MarkedText(text, marked).spans, *self._by_rules(text, True, kept)]
-        text = MarkedText(text, self._and_given(text, spans, classes, kept))
+        text = MarkedText(text, self.with_given(text, spans, classes, kept))
         text.variants = variants_in(names)
         return text
 
@@ -263,22 +264,24 @@ class NameFinder:
             raise ValueError(f"names: {wanted if known else 'it takes none'}")
         return {kind: _each(listed) for kind, listed in names.items() if listed is not None}
 
-    def _and_given(
+    def with_given(
         self, text: str, spans: list[Span], classes: Mapping[str, str] | None, kept: Kept = ()
     ) -> tuple[Span, ...]:
         """Return names that rules find, and given ones; what overlaps is left out."""
         spans = _with_names(text, spans, classes, kept, self.inside) if classes else spans
         return apart(spans, list(self.rules))
 
-    def _knows(self, name: str, found: Container[str]) -> bool:
+    def _knows(self, name: str, found: Container[str], answer: str) -> bool:
         """Whether the names of a class in an answer are those alone that its rule finds there.
 
-        One of whole words that finds none has perhaps not read it.
+        One of whole words that finds none has perhaps not read it, unless it says that it has.
         """
         if name in self.inside and self._patterns.get(name) is not None:
             return True
-        reads = name in self._read and reads_answers(self.reader(name))
-        return reads and (name in self.inside or name in found)
+        if name not in self._read or not reads_answers(reader := self.reader(name)):
+            return False
+        has_read = getattr(reader, "reads", None) or (lambda _: False)
+        return name in self.inside or name in found or has_read(answer)
 
     def reader(self, name: str) -> Any:
         """What finds the names of a class, a function or ready-made rule; None without one."""

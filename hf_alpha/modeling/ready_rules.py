@@ -10,7 +10,7 @@ import regex  # type: ignore[import-untyped]
 
 from .name_rules import ReadyRule
 from .names_in_code import identifiers, json_names, json_paths, json_words, numbers
-from .names_in_python import python_names, unbound_names
+from .names_in_python import is_program, python_names, unbound_names
 from .names_in_sql import sql_names, sql_words
 
 
@@ -210,7 +210,7 @@ def as_mapped(
 
 _DIGITS = tuple("123456789")
 READY_RULES: dict[str, ReadyRule] = {
-    "python": ReadyRule(python_names, unbound=unbound_names, attributes=True),
+    "python": ReadyRule(python_names, unbound=unbound_names, reads=is_program, attributes=True),
     "sql": ReadyRule(
         sql_names, unbound=sql_words, languages="dialects of sqlglot", ignore_case=True
     ),
