@@ -23,6 +23,7 @@ from hf_alpha.modeling.chat_names import (
     write_schema,
 )
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import overlapping
 from hf_alpha.modeling.text_pieces import Cut
 from hf_alpha.modeling.words import A_WORD, WORDS
 
@@ -32,8 +33,10 @@ TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 FORMS = ("response_format", "structured_outputs", "guided_json", "guided_choice", "guided_regex",
          "guided_grammar", "json_schema", "grammar")  # fmt: skip
 """Fields that say how an answer has to be: OpenAI's, and those of vLLM and llama.cpp."""
-_JSON_STRING = regex.compile(r'"(?:[^"\\]|\\.)*+"')
-_ESCAPED = regex.compile(r"(?i)\\+(?:u([0-9a-f]{4})(?:(?<=d[89ab]..)\\+u(d[c-f]..))?|(?=/))")
+_JSON_STRING = regex.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_ESCAPED = regex.compile(
+    r"(?i:\\+u([0-9a-f]{4})(?:(?<=d[89ab]..)\\+u(d[c-f]..))?)|\\+(?=/)|(?<!\\)\\[bfnrt]"
+)
 _JSON_PARTS = regex.compile(rf"\\u[0-9a-fA-F]{{0,4}}|\\.|{A_WORD}|[^\w\\]+|\\", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
 """What may go on at the end of JSON."""
@@ -154,7 +157,8 @@ def undescribed(body: Mapping[str, Any]) -> set[str]:
 class Unescaped(str):
     r"""A text in which letters stand as escapes, as `\u00e9` does in JSON, as what these stand for.
 
-    In JSON signs too, such as `\u0027`, but for what an escape alone can stand for there.
+    In strings as JSON has them signs too, such as `\u0027`, but for what an escape alone can stand
+    for there; `\n` and the like are a space.
 
     Args:
         text: with the escapes.
@@ -164,18 +168,20 @@ class Unescaped(str):
     _places: list[int]  # of each letter, where it stands in the text with the escapes
 
     def __new__(cls, text: str) -> "Unescaped":
-        parts, places, end, is_json = [], list[int](), 0, _is_json(text)
+        parts, places, end = [], list[int](), 0
+        strings = [(*match.span(), "") for match in _JSON_STRING.finditer(text)]
         for match in _ESCAPED.finditer(text):
-            high, low = int(match[1] or "0", 16), int(match[2] or "0", 16)
-            letter = chr(0x10000 + (high % 0x400 << 10) + low % 0x400 if low else high)
-            is_sign = is_json and letter not in '"\\'
-            if not match[1] and is_sign:  # \/
-                parts.append(text[end : match.start()])
-                places += range(end, match.start())
-                end = match.end()
-            elif letter.isprintable() and (letter > "\x7f" or is_sign):
-                parts += [text[end : match.start()], letter]
-                places += range(end, match.start() + 1)
+            is_string = bool(overlapping(*match.span(), strings))
+            if match[1]:
+                high, low = int(match[1], 16), int(match[2] or "0", 16)
+                new = chr(0x10000 + (high % 0x400 << 10) + low % 0x400 if low else high)
+                is_sign = is_string and new not in '"\\'
+                is_wanted = new.isprintable() and (new > "\x7f" or is_sign)
+            else:
+                new, is_wanted = " " * (match[0][-1] != "\\"), is_string
+            if is_wanted:
+                parts += [text[end : match.start()], new]
+                places += range(end, match.start() + len(new))
                 end = match.end()
         self = super().__new__(cls, "".join([*parts, text[end:]]))
         self._text, self._places = text, [*places, *range(end, len(text) + 1)]
@@ -475,7 +481,9 @@ def json_back(text: str, forms: Forms) -> str:
 
 def _in_json(text: str, write: Any) -> str:
     """Spell the names in JSON, string by string; what is none is spelled as a text."""
-    if not _is_json(text):
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
         return str(write(text))
 
     def string(match: Any) -> str:
@@ -484,14 +492,6 @@ def _in_json(text: str, write: Any) -> str:
         return match[0] if written == plain else json.dumps(written, ensure_ascii=has_escapes)
 
     return str(_JSON_STRING.sub(string, text))
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _are_texts(value: Any) -> bool:

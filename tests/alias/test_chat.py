@@ -230,7 +230,7 @@ def wide(tool, parameter, person):
         "dependentRequired": {parameter: [parameter]},
         "required": [parameter],
     }
-    plain = json.dumps({parameter: person, "plain": "naïve 😀 \n", "/": '"'})
+    plain = json.dumps({parameter: person, "plain": f"naïve 😀 \n{tool}\t{tool}", "/": '"'})
     result = plain.replace("'", r"\u0027")
     arguments = json.dumps({parameter: result, "n": "né"}, separators=(",", ":"))
     called = {"name": tool, "arguments": arguments}
@@ -238,7 +238,7 @@ def wide(tool, parameter, person):
         {"role": "developer", "content": [{"type": "text", "text": f"{tool} for {person}"}, tool]},
         {"role": "assistant", "refusal": f"no {person}", "tool_calls": [{"function": called}]},
         {"role": "tool", "content": result.replace("/", r"\/")},
-        {"role": "tool", "content": f"as in {plain}"},
+        {"role": "tool", "content": f"as in {result}"},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": f"no {tool}"}]},
         {
             "role": "assistant",
