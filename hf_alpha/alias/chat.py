@@ -6,7 +6,7 @@ are.
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -215,6 +215,7 @@ class CanonicalRequest:
         body: the request as the model reads it.
         table: word -> what it stands for.
         parts_left: words of names (of `Ann Lee`, Lee) that the model reads elsewhere.
+        says_json: whether an answer has to be JSON, so that names in it are escaped as there.
 
     Raises:
         ValueError: a field is not as OpenAI has it, or names are wrong.
@@ -233,13 +234,16 @@ class CanonicalRequest:
 
         self._names, self.table = names, spelling.table
         self.body = write_request(body, write)
-        self.parts_left = spelling.parts_left()
+        self.parts_left, self.says_json = spelling.parts_left(), _says_json(body)
 
     @classmethod
-    def from_table(cls, names: CanonicalNames, table: Mapping[str, str]) -> "CanonicalRequest":
+    def from_table(
+        cls, names: CanonicalNames, table: Mapping[str, str], says_json: bool = False
+    ) -> "CanonicalRequest":
         """Return one that was spelled elsewhere, without its body."""
         made = cls.__new__(cls)
         made._names, made.table, made.body, made.parts_left = names, dict(table), {}, set()
+        made.says_json = says_json
         return made
 
     # -- answers
@@ -259,11 +263,16 @@ class CanonicalRequest:
         return written
 
     def _texts_back(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {**fields, **_texts(fields, lambda _, text: self._text_back(text))}
+        return {**fields, **_texts(fields, self._text_back)}
 
-    def _text_back(self, text: str) -> str:
-        back = BackStream(self._names, self.table)
+    def _text_back(self, key: str, text: str) -> str:
+        back = self.back_stream(key)
         return back.feed(text) + _closed(back)
+
+    def back_stream(self, key: str) -> "BackStream | JsonBack":
+        """Return what takes the parts of a text of an answer, by the field that it is in."""
+        is_json = self.says_json and key == "content"
+        return JsonBack(self.table) if is_json else BackStream(self._names, self.table)
 
     def _message_back(self, message: Mapping[str, Any]) -> dict[str, Any]:
         written = self._texts_back(message)
@@ -280,9 +289,9 @@ class CanonicalRequest:
         if isinstance(arguments := call.get("arguments"), str):
             written["arguments"] = json_back(arguments, Forms(self.table))
         elif arguments is not None:
-            written["arguments"] = write_data(arguments, self._text_back)
+            written["arguments"] = write_data(arguments, partial(self._text_back, ""))
         if isinstance(text := call.get("input"), str):
-            written["input"] = self._text_back(text)
+            written["input"] = self._text_back("input", text)
         return written
 
 
@@ -294,8 +303,8 @@ class CanonicalStream:
     """
 
     def __init__(self, request: CanonicalRequest, names: CanonicalNames):
-        self._table, self._names = request.table, names
-        self._texts: dict[tuple[int, str], BackStream] = {}
+        self._request, self._table, self._names = request, request.table, names
+        self._texts: dict[tuple[int, str], BackStream | JsonBack] = {}
         self._calls: dict[tuple[int, int], _CallBack] = {}
         self._head: dict[str, Any] = {}
 
@@ -352,10 +361,10 @@ class CanonicalStream:
     def _texts_of(self, fields: Mapping[str, Any], index: int) -> dict[str, Any]:
         return _texts(fields, lambda key, text: self._text(index, key).feed(text))
 
-    def _text(self, index: int, key: str) -> BackStream:
+    def _text(self, index: int, key: str) -> "BackStream | JsonBack":
         made = self._texts.get((index, key))
         if made is None:
-            made = self._texts[index, key] = BackStream(self._names, self._table)
+            made = self._texts[index, key] = self._request.back_stream(key)
         return made
 
     def _rest(self, index: int) -> dict[str, str]:
@@ -397,7 +406,15 @@ def _name_back(name: str, table: Mapping[str, str]) -> str:
     return str(WORDS.sub(lambda match: str(table.get(match[0], match[0])), name))
 
 
-def _closed(back: BackStream) -> str:
+def _says_json(body: Mapping[str, Any]) -> bool:
+    """Whether the answer to a request has to be JSON."""
+    forms = [body.get(key) for key in ("response_format", "structured_outputs")]
+    kinds = [form.get(k) for form in forms if isinstance(form, Mapping) for k in ("type", "json")]
+    told = any(isinstance(kind, Mapping) or f"{kind}".startswith("json") for kind in kinds)
+    return told or any(body.get(key) for key in ("guided_json", "json_schema"))
+
+
+def _closed(back: "BackStream | JsonBack") -> str:
     """Return the rest of a text, and note words in it that were given to no name."""
     rest = back.close()
     if back.not_given:
@@ -415,8 +432,7 @@ class _CallBack:
     """A call of a tool as it comes."""
 
     def __init__(self, table: Mapping[str, str], names: CanonicalNames):
-        self._table, self._name, self._arguments = table, "", ""
-        self._forms = Forms(table)
+        self._table, self._name, self._arguments = table, "", JsonBack(table)
         self._input, self._takes_text = BackStream(names, table), False
 
     def feed(self, function: Mapping[str, Any]) -> dict[str, Any]:
@@ -427,7 +443,7 @@ class _CallBack:
         if isinstance(arguments := function.get("arguments"), str):
             if arguments and self._name:
                 written["name"] = self._take_name()
-            written["arguments"] = self._feed_arguments(arguments)
+            written["arguments"] = self._arguments.feed(arguments)
         if isinstance(given := function.get("input"), str):
             if given and self._name:
                 written["name"] = self._take_name()
@@ -437,23 +453,11 @@ class _CallBack:
     def close(self) -> dict[str, str]:
         """Return what was held, if there is something."""
         rest = {"name": self._take_name()} if self._name else {}
-        if self._arguments:
-            rest["arguments"] = json_back(self._arguments, self._forms)
-            self._arguments = ""
+        if arguments := self._arguments.close():
+            rest["arguments"] = arguments
         if (text := _closed(self._input)) or (rest and self._takes_text):
             rest["input"] = text
         return rest
-
-    def _feed_arguments(self, new: str) -> str:
-        """Return what is sure of the arguments, whose last word may go on."""
-        if self._arguments[:1] not in ("", "\\") and WORDS.fullmatch(new):
-            self._arguments += new  # a long word is not looked at again for each of its parts
-            return ""
-        text = self._arguments + new
-        *_, last = [0, *(match.start() for match in _JSON_PARTS.finditer(text))]
-        cut = last if _OPEN.fullmatch(text, last) else len(text)
-        self._arguments = text[cut:]
-        return json_back(text[:cut], self._forms)
 
     def _is_open(self) -> bool:
         """Whether a name may go on: it begins a longer word."""
@@ -464,6 +468,31 @@ class _CallBack:
     def _take_name(self) -> str:
         name, self._name = self._name, ""
         return _name_back(name, self._table)
+
+
+class JsonBack:
+    """Writes JSON with names as it comes; the last word may go on."""
+
+    not_given: Collection[str] = ()
+
+    def __init__(self, table: Mapping[str, str]):
+        self._forms, self._held = Forms(table), ""
+
+    def feed(self, new: str) -> str:
+        """Take more of it; return what is sure."""
+        if self._held[:1] not in ("", "\\") and WORDS.fullmatch(new):
+            self._held += new  # a long word is not looked at again for each of its parts
+            return ""
+        text = self._held + new
+        *_, last = [0, *(match.start() for match in _JSON_PARTS.finditer(text))]
+        cut = last if _OPEN.fullmatch(text, last) else len(text)
+        self._held = text[cut:]
+        return json_back(text[:cut], self._forms)
+
+    def close(self) -> str:
+        """Return the rest."""
+        rest, self._held = self._held, ""
+        return json_back(rest, self._forms)
 
 
 def json_back(text: str, forms: Forms) -> str:

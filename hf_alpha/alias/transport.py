@@ -42,12 +42,14 @@ class Sent:
         table: word -> what it stands for.
         undescribed: spelled names of tools and of parameters, for which there is no description.
         has_parts: whether parts of names stay in it, as surnames do beside full names.
+        says_json: whether its answer has to be JSON.
     """
 
     content: bytes
     table: dict[str, str]
     undescribed: set[str]
     has_parts: bool
+    says_json: bool
 
 
 class CanonicalTransport(Transport):
@@ -90,7 +92,7 @@ class CanonicalTransport(Transport):
         if not _has_names(request):
             return inner.handle_request(request)
         self._tell(sent := spell(self.names, request.read()))
-        spelled = CanonicalRequest.from_table(self.names, sent.table)
+        spelled = CanonicalRequest.from_table(self.names, sent.table, sent.says_json)
         response = inner.handle_request(_sent(library, request, sent.content))
         if _is_stream(response):
             stream = CanonicalStream(spelled, self.names)
@@ -122,7 +124,7 @@ class CanonicalTransport(Transport):
         if not _has_names(request):
             return await inner.handle_async_request(request)
         self._tell(sent := await self._spell(await request.aread()))
-        spelled = CanonicalRequest.from_table(self.names, sent.table)
+        spelled = CanonicalRequest.from_table(self.names, sent.table, sent.says_json)
         response = await inner.handle_async_request(_sent(library, request, sent.content))
         if _is_stream(response):
             stream = CanonicalStream(spelled, self.names)
@@ -186,7 +188,7 @@ def spell(names: CanonicalNames, data: bytes) -> Sent:
     spelled = CanonicalRequest(names, body)
     content = json.dumps(spelled.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
     bare = undescribed(body) & {*spelled.table.values()}
-    return Sent(content, spelled.table, bare, bool(spelled.parts_left))
+    return Sent(content, spelled.table, bare, bool(spelled.parts_left), spelled.says_json)
 
 
 def _has_names(request: Any) -> bool:

@@ -335,3 +335,24 @@ def test_names_beside_scripts_without_spaces_are_words():
     names = CanonicalNames({"tool": {"rule": "tools"}}, words=["甲"])
     chinese = CanonicalRequest(names, {**body, "names": {}}).body["messages"][0]["content"]
     assert chinese == said.replace("get_数据,", "v1,")  # else an answer would not have it as a word
+
+
+@pytest.mark.parametrize("form", ["response_format", "guided_json", "structured_outputs"])
+def test_an_answer_in_json_stays_json(form):
+    """Whatever names have in them; words behind escapes are words. In streams too."""
+    name = 'Dwayne "The Rock" Johnson'
+    asked = {"response_format": {"type": "json_object"}, "structured_outputs": {"json": {"a": 1}}}
+    body = {"prompt": name, form: asked.get(form, {"type": "object"}), "names": {"person": [name]}}
+    one = CanonicalRequest(NAMES, body)
+    content = '{"who": "PersonB", "says": "I\\nPersonB \\u00e9"}'
+    back = one.back({"choices": [{"message": {"content": content, "refusal": "PersonB"}}]})
+    message = back["choices"][0]["message"]
+    assert json.loads(message["content"]) == {"who": name, "says": f"I\n{name} é"}
+    assert message["refusal"] == name
+    from_table = CanonicalRequest.from_table(NAMES, one.table, one.says_json)
+    stream, said = CanonicalStream(from_table, NAMES), ""
+    for number, letter in enumerate(content, 1):
+        finish = "stop" if number == len(content) else None
+        choice = {"index": 0, "delta": {"content": letter}, "finish_reason": finish}
+        said += stream.feed({"choices": [choice]})["choices"][0]["delta"]["content"]
+    assert said == message["content"]
