@@ -171,7 +171,7 @@ class Unescaped(str):
         parts, places, end = [], list[int](), 0
         strings = [(*match.span(), "") for match in _JSON_STRING.finditer(text)]
         for match in _ESCAPED.finditer(text):
-            is_string = bool(overlapping(*match.span(), strings))
+            is_string = bool(overlapping(match.start(), match.end(), strings))
             if match[1]:
                 high, low = int(match[1], 16), int(match[2] or "0", 16)
                 new = chr(0x10000 + (high % 0x400 << 10) + low % 0x400 if low else high)
