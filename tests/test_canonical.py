@@ -231,6 +231,17 @@ def test_what_is_no_name_in_code_stays(rule):
     assert not is_whole or spelled.back('"u"') == '"u"'
 
 
+def test_strings_of_answers_come_back_that_are_spelled_like_words():
+    for rule, text, answer in [
+        ("sql", "SELECT a1 FROM b1", "SELECT a1 FROM b1 WHERE a1 = 'b' OR a1 LIKE 'C'"),
+        ("python", "def f1(a1): return a1", "def g1(x1): return f1(x1.c, 'b', c=f'{x1}')"),
+        ("go", "package p\nfunc F(a1 int) {}", "package p\nfunc G(a1 int) { F(a1, 'b', \"b\") }"),
+    ]:
+        spelled = CanonicalNames({"name": {"rule": rule}}).spell(text)
+        written, table = spelled.names.spell_answer(answer, spelled.table)
+        assert "'b'" in written.written and spelled.names.back(written.written, table) == answer
+
+
 def test_numbers_come_back_in_answers_where_no_rule_finds_their_words():
     spelled = CanonicalNames({"number": {"rule": "number"}}).spell("x = 12 + 7.5")
     assert spelled.text == "x = b + c"

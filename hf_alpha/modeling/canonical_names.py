@@ -12,9 +12,9 @@ on, which gets a word of its own and comes back as it was.
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import chain, compress, count
 from typing import Any
 
@@ -459,10 +459,11 @@ class Spelling:
             between = "\n".join(part for part, _ in parts(plain, spans))
             self.avoid(dict.fromkeys(WORDS.findall(between)).keys() - self.table.keys())
         called, given = dict.fromkeys(plain[span.start : span.stop] for span in spans), iter(keys)
+        code = cache(partial(self._words_of_code, plain, spans))
         for between, span in parts(plain, spans):
             self._between.append(between)
             for match in WORDS.finditer(plain, start, start + len(between)):
-                places += self._plain_word(match, own)
+                places += self._plain_word(match, own, code)
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
                 if len(places) > 1 and places[-2][1] == places[-1][0]:
@@ -537,14 +538,27 @@ class Spelling:
         self._kin[name].names.add(name)
         return self._kin[name]
 
-    def _plain_word(self, match: Any, own: Kept) -> list[Place]:
-        """Look at a word that is no name: it is one if it is spelled like a word in use."""
+    def _words_of_code(self, text: str, spans: Sequence[Span]) -> Collection[Any] | None:
+        """Return where words stand that may be names of another text; None if all may be."""
+        finder, found = self._names.finder, {span.symbol_class for span in spans}
+        if not (self._names.of_code and all(finder.knows(k, found, text) for k in finder.rules)):
+            return None
+        finds = (getattr(finder.reader(kind), "unbound", None) for kind in finder.rules)
+        return {(i, j) for find in filter(None, finds) for i, j, *_ in find(text)}
+
+    def _plain_word(self, match: Any, own: Kept, code: Callable[[], Any]) -> list[Place]:
+        """Look at a word that is no name: it is one if it is spelled like a word in use.
+
+        Not in strings of code, say: no answer would get it back.
+        """
         word, (start, stop) = match.group(), match.span()
         if overlapping(start, stop, own):
             return []
         if word not in self._plain:
             folded, core = word.casefold(), bare(word).casefold()
             if (kind := self._given.get(folded) or self._given.get(core)) is not None:
+                if (words := code()) is not None and (start, stop) not in words:
+                    return []
                 key = f"\0word {word}"
                 new = self._word_for(key, BoundName(word, key), kind)
                 return [(start, stop, new, False, False)]

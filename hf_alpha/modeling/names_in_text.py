@@ -104,7 +104,7 @@ class NameFinder:
         spans += self._unbound(text, classes or {}, kept)
         if classes and (self.inside or self._read):
             found = {span.symbol_class for span in spans}
-            known = {kind for kind in {*classes.values()} if self._knows(kind, found, str(text))}
+            known = {kind for kind in {*classes.values()} if self.knows(kind, found, str(text))}
             classes = {name: kind for name, kind in classes.items() if kind not in known}
         return self.with_given(text, spans, classes, kept)
 
@@ -271,7 +271,7 @@ class NameFinder:
         spans = _with_names(text, spans, classes, kept, self.inside) if classes else spans
         return apart(spans, list(self.rules))
 
-    def _knows(self, name: str, found: Container[str], answer: str) -> bool:
+    def knows(self, name: str, found: Container[str], answer: str) -> bool:
         """Whether the names of a class in an answer are those alone that its rule finds there.
 
         One of whole words that finds none has perhaps not read it, unless it says that it has.
