@@ -391,7 +391,8 @@ def request_of(
         text = content.get(source or "source")
         if not isinstance(text, str):
             asked = "`messages`, `prompt` or `source`" if source is None else f"text in `{source}`"
-            raise ValueError(f"{place} has no {asked}: it has {', '.join(content)}")
+            has = f"it has {', '.join(content)}; say which one is the text by `--source`"
+            raise ValueError(f"{place} has no {asked}: {has}")
         body["prompt"] = text
     columns = {kind: content[of] for kind, of in finder.columns.items() if of in content}
     return {**body, "names": columns} if columns and "names" not in body else body

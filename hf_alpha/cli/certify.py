@@ -71,7 +71,7 @@ def certify(
     On several GPUs: accelerate launch -m hf_alpha certify FILE ... --model MODEL. Each process asks
     about a share of the texts, and all of them tell the whole.
     """
-    from hf_alpha.alias.certificate import Certificate, shown
+    from hf_alpha.alias.certificate import SWAPPED, Certificate, shown
     from hf_alpha.alias.certificate import certify as certify_requests
     from hf_alpha.checkpoints.imported_code import import_functions
     from hf_alpha.modeling.canonical_names import CanonicalNames
@@ -99,9 +99,14 @@ def certify(
         from hf_alpha.processes import gather, process_state
 
         made = sum(gather([made], process_state()), Certificate())
+    if not made.renamings:
+        why = "no other name fits the rules" if made.names else "the rules find no name"
+        raise ValueError(f"{file}: nothing was renamed, in {made.texts:,} texts: {why}")
     if out is not None and is_first():
         write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")
     say(f"{made}")
+    if made.renamings.keys() == {SWAPPED}:
+        say("renamed by names of the same text alone: no other name fits the rules", err=True)
     if made.undescribed:
         say(f"only their names say what these are for: {shown(made.undescribed)}", err=True)
     if made.like_names:

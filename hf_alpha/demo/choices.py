@@ -77,7 +77,7 @@ class Choice:
         try:
             if names.strip():
                 (problem,) = mark_names([problem], read_names([names], self.task), self.task)
-            elif self.names_by_row:
+            elif self.names_by_row and problem.strip():
                 raise ValueError(
                     f"the names of {', '.join(self.names_by_row)} are given with each text: write "
                     "those of this one, with commas between, below Names"

@@ -66,7 +66,7 @@ def build_page(choices: Mapping[str, Choice]) -> Any:
         if classes := {kind: None for one in choices.values() for kind in one.names_by_row}:
             label = f"Names in it: zoe,max or {next(iter(classes))}=zoe,max"
             with row:
-                inputs.append(gradio.Textbox(label=label, max_length=MAX_CHARACTERS))
+                inputs.append(gradio.Textbox("", label=label, max_length=MAX_CHARACTERS))
         solve_button.click(solve, inputs, [reply, record], concurrency_id="model")
         hidden: dict[str, Any] = {"api_visibility": "private"}
         rename_button.click(rename, inputs, reply, concurrency_id="model", **hidden)

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from hf_alpha.answer.solving import Solution
+from hf_alpha.demo.choices import Choice
+from hf_alpha.tasks.text import TextTask
 
 LTL = "ltl-relational"
 
@@ -170,3 +172,14 @@ def test_many_requests_at_once_are_answered_or_refused(address, page_server):
             assert kind in ("error", "503"), data
     assert answered >= page_server.MAX_WAITING // 2
     assert ask(address, "a", LTL, 1)["answers"]
+
+
+def test_names_are_asked_for_where_a_rule_reads_a_column_and_may_be_left_out(page_server):
+    """A page has them in one field, for models whose rules find all names too."""
+    choice = Choice("people", TextTask({"person": {"column": "people"}}))
+    assert "the problem is empty" in choice.solve(" ").error
+    assert "names of person are given" in choice.solve("ann sees bob").error
+    described = page_server.build_page({"people": choice}).get_api_info()["named_endpoints"]
+    of_names = described["/solve"]["parameters"][-1]
+    assert of_names["parameter_name"] == "names" and of_names["parameter_default"] == ""
+    assert of_names["parameter_has_default"]
