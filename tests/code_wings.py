@@ -63,7 +63,8 @@ WINGS = {
         "convert converted retrofit",
     ),
     "comparison": Wing(
-        "train.side_by_side train.quickstart cli.comparing evaluation.harness", "compare quickstart"
+        "train.side_by_side train.quickstart cli.comparing evaluation.curves evaluation.harness",
+        "compare quickstart",
     ),
     "releases": Wing("hub cli.share environment", "release card"),
     "checks of answers": Wing(

@@ -53,19 +53,6 @@ def say(text: str, err: bool = False) -> None:
         typer.echo(printable(text), err=err)
 
 
-def read_inputs(arguments: list[str] | None, file: Path | None, name: str) -> list[str]:
-    """Return all that `stream_inputs` gives; a line that cannot be read is an error.
-
-    Raises:
-        ValueError: there are no texts, or one cannot be read.
-    """
-    texts = [text for text, _ in stream_inputs(arguments, file, name)]
-    for text in texts:
-        if isinstance(text, Line) and text.error is not None:
-            raise ValueError(text.error)
-    return texts
-
-
 def stream_inputs(
     arguments: list[str] | None,
     file: Path | None,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hf_alpha.cli.common import read_inputs, say
+from hf_alpha.answer.solving import Line
+from hf_alpha.cli.common import say, stream_inputs
 from hf_alpha.cli.options import refuse_options
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def transduce(
         say(f"the transducer is in {save}")
         if only_saved:
             return
-    spaces = [compiled(text) for text in read_inputs(texts, file, "text")]
+    spaces = [compiled(text) for text in _read(texts, file)]
     if svg is not None:
         from hf_alpha.io.folders import write_text
 
@@ -70,6 +71,19 @@ def transduce(
         for segment in space.segments:
             place = f"{segment.start + 1}-{segment.end + 1}"
             say(f"  {place:<7} {segment.label:<{width}}  {space.covered(segment)}")
+
+
+def _read(arguments: list[str] | None, file: Path | None) -> list[str]:
+    """Return the texts; a line that cannot be read is an error.
+
+    Raises:
+        ValueError: there are no texts, or one cannot be read.
+    """
+    texts = [text for text, _ in stream_inputs(arguments, file, "text")]
+    for text in texts:
+        if isinstance(text, Line) and text.error is not None:
+            raise ValueError(text.error)
+    return texts
 
 
 def _transducer_of(

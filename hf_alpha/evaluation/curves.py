@@ -5,25 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hf_alpha.evaluation.pictures import COLORS, take_literally
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Bins, Report, names_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Told apart by the colour-blind too (Okabe and Ito)."""
 MARKERS = "os^Dv<>"
 BASELINE = "0.6"
-
-
-def take_literally(figure: "Figure") -> None:
-    """Have texts drawn as they are: what is between two `$` is a formula in ticks only."""
-    from matplotlib.text import Text
-
-    for text in figure.findobj(Text):
-        if text.get_text() and "\\mathdefault" not in text.get_text():
-            text.set_parse_math(False)
 
 
 def draw_curves(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hf_alpha.evaluation.curves import take_literally
+from hf_alpha.evaluation.pictures import take_literally
 from hf_alpha.evaluation.report import EDIT_DISTANCE, Report
 
 if TYPE_CHECKING:

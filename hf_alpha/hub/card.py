@@ -14,8 +14,8 @@ from transformers import PreTrainedConfig
 
 from hf_alpha.checkpoints.places import base_of
 from hf_alpha.evaluation.compare import trained_region
-from hf_alpha.evaluation.curves import COLORS, take_literally
 from hf_alpha.evaluation.heatmap import Heatmap, Region, draw
+from hf_alpha.evaluation.pictures import COLORS, take_literally
 from hf_alpha.evaluation.report import (
     EDIT_DISTANCE,
     OUTSIDE,

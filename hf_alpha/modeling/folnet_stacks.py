@@ -41,7 +41,7 @@ from .logic_operators import (
     use_premise_layers,
 )
 from .masks import additive, self_attention_part, visible_in_prefix
-from .positions import distance_ids, token_positions
+from .positions import token_positions
 from .relations import match_rows
 from .streams import Streams
 from .symbol_layer import SymbolLayer
@@ -674,6 +674,16 @@ def unpacked(x: torch.Tensor, streams: int) -> torch.Tensor:
 def one_stream(relations: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """Takes the axis of streams, which is 1, out of relations: (B, 1, T, M) -> (B, T, M)."""
     return tuple(relation[:, 0] for relation in relations)
+
+
+def distance_ids(query_BT: torch.Tensor, key_BM: torch.Tensor, limit: int) -> torch.Tensor:
+    """Returns the number of the clipped distance of each pair of positions: (B or 1, T, M).
+
+    Distance d = key - query is clipped to lie between 1 - limit and limit - 1. From 0 on it has its
+    own number, below 0 the number 2 * limit + d (Chen 2023, Appendix A.4).
+    """
+    distance = (key_BM[:, None] - query_BT[..., None]).clamp(1 - limit, limit - 1)
+    return torch.where(distance < 0, distance + 2 * limit, distance)
 
 
 def seen(

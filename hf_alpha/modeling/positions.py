@@ -96,13 +96,3 @@ def tree(paths_BL: torch.Tensor, width: int, dtype: torch.dtype) -> torch.Tensor
     second = (rest & 1).bool()
     pairs = torch.stack((exists & ~second, exists & second), dim=-1).flatten(-2).to(dtype)
     return torch.nn.functional.pad(pairs, (0, width - 2 * steps))
-
-
-def distance_ids(query_BT: torch.Tensor, key_BM: torch.Tensor, limit: int) -> torch.Tensor:
-    """Returns the number of the clipped distance of each pair of positions: (B or 1, T, M).
-
-    Distance d = key - query is clipped to lie between 1 - limit and limit - 1. From 0 on it has its
-    own number, below 0 the number 2 * limit + d (Chen 2023, Appendix A.4).
-    """
-    distance = (key_BM[:, None] - query_BT[..., None]).clamp(1 - limit, limit - 1)
-    return torch.where(distance < 0, distance + 2 * limit, distance)
