@@ -22,7 +22,7 @@ def test_no_other_module_needs_a_wing(wing, package):
 
 @pytest.mark.parametrize(
     ("kind", "most_files", "most_lines"),
-    [("formulas", 31, 8_600), ("decoder", 45, 12_500), ("geometric", 12, 2_800)],
+    [("formulas", 31, 8_600), ("decoder", 45, 12_500), ("geometric", 12, 2_700)],
 )
 def test_a_saved_model_carries_what_it_runs(kind, most_files, most_lines, package):
     """Raise a limit for what all such models run; else import less, or elsewhere."""
@@ -40,7 +40,7 @@ def test_the_core_imports_no_wing_in_functions_either(package):
 
 def test_a_reader_can_hold_the_core(package):
     """What the core has no need of belongs into a wing."""
-    assert package.lines(package.core) <= 31_400
+    assert package.lines(package.core) <= 31_200
 
 
 def test_what_was_left_out_is_named():
