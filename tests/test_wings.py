@@ -40,7 +40,7 @@ def test_the_core_imports_no_wing_in_functions_either(package):
 
 def test_a_reader_can_hold_the_core(package):
     """What the core has no need of belongs into a wing."""
-    assert package.lines(package.core) <= 31_200
+    assert package.lines(package.core) <= 31_300
 
 
 def test_what_was_left_out_is_named():
