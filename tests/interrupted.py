@@ -9,7 +9,10 @@ from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from signal import Signals
+from threading import RLock
 from typing import Any
+
+from tqdm import tqdm
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["hf_alpha.logic.drawing.generate"])
@@ -44,6 +47,7 @@ def _run(
                 os.kill(os.getpid(), number)
 
     sys.addaudithook(watch)
+    tqdm.set_lock(RLock())  # its own is for processes, and outlives one that is killed
     generate("propositional", folder, **settings, progress=False)
 
 
