@@ -39,7 +39,7 @@ from hf_alpha.alias.certificate import certify
 from hf_alpha.canonical import convert_to_canonical, generating
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.hub.info import describe_model
-from hf_alpha.modeling.canonical_names import Words
+from hf_alpha.modeling.canonical_names import Spelling, Words
 from hf_alpha.modeling.host_words import LETTERS, host_words
 from hf_alpha.modeling.name_rules import ReadyRule
 from hf_alpha.modeling.names_in_text import NameFinder
@@ -240,6 +240,17 @@ def test_strings_of_answers_come_back_that_are_spelled_like_words():
         spelled = CanonicalNames({"name": {"rule": rule}}).spell(text)
         written, table = spelled.names.spell_answer(answer, spelled.table)
         assert "'b'" in written.written and spelled.names.back(written.written, table) == answer
+
+
+def test_escapes_stay_in_prose_about_code():
+    """Of a second message, and in an answer that is no code."""
+    names = CanonicalNames({"name": {"rule": "python"}})
+    spelling, text = Spelling(names), f"def f1({', '.join(PARAMETERS)}): pass"
+    spelling.add(text, names.finder.find(text))
+    assert spelling.add("It's n: write '\\n', and so on", ()).written.endswith(
+        "write '\\n', and so on"
+    )
+    assert names.back("It's '\\n', not n", spelling.table) == "It's '\\n', not i1"
 
 
 def test_numbers_come_back_in_answers_where_no_rule_finds_their_words():

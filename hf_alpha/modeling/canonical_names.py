@@ -557,7 +557,8 @@ class Spelling:
         if word not in self._plain:
             folded, core = word.casefold(), bare(word).casefold()
             if (kind := self._given.get(folded) or self._given.get(core)) is not None:
-                if (words := code()) is not None and (start, stop) not in words:
+                is_escape = self._names.of_code and match.string[start - 1 : start] == "\\"
+                if is_escape or ((words := code()) is not None and (start, stop) not in words):
                     return []
                 key = f"\0word {word}"
                 new = self._word_for(key, BoundName(word, key), kind)

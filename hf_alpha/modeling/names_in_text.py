@@ -21,7 +21,7 @@ from .name_rules import Find, NamedFunction, NameRule, reads_answers
 from .name_spelling import speller
 from .spans import SPAN, Kept, MarkedText, Span, apart, is_only_a_word, outside, overlapping
 from .text_pieces import Memory, Segment, together
-from .words import RUNS_ON, WORDS, inside_word, is_one_word, name_pattern, whole_words
+from .words import ESCAPES, RUNS_ON, WORDS, inside_word, is_one_word, name_pattern, whole_words
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 
@@ -106,6 +106,9 @@ class NameFinder:
             found = {span.symbol_class for span in spans}
             known = {kind for kind in {*classes.values()} if self.knows(kind, found, str(text))}
             classes = {name: kind for name, kind in classes.items() if kind not in known}
+            if any(getattr(self.reader(kind), "unbound", None) for kind in {*classes.values()}):
+                escapes = [(*match.span(), "") for match in ESCAPES.finditer(text)]  # of code
+                kept = sorted([*kept, *escapes]) if escapes else kept
         return self.with_given(text, spans, classes, kept)
 
     def spell(

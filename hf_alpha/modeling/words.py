@@ -15,7 +15,7 @@ _RUN_ON = rf"[{UNSPACED}\p{{Hangul}}]"  # nor beside a word of another script: `
 A_WORD = rf"[A-Za-z0-9_]++(?!\w)|(?:(?!{_RUN_ON})\w)++|(?:(?={_RUN_ON})\w)++"
 """A word: letters, digits, marks and the underscore, of scripts that run on, or of others."""
 WORDS = regex.compile(rf"({A_WORD})")
-RUNS_ON = regex.compile(_RUN_ON)
+RUNS_ON, ESCAPES = regex.compile(_RUN_ON), regex.compile(r"\\\w+")
 _MOST_WORDS = 65_536
 
 
@@ -25,7 +25,7 @@ def whole_words(pattern: str) -> Any:
     Words are those of `A_WORD`. (Not `re`: its \w leaves out combining marks, and with them half of
     the world's words.)
     """
-    edge = rf"(?:(?<!\w)|(?!\w)|(?<={_RUN_ON})(?!{_RUN_ON})|(?<!{_RUN_ON})(?={_RUN_ON}))"
+    edge = rf"(?:(?<!\w)|(?!\w)|(?<={_RUN_ON})(?!{_RUN_ON})|(?={_RUN_ON})(?<!{_RUN_ON}))"
     return regex.compile(rf"{edge}(?:{pattern}){edge}")
 
 
