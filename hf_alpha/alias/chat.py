@@ -229,7 +229,7 @@ class CanonicalRequest:
         def write(answers: bool, text: str) -> str:
             text = Unescaped.of(text)
             spans, keys = found.find(text, answers)
-            cut = spelling.add(text, spans, (), keys)
+            cut = spelling.add(text, spans, (), keys, answers)
             return text.written(cut) if isinstance(text, Unescaped) else cut.written
 
         self._names, self.table = names, spelling.table

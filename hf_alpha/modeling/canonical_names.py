@@ -26,7 +26,7 @@ from .name_rules import reads_answers
 from .names_in_text import NameFinder
 from .spans import Kept, MarkedText, Span, is_only_a_word, keys_in, overlapping, parts
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
-from .words import RUNS_ON, WORDS, NamesByWord, inside_word, is_one_word, whole_words
+from .words import RUNS_ON, WORDS, NamesByWord, inside_word, is_one_word, like_a_word, whole_words
 
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 _LAST_SPACE = regex.compile(r"(?r)[\s\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
@@ -401,6 +401,7 @@ class Spelling:
         self._names, self._next = names, dict[int, Iterator[str]]()
         self._draw = draw
         first = next(iter(names.words), "")
+        self._called = dict[str, tuple[str, str]]()  # names in small letters -> name and word
         self._given: dict[str, str] = {}  # form of a word for names -> class
         for word in given:
             self._given |= dict.fromkeys(forms(word), names.class_of(word) or first)
@@ -432,6 +433,7 @@ class Spelling:
         spans: Sequence[Span],
         own: Kept = (),
         keys: Sequence[str] | None = None,
+        answers: bool = False,
     ) -> Cut:
         """Spell a text.
 
@@ -439,6 +441,7 @@ class Spelling:
             spans: its names.
             own: the tokens that it has and that are no names: they stay as they are.
             keys: of its names, by default as `keys_in` has them.
+            answers: whether it was an answer of the model, which may have had words in forms.
 
         Returns:
             The text, cut at its names.
@@ -463,7 +466,9 @@ class Spelling:
         for between, span in parts(plain, spans):
             self._between.append(between)
             for match in WORDS.finditer(plain, start, start + len(between)):
-                places += self._plain_word(match, own, code)
+                form = self._form_of(match.group()) if answers else None
+                plain_word = partial(self._plain_word, match, own, code)
+                places += plain_word() if form is None else [(*match.span(), form, False, False)]
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
                 if len(places) > 1 and places[-2][1] == places[-1][0]:
@@ -569,6 +574,27 @@ class Spelling:
                 self.table.setdefault(word, word)
         return []
 
+    def _form_of(self, word: str) -> str | None:
+        """Return a form of the word for a name that is written in a form, as `BOB` is one of Bob.
+
+        Answers have names in forms: so a later turn has the words that the model wrote.
+        """
+        if word in self._plain or not self._called:
+            return None
+        core = word.strip("_")
+        if not self._given.keys().isdisjoint((word.casefold(), bare(word).casefold())):
+            return None  # spelled like a word in use
+        for ending in ("", *_ENDINGS):
+            stem = core[: len(core) - len(ending)]
+            name, given = self._called.get(stem.casefold(), ("", ""))
+            if name and name != word and core.casefold().endswith(ending):
+                before, _, behind = word.partition(core)
+                for form in (given, given.upper(), given[:1].upper() + given[1:]):
+                    new = f"{before}{form}{core[len(stem) :]}{behind}"
+                    if Forms({given: name}).name(new) == word:
+                        return new
+        return None
+
     def _word_for(self, key: str, name: str, kind: str, kin: "_Kin | None" = None) -> str:
         """Return the word of a name, which is the next of its class, or kin, if it is new."""
         if key not in self.words:
@@ -579,6 +605,9 @@ class Spelling:
             self.words[key], self.table[word] = word, name
             self._given |= dict.fromkeys(forms(word), kind)
             self._taken.add(word.casefold())
+            is_said = not (self._names.finder.rules[kind].rule == "tools" and like_a_word(name))
+            if key == name and is_said and not self._names.of_code:
+                self._called.setdefault(name.casefold(), (name, word))
             if kin is not None:
                 kin.word = kin.word or word
         return self.words[key]

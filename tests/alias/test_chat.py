@@ -356,3 +356,16 @@ def test_an_answer_in_json_stays_json(form):
         choice = {"index": 0, "delta": {"content": letter}, "finish_reason": finish}
         said += stream.feed({"choices": [choice]})["choices"][0]["delta"]["content"]
     assert said == message["content"]
+
+
+@pytest.mark.parametrize(("names", "tool"), [(FIRST, 0), (["f-g", "do_it", "Ann", "Bob", "Al"], 1)])
+def test_a_later_turn_has_the_words_that_the_model_wrote(names, tool):
+    """In the forms that it gave them, of names that are one word."""
+    said = [("user", [tool, 3])]
+    one = spelled(said, names)
+    a, b = one.body["messages"][0]["content"].split()
+    answer = f"{a.upper()} and {a}s: _{b}_, {b.upper()}S; {a.upper()}ES {a}_x, __{b}__s."
+    back = one.back({"choices": [{"message": {"content": answer}}]})
+    content = back["choices"][0]["message"]["content"]
+    two = CanonicalRequest(NAMES, request([*said, ("assistant", [content])], names))
+    assert names[tool].upper() in content and two.body["messages"][1]["content"] == answer
