@@ -382,13 +382,14 @@ def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -
         ValueError: it lacks columns (see `check_columns`), or its first row has more cells.
     """
     csv.field_size_limit(LONGEST_CELL)
+    wanted: set[str | None] = {*columns} or {None}  # of no columns, the most cells decide
     found: tuple[list[str], list[str], str] = ([], [], "")
     try:
         for sign in SEPARATORS[_kind_of(path) or ""]:
             with open_text(path, encoding or "utf-8-sig", newline="") as text:
                 rows = filter(None, csv.reader(text, delimiter=sign))  # no empty lines
                 cells = next(rows, [])
-                if (has_all := columns.keys() <= {*cells}) or len(cells) > len(found[0]):
+                if (has_all := wanted <= {*cells}) or len(cells) > len(found[0]):
                     found = cells, next(rows, []), sign
             if has_all:
                 break

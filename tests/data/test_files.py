@@ -7,7 +7,7 @@ import pytest
 from pyarrow import compress
 from row_files import write
 
-from hf_alpha.data.files import _look_through, read_files
+from hf_alpha.data.files import _look_through, check_header, read_files
 from hf_alpha.data.rows import load
 from hf_alpha.io.records import DEEPEST
 from hf_alpha.modeling.names_in_text import NameFinder
@@ -236,6 +236,8 @@ def test_a_csv_may_have_semicolons_tabs_or_bars(streaming, tmp_path):
     together = read_pairs(tmp_path, streaming=streaming)
     assert [(row["problem"], row["answer"]) for row in together] == 4 * rows
     both = {"source": "", "target": ""}
+    for columns in (both, {}):  # whose rows may lack a text
+        assert check_header(tmp_path / "1.csv", columns, None) == ";"
     kept = read_files(tmp_path / "1.csv", both, streaming=True, others=True)["train"]
     assert next(iter(kept)) == {"n": "1", "source": rows[0][0], "target": rows[0][1]}
     (tmp_path / "other.csv").write_text("question;answer\nx;y\n")
