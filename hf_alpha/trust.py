@@ -31,7 +31,7 @@ TRUST_OPTION = "--trust-remote-code"
 CACHE = "HF_ALPHA_CACHE"
 """Environment variable with the folder of what is remembered; by default in `~/.cache`."""
 
-PACKAGE_CHECK = re.compile(r"hf_alpha\.tasks\.text\.\w+:check")
+PACKAGE_CHECK = re.compile(r"hf_alpha\.tasks\.text\.\w+:(?:check|check_step)")
 """The checks that the package brings: these judge, and do nothing else."""
 
 logger = logging.getLogger(__name__)

@@ -376,11 +376,14 @@ def test_every_model_is_loaded_without_asking():
 
 def test_checks_of_the_package_itself_need_no_trust(tmp_path):
     """They judge an answer and do nothing else; nothing else in the package counts."""
-    from hf_alpha.trust import refused_code
-
-    for task in ("anf", "proofs"):
-        assert not refused_code(tmp_path, {"check": f"hf_alpha.tasks.text.{task}:check"})
-        assert callable(import_module(f"hf_alpha.tasks.text.{task}").check)
+    recipes = Path(package.__file__).parents[1].glob("training/text/*.yaml")
+    checks = {yaml.safe_load(file.read_text(encoding="utf-8")).get("check") for file in recipes}
+    checks = {name for name in checks if name and name.startswith("hf_alpha.")}
+    assert len(checks) > 3
+    for name in checks:
+        assert not refused_code(tmp_path, {"check": name})
+        module, function = name.split(":")
+        assert callable(getattr(import_module(module), function))
     names = {"check": "hf_alpha.tasks.text.anf:check", "measures": "hf_alpha.hub.release:release",
              "format": "hf_alpha.tasks.text.anf.os:check"}  # fmt: skip
     assert refused_code(tmp_path, names).keys() == {"measures", "format"}
