@@ -84,7 +84,9 @@ class Echo(BaseHTTPRequestHandler):
             told = b'{"error": {"message": "no tool_b"}}'
             return self._send(told, "application/json", body["status"])
         if "plain" in body:
-            return self._send(b"tool_b is no JSON", "text/plain")
+            events = b'data: {"choices": [{"index": 0, "delta": {"content": "tool_b"}}]}\n\n'
+            said = events if body["plain"] == "events" else b"tool_b is no JSON"
+            return self._send(said, "text/plain")
         name = body["tools"][0]["function"]["name"] if body.get("tools") else ""
         call = {"name": name, "arguments": json.dumps({"tool_c": said})}
         calls = [{"index": 0, "id": "1", "type": "function", "function": call}] if name else None

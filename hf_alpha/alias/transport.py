@@ -103,7 +103,7 @@ class CanonicalTransport(Transport):
             content = _bytes_of(library, response).read()
         finally:
             response.close()
-        return _answered(library, response, content=_back(response, content, spelled))
+        return _answered(library, response, content=self._back(response, content, spelled))
 
     def __enter__(self) -> "CanonicalTransport":
         return self
@@ -136,7 +136,7 @@ class CanonicalTransport(Transport):
             content = await _bytes_of(library, response).aread()
         finally:
             await response.aclose()
-        return _answered(library, response, content=_back(response, content, spelled))
+        return _answered(library, response, content=self._back(response, content, spelled))
 
     async def _spell(self, data: bytes) -> Sent:
         return spell(self.names, data)
@@ -159,6 +159,21 @@ class CanonicalTransport(Transport):
         if sent.has_parts and not self._has_told:
             self._has_told = True
             self.logger.warning(PARTS)
+
+    def _back(self, response: Any, content: bytes, spelled: CanonicalRequest) -> bytes:
+        """Return a whole answer with names; what is no answer stays as it is."""
+        if response.status_code >= 400:
+            return content
+        try:
+            answer = json.loads(content)
+        except (ValueError, RecursionError):
+            if not content.lstrip().startswith(b"data:"):
+                return content
+            # events that do not say so in their header
+            return b"".join(_events(iter([content]), CanonicalStream(spelled, self.names)))
+        return json.dumps(spelled.back(answer), ensure_ascii=False).encode(
+            "utf-8", "backslashreplace"
+        )
 
     def _parts(self, request: Any, kind: str) -> tuple[Any, Any]:
         """Return the library of a request, and what sends it."""
@@ -242,17 +257,6 @@ def _answered(library: Any, response: Any, **body: Any) -> Any:
     return library.Response(
         response.status_code, headers=headers, extensions=response.extensions, **body
     )
-
-
-def _back(response: Any, content: bytes, spelled: CanonicalRequest) -> bytes:
-    """Return a whole answer with names; what is no answer stays as it is."""
-    if response.status_code >= 400:
-        return content
-    try:
-        answer = json.loads(content)
-    except (ValueError, RecursionError):
-        return content
-    return json.dumps(spelled.back(answer), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 class _Lines:

@@ -70,6 +70,9 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
         assert http.post(f"{server.url}/embeddings", json=whole).json() == whole
         sent = {"messages": [{"content": "x"}], "plain": 1}
         assert http.post(f"{server.url}/chat/completions", json=sent).text[:6] == "tool_b"
+        events = {**sent, "tools": TOOLS, "plain": "events"}
+        told = http.post(f"{server.url}/chat/completions", json=events).text
+        assert "sky.get-weather" in told and "tool_b" not in told
         seen = len(server.seen)
         for path in ("responses", "responses/compact", "messages/count_tokens", "api/chat",
                      "models/gemini-4:streamGenerateContent", "threads/runs"):  # fmt: skip
