@@ -28,7 +28,7 @@ from hf_alpha.io.records import DEEPEST, parse_json, texts_in
 from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.modeling.choices import refuse
 
-from .formats import BINARY, TEXT_FILES, kind_of, open_bytes, open_text, unknown_kind
+from .formats import BINARY, TEXT_FILES, codec_of, kind_of, open_bytes, open_text, unknown_kind
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
@@ -326,7 +326,7 @@ def _rows_of_table(
 
 def _rows_of_json(path: Path, encoding: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield place and row of a file that is an array, or has an object in each line."""
-    with open_text(path, encoding or "utf-8-sig") as lines:
+    with open_text(path, encoding) as lines:
         for number, line in enumerate(lines, start=1):
             if line.lstrip().startswith("["):
                 rows = _mappings(parse_json(line + lines.read(), "it", once=True), "it")
@@ -355,7 +355,7 @@ def _look_through(path: Path, encoding: str | None) -> bool:
         ValueError: lists and mappings are nested more than `DEEPEST` deep.
     """
     by_python, depth, in_text, end, last = False, 0, False, "", ""
-    with open_text(path, encoding or "utf-8", newline="") as text:
+    with open_text(path, encoding, newline="") as text:
         while block := text.read(1 << 20):
             is_array = not last and block.lstrip("\ufeff \t\r\n").startswith("[")
             by_python = by_python or is_array or _DATE.search(last + block) is not None
@@ -386,7 +386,7 @@ def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -
     found: tuple[list[str], list[str], str] = ([], [], "")
     try:
         for sign in SEPARATORS[_kind_of(path) or ""]:
-            with open_text(path, encoding or "utf-8-sig", newline="") as text:
+            with open_text(path, encoding, newline="") as text:
                 rows = filter(None, csv.reader(text, delimiter=sign))  # no empty lines
                 cells = next(rows, [])
                 if (has_all := wanted <= {*cells}) or len(cells) > len(found[0]):
@@ -408,7 +408,7 @@ def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -
 
 def _check_quotes(path: Path, encoding: str | None) -> None:
     """Refuse a cell of a TSV with tabs and line ends: a quote that is text has swallowed rows."""
-    with open_text(path, encoding or "utf-8-sig", newline="") as text:
+    with open_text(path, encoding, newline="") as text:
         rows, before = csv.reader(text, delimiter="\t"), 0
         for row in rows:
             if any("\t" in cell and "\n" in cell for cell in row):
@@ -433,7 +433,7 @@ def _faulty_line(path: Path, encoding: str | None) -> str | None:
     with open_bytes(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                text = line.decode(encoding or "utf-8-sig")
+                text = line.decode(codec_of(encoding))
             except UnicodeDecodeError as error:
                 if encoding is not None and "\n".encode(encoding) != b"\n":
                     return None

@@ -4,6 +4,7 @@ A format is a function from a file to its rows: mappings with the columns `sourc
 `pair` where there are two texts.
 """
 
+import codecs
 import gzip
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -141,9 +142,14 @@ def read_format(name: str, path: str) -> list[Row]:
         raise ValueError(f"{file} is not of the format {name!r}: {reason}") from error
 
 
-def open_text(path: Path, encoding: str = "utf-8-sig", newline: str = "\n") -> io.TextIOWrapper:
+def open_text(path: Path, encoding: str | None = None, newline: str = "\n") -> io.TextIOWrapper:
     """Open a text file, which may be compressed."""
-    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
+    return io.TextIOWrapper(open_bytes(path), encoding=codec_of(encoding), newline=newline)
+
+
+def codec_of(encoding: str | None) -> str:
+    """Return what decodes a file, by default UTF-8, with or without a byte order mark."""
+    return "utf-8-sig" if codecs.lookup(encoding or "utf-8").name == "utf-8" else f"{encoding}"
 
 
 def open_bytes(path: Path) -> BinaryIO:

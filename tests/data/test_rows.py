@@ -68,7 +68,8 @@ def test_texts_are_read_as_they_stand(tmp_path, streaming):
     places = [(place, None) for place in store(tmp_path, PAIRS)]
     places.append((write(tmp_path / "a[1].jsonl", PAIRS), None))
     for end in ("csv", "jsonl", "tsv"):  # with a byte order mark
-        places.append((write(tmp_path / f"bom.{end}", PAIRS, "utf-8-sig"), None))
+        marked = write(tmp_path / f"bom.{end}", PAIRS, "utf-8-sig")
+        places += [(marked, None), (marked, "UTF-8")]
     for encoding in ("latin-1", "utf-16"):
         for end in (".csv", ".tsv", ".jsonl"):
             places.append((write(tmp_path / f"{encoding}{end}", PAIRS, encoding), encoding))
