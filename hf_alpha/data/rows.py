@@ -32,7 +32,7 @@ from tqdm import tqdm
 
 from hf_alpha.checkpoints.places import may_be_on_hub, similar_names
 from hf_alpha.io.inside import OutsideError, check_links, inside
-from hf_alpha.io.records import read_json
+from hf_alpha.io.records import parse_json, read_json
 from hf_alpha.modeling.choices import check_list, refuse
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.names_in_text import NameFinder
@@ -242,7 +242,8 @@ def names_of_row(
     """Return class -> names that a row lists, or their places.
 
     Args:
-        row: a cell may be a mapping from the classes of its column to what `listed_names` takes.
+        row: a cell may be a mapping from the classes of its column to what `listed_names` takes;
+            both may be written as JSON.
         columns: class -> the column that its rule names.
         texts, allow_absent: as for `listed_names`.
 
@@ -252,6 +253,9 @@ def names_of_row(
     names = {}
     for kind, column in columns.items():
         cell = row[column]
+        if isinstance(cell, str) and cell.startswith(('["', "[[", "[]", "{")):
+            with suppress(ValueError):  # of a table, as `hf-alpha solve --out` writes it
+                cell = parse_json(cell, column)
         if isinstance(cell, Mapping):
             known = [name for name, other in columns.items() if other == column]
             if others := [name for name, listed in cell.items() if listed and name not in known]:

@@ -191,6 +191,9 @@ def test_names_by_a_column(tmp_path, streaming):
         (".jsonl", (["Bob", "Ann"], []), both),
         (".parquet", ([[8, 11], [0, 3]], []), both),
         (".csv", ("Ann met", ""), [("Ann met", "person"), ("2", "number")]),
+        (".csv", ('["Bob", "Ann"]', "[]"), both),
+        (".tsv", ("[[8, 11], [0, 3]]", "{}"), both),
+        (".csv", ('{"person": ["Ann", "Bob"]}', ""), both),
     ]:
         rows = [{"source": source, "target": "Bob", "who": who} for who in listed]
         place = write(tmp_path / f"a{end}", rows)
