@@ -190,7 +190,7 @@ class Unescaped(str):
     @classmethod
     def of(cls, text: str) -> str:
         """Return a text without escapes of letters; itself if it has none."""
-        return cls(text) if _ESCAPED.search(text) else text
+        return cls(text) if "\\" in text and _ESCAPED.search(text) else text
 
     def written(self, cut: Cut) -> str:
         """Return the text that was cut at its names, with the escapes that are no part of these."""

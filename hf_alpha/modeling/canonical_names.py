@@ -26,7 +26,16 @@ from .name_rules import reads_answers
 from .names_in_text import NameFinder
 from .spans import Kept, MarkedText, Span, is_only_a_word, keys_in, overlapping, parts
 from .text_pieces import Beginnings, Cut, Place, cut_at_names
-from .words import RUNS_ON, WORDS, NamesByWord, inside_word, is_one_word, like_a_word, whole_words
+from .words import (
+    PLAIN_WORDS,
+    RUNS_ON,
+    WORDS,
+    NamesByWord,
+    inside_word,
+    is_one_word,
+    like_a_word,
+    whole_words,
+)
 
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 _LAST_SPACE = regex.compile(r"(?r)[\s\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
@@ -463,12 +472,15 @@ class Spelling:
             self.avoid(dict.fromkeys(WORDS.findall(between)).keys() - self.table.keys())
         called, given = dict.fromkeys(plain[span.start : span.stop] for span in spans), iter(keys)
         code = cache(partial(self._words_of_code, plain, spans))
+        words = PLAIN_WORDS if plain.isascii() else WORDS
         for between, span in parts(plain, spans):
             self._between.append(between)
-            for match in WORDS.finditer(plain, start, start + len(between)):
+            for match in words.finditer(plain, start, start + len(between)):
                 form = self._form_of(match.group()) if answers else None
-                plain_word = partial(self._plain_word, match, own, code)
-                places += plain_word() if form is None else [(*match.span(), form, False, False)]
+                if form is not None:
+                    places.append((*match.span(), form, False, False))
+                elif (place := self._plain_word(match, own, code)) is not None:
+                    places.append(place)
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
                 if len(places) > 1 and places[-2][1] == places[-1][0]:
@@ -551,28 +563,28 @@ class Spelling:
         finds = (getattr(finder.reader(kind), "unbound", None) for kind in finder.rules)
         return {(i, j) for find in filter(None, finds) for i, j, *_ in find(text)}
 
-    def _plain_word(self, match: Any, own: Kept, code: Callable[[], Any]) -> list[Place]:
+    def _plain_word(self, match: Any, own: Kept, code: Callable[[], Any]) -> Place | None:
         """Look at a word that is no name: it is one if it is spelled like a word in use.
 
         Not in strings of code, say: no answer would get it back.
         """
         word, (start, stop) = match.group(), match.span()
         if overlapping(start, stop, own):
-            return []
+            return None
         if word not in self._plain:
             folded, core = word.casefold(), bare(word).casefold()
             if (kind := self._given.get(folded) or self._given.get(core)) is not None:
                 is_escape = self._names.of_code and match.string[start - 1 : start] == "\\"
                 if is_escape or ((words := code()) is not None and (start, stop) not in words):
-                    return []
+                    return None
                 key = f"\0word {word}"
                 new = self._word_for(key, BoundName(word, key), kind)
-                return [(start, stop, new, False, False)]
+                return start, stop, new, False, False
             self._plain.add(word)
             self._taken |= {folded, core}
             if self._names.class_of(word) is not None:
                 self.table.setdefault(word, word)
-        return []
+        return None
 
     def _form_of(self, word: str) -> str | None:
         """Return a form of the word for a name that is written in a form, as `BOB` is one of Bob.

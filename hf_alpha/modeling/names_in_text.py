@@ -21,7 +21,16 @@ from .name_rules import Find, NamedFunction, NameRule, reads_answers
 from .name_spelling import speller
 from .spans import SPAN, Kept, MarkedText, Span, apart, is_only_a_word, outside, overlapping
 from .text_pieces import Memory, Segment, together
-from .words import ESCAPES, RUNS_ON, WORDS, inside_word, is_one_word, name_pattern, whole_words
+from .words import (
+    ESCAPES,
+    PLAIN_WORDS,
+    RUNS_ON,
+    WORDS,
+    inside_word,
+    is_one_word,
+    name_pattern,
+    whole_words,
+)
 
 Names = Mapping[str, Sequence[str | Sequence[int]]]  # class -> names, or their [start, stop]
 
@@ -292,7 +301,7 @@ class NameFinder:
 
     def _by_words(self, text: str, classes: Mapping[str, str]) -> tuple[Span, ...]:
         """Return what `find` does if a name is nothing but a word: each word is looked up once."""
-        between_and_words = WORDS.split(text)
+        between_and_words = PLAIN_WORDS.split(text)
         ends = list(accumulate(map(len, between_and_words)))
         words = between_and_words[1::2]
         kinds: Iterable[str | None] = map(self._class_of.__getitem__, words)

@@ -12,9 +12,10 @@ UNSPACED = (
 )
 """Letters and marks of scripts that put no space between words."""
 _RUN_ON = rf"[{UNSPACED}\p{{Hangul}}]"  # nor beside a word of another script: `用get_x查`
-A_WORD = rf"[A-Za-z0-9_]++(?!\w)|(?:(?!{_RUN_ON})\w)++|(?:(?={_RUN_ON})\w)++"
+A_WORD = rf"[A-Za-z0-9_]++(?!\w)|(?=\w)(?:(?:(?!{_RUN_ON})\w)++|(?:(?={_RUN_ON})\w)++)"
 """A word: letters, digits, marks and the underscore, of scripts that run on, or of others."""
-WORDS = regex.compile(rf"({A_WORD})")
+WORDS, PLAIN_WORDS = regex.compile(rf"({A_WORD})"), regex.compile(r"(\w+)")
+"""Words of any text, and those of one without scripts that run on, in half of the time."""
 RUNS_ON, ESCAPES = regex.compile(_RUN_ON), regex.compile(r"\\\w+")
 _MOST_WORDS = 65_536
 
@@ -25,7 +26,8 @@ def whole_words(pattern: str) -> Any:
     Words are those of `A_WORD`. (Not `re`: its \w leaves out combining marks, and with them half of
     the world's words.)
     """
-    edge = rf"(?:(?<!\w)|(?!\w)|(?<={_RUN_ON})(?!{_RUN_ON})|(?={_RUN_ON})(?<!{_RUN_ON}))"
+    behind, ahead = rf"(?<![\x00-\x7f])(?<={_RUN_ON})", rf"(?![\x00-\x7f])(?={_RUN_ON})"  # in time
+    edge = rf"(?:(?<!\w)|(?!\w)|{behind}(?!{_RUN_ON})|{ahead}(?<!{_RUN_ON}))"
     return regex.compile(rf"{edge}(?:{pattern}){edge}")
 
 
