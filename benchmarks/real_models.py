@@ -493,6 +493,8 @@ def _run_one(
 
 def finish(text: str, results: Mapping[str, Any], out: str | None, argv: Sequence[str]) -> None:
     """Print a table, and write it with the command that makes all of it."""
+    if not text:
+        raise SystemExit("error: none of these runs is done; leave out --table to run them")
     measure.finish(text, results, out, [each for each in argv if each != "--table"])
 
 

@@ -216,6 +216,8 @@ def serve(api: Served, host: str, port: int, say: Callable[[str], object] = prin
     lines.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logging.getLogger(LOGGER).addHandler(lines)
     logging.getLogger(LOGGER).setLevel(logging.INFO)
+    # Of a client that left in the middle of an answer it warns for each part; 499 tells of it once.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
     with suppress(KeyboardInterrupt):
         Server(api, LOOPBACK if host in LOOPBACK else ["*"]).run(sockets=[listening])
