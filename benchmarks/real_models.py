@@ -13,8 +13,8 @@ All weights are trained, with products in bfloat16, on pairs as each remedy writ
 - canonical: names written as words of the host by first occurrence, and back.
 - averaged: the model of random, asked in three random spellings; the answer that most give.
 - relational, streams, dual_part, learned: converted by `hf_alpha.get_symbol_model`.
-- plain-wider, augmented-wider, canonical-wider, relational-wider: likewise, and every fourth pair
-  of training has 7 to 20 names.
+- plain-wider, augmented-wider, random-wider, canonical-wider, relational-wider: likewise, and every
+  fourth pair of training has 7 to 20 names.
 
 An answer is right if each of its tokens is the likeliest behind those before it, so if
 greedy search writes it. Of `averaged`, wrong answers that part from the right one at the same token
@@ -428,8 +428,10 @@ def _table_of(steps: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) ->
     kinds = [*next(iter(runs_of.values()))[0]["tests"]]
     lines = []
     for name, runs in runs_of.items():
-        for shown, key in (SPELLINGS if name == "random" else {name: "right"}).items():
-            cells = [shown, steps, str(len(runs))]
+        is_random = name.partition("-")[0] == "random"
+        for shown, key in (SPELLINGS if is_random else {name: "right"}).items():
+            more = ", wider" if is_random and name.endswith("-wider") else ""
+            cells = [shown + more, steps, str(len(runs))]
             for kind in kinds:
                 tests = [run["tests"][kind] for run in runs]
                 share = measure.share_and_spread([test[key] / test["of"] for test in tests])
