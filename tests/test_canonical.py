@@ -175,6 +175,11 @@ def test_words_that_the_text_has_besides_its_names_are_skipped():
     assert names.spell("B x7 = c ; v1 ; kk").text == "B e = c ; f ; kk"
     marked = MarkedText("b or f is b", [(0, 1, "name")])  # the second one is no name
     assert names.spell(marked).text == "b or f is e"
+    people = CanonicalNames({"name": "alpha|beta"}, words="Person")
+    for word in ("PersonB", "_PersonB_", "_personbs_"):  # as prose and Markdown have words
+        spelled = people.spell(f"alpha met {word} and beta")
+        assert spelled.text == "PersonB met PersonC and PersonD"
+        assert spelled.back(spelled.text) == f"alpha met {word} and beta"
 
 
 @pytest.mark.parametrize("words", [None, {"name": "tool_"}, ["k", "plan"]])
