@@ -26,7 +26,8 @@ def whole_words(pattern: str) -> Any:
     Words are those of `A_WORD`. (Not `re`: its \w leaves out combining marks, and with them half of
     the world's words.)
     """
-    behind, ahead = rf"(?<![\x00-\x7f])(?<={_RUN_ON})", rf"(?![\x00-\x7f])(?={_RUN_ON})"  # in time
+    # A look whether a sign is ASCII comes first: it takes less time than one at its script.
+    behind, ahead = rf"(?<![\x00-\x7f])(?<={_RUN_ON})", rf"(?![\x00-\x7f])(?={_RUN_ON})"
     edge = rf"(?:(?<!\w)|(?!\w)|{behind}(?!{_RUN_ON})|{ahead}(?<!{_RUN_ON}))"
     return regex.compile(rf"{edge}(?:{pattern}){edge}")
 
