@@ -16,7 +16,7 @@ from hf_alpha.auto import register_when_imported
 from hf_alpha.processes import NOT_CONNECTED, is_left_alone
 from hf_alpha.wings import optional
 
-__version__ = "1.0.2"
+__version__ = "1.0.3"
 
 _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
 _MODULES = {
