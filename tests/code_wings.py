@@ -51,7 +51,8 @@ WINGS = {
         "rule smiles javascript python_names",
     ),
     "aliases": Wing(
-        "alias canonical modeling.canonical_names modeling.tokenization_canonical "
+        "alias canonical modeling.canonical_names modeling.canonical_answers "
+        "modeling.tokenization_canonical "
         "modeling.tokenization_canonical_ruled modeling.tokenization_canonical_languages "
         "cli.certify serve.gateway serve.spelling",
         "canonical certify plain",

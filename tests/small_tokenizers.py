@@ -114,4 +114,22 @@ def smiles(end: bool = False) -> PreTrainedTokenizerFast:
     return finish(tokenizer, end)
 
 
+def characters():
+    """A tokenizer that splits all words: one character, one token."""
+    letters = [chr(i) for i in range(32, 127)] + ["\n"]
+    tokenizer = Tokenizer(models.WordLevel({c: i for i, c in enumerate(letters)}, unk_token="~"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return finish(tokenizer, False, unk_token="~", eos_token="~")
+
+
+def digits():
+    """A tokenizer of words and digits, without a letter alone: `v1` is two tokens."""
+    tokenizer = Tokenizer(
+        models.BPE({c: i for i, c in enumerate("~v0123456789")}, [], unk_token="~")
+    )
+    tokenizer.decoder = decoders.Fuse()
+    return finish(tokenizer, False, unk_token="~", eos_token="~")
+
+
 SUBWORD = [byte_level, word_piece, unigram]

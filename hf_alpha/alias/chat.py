@@ -12,7 +12,8 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.modeling.canonical_names import BackStream, CanonicalNames, Forms, Spelling
+from hf_alpha.modeling.canonical_answers import BackStream, Forms
+from hf_alpha.modeling.canonical_names import CanonicalNames, Spelling
 from hf_alpha.modeling.chat_names import (
     ANSWERS,
     PARTS,
