@@ -22,7 +22,7 @@ from hf_alpha.modeling.choices import check_list
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.names.first_look import listed, unknown_id, unknown_words
+from hf_alpha.names.unknown_words import listed, unknown_id, unknown_words
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks.base import NUM_BEAMS, warn_once
 from hf_alpha.tasks.checking import Answer

@@ -17,7 +17,7 @@ from hf_alpha.hub.card import notes
 from hf_alpha.hub.release import LOG_FILE
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.spans import parts
-from hf_alpha.names.first_look import unknown_words
+from hf_alpha.names.unknown_words import unknown_words
 from hf_alpha.recipe import RECIPE_FILE, read_recipe
 from hf_alpha.resources import released_models
 from hf_alpha.tasks import get_task

@@ -32,7 +32,7 @@ from hf_alpha.loading import load_answering
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.names.first_look import listed, unknown_words
+from hf_alpha.names.unknown_words import listed, unknown_words
 from hf_alpha.tasks import DrawnTask, Task
 from hf_alpha.tasks.base import warn_once
 

@@ -12,7 +12,7 @@ between calls.
 """
 
 import contextlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, filterfalse, starmap
 from typing import Any, NamedTuple
@@ -83,7 +83,7 @@ class Marked(NamedTuple):
     words: Collection[str] = ()
 
 
-class SymbolTokenizer(SavesCode, PadsColumns):
+class SymbolTokenizer(SavesCode, PadsColumns, ABC):
     """Mixin in front of a tokenizer of Transformers: its vocabulary has classes of symbols.
 
     A batch has `stream_ids` (B, S) beside the usual keys: the symbols of each row in order of first

@@ -17,7 +17,7 @@ from hf_alpha.io.folders import check_own, write_text
 from hf_alpha.io.plain_text import aligned
 from hf_alpha.io.records import read_json
 from hf_alpha.loading import load_checkpoint
-from hf_alpha.names.first_look import unknown_id
+from hf_alpha.names.unknown_words import unknown_id
 from hf_alpha.tasks.base import warn_once
 
 from .base import Finder, Predictions, Record, RowsObjective

@@ -11,6 +11,7 @@ from hf_alpha.geometric import GeometricTokenizer
 from hf_alpha.logic.propositional.notation import PROPOSITIONAL
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaTokenizer
+from hf_alpha.modeling.tokenization_symbols import SymbolTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.objectives.tokenizers import make_tokenizer
 from hf_alpha.transduction import Lexicon, Transducer
@@ -23,6 +24,17 @@ FORMULAS = AlphaTokenizer(
 )
 TEXTS = TextTokenizer.from_texts(["n1 + o1"], RULES)
 BOTH = pytest.mark.parametrize("tokenizer", [FORMULAS, TEXTS], ids=["formulas", "texts"])
+
+
+def test_a_tokenizer_says_how_it_goes_every_step():
+    """One that leaves a step out cannot be made, and does not answer None later."""
+
+    class Unfinished(SymbolTokenizer):
+        def settings(self):
+            return []
+
+    with pytest.raises(TypeError, match=r"abstract methods .*_columns.*_mark.*vocab_size"):
+        Unfinished()
 
 
 def test_too_many_names_are_one_error():

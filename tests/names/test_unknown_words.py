@@ -16,7 +16,7 @@ from hf_alpha.demo.choices import page_choices
 from hf_alpha.demo.drawing import draw_solution
 from hf_alpha.loading import load_checkpoint
 from hf_alpha.modeling.spans import MarkedText
-from hf_alpha.names.first_look import listed, unknown_words
+from hf_alpha.names.unknown_words import listed, unknown_words
 from hf_alpha.resources import released_models
 from hf_alpha.tasks.base import WARNED
 
