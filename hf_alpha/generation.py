@@ -22,7 +22,7 @@ from hf_alpha.modeling.choices import check_list
 from hf_alpha.modeling.grammar import FormulaError
 from hf_alpha.modeling.tokenization_alpha import AlphaEncoding, AlphaTokenizer
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.names.unknown_words import listed, unknown_id, unknown_words
+from hf_alpha.names.unknown_words import TOLD, listed, unknown_id, unknown_words
 from hf_alpha.processes import gather, process_state, split
 from hf_alpha.tasks.base import NUM_BEAMS, warn_once
 from hf_alpha.tasks.checking import Answer
@@ -559,10 +559,12 @@ def warn_of_unknown(
     """Say which words of problems a model does not know, from their ids."""
     unknown = unknown_id(tokenizer)
     texts = [text for text, ids in zip(problems, rows, strict=True) if ids and unknown in ids]
-    if words := [word for row in unknown_words(tokenizer, texts) for word in row]:
+    new = [[word for word in row if word not in TOLD] for row in unknown_words(tokenizer, texts)]
+    if words := [word for row in new for word in row]:
         warn_once(
-            f"{len(texts):,} of {len(problems):,} problems have words that the model does not know "
-            f"and that are no names by its rules: {listed(words)}; answers can hardly be right"
+            f"{sum(map(bool, new)):,} of {len(problems):,} problems have words that the model does "
+            f"not know and that are no names by its rules: {listed(words)}; answers can hardly be "
+            "right"
         )
 
 

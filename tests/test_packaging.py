@@ -259,7 +259,7 @@ def test_names_before_a_model_need_the_wheel_without_torch(wheel: Path, tmp_path
     program = (python, "-m", "hf_alpha")
     names = ("--names", "{rule: tools}")
     said = run(*program, "certify", "chats.jsonl", *names, cwd=tmp_path)
-    assert said.startswith("1 texts, 1 names") and ": 0 reach the model otherwise" in said
+    assert said.startswith("1 text, 1 name,") and ": 0 reach the model otherwise" in said
     assert "torch is not installed" in run(*program, "info", cwd=tmp_path)
     command = [*program, "serve", "--upstream", "http://localhost:9/v1", *names, "--port", "0"]
     gateway = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)

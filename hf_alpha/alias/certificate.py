@@ -19,6 +19,7 @@ from hf_alpha.alias.chat import (
     write_request,
 )
 from hf_alpha.alias.people import parts_of
+from hf_alpha.io.plain_text import counted
 from hf_alpha.modeling.canonical_names import CanonicalNames
 from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder
@@ -100,8 +101,9 @@ class Certificate:
 
     def __str__(self) -> str:
         tried = sum(self.renamings.values())
-        said = f"{self.texts:,} texts, {self.names:,} names, {tried:,} renamings: "
-        said += f"{len(self.differing):,} reach the model otherwise"
+        numbers = ((self.texts, "text"), (self.names, "name"), (tried, "renaming"))
+        said = ", ".join(counted(*pair) for pair in numbers)
+        said += f": {len(self.differing):,} reach the model otherwise"
         if self.missed:
             said += f", {len(self.missed):,} of them as a name is not found"
         for how, changed in (("plain", self.changed_plain), ("canonical", self.changed)):

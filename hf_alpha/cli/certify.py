@@ -74,6 +74,7 @@ def certify(
     from hf_alpha.alias.certificate import SWAPPED, Certificate, shown
     from hf_alpha.alias.certificate import certify as certify_requests
     from hf_alpha.checkpoints.imported_code import import_functions
+    from hf_alpha.io.plain_text import counted
     from hf_alpha.modeling.canonical_names import CanonicalNames
     from hf_alpha.modeling.names_in_text import NameFinder
     from hf_alpha.names.given_names import read_rules
@@ -101,7 +102,7 @@ def certify(
         made = sum(gather([made], process_state()), Certificate())
     if not made.renamings:
         why = "no other name fits the rules" if made.names else "the rules find no name"
-        raise ValueError(f"{file}: nothing was renamed, in {made.texts:,} texts: {why}")
+        raise ValueError(f"{file}: nothing was renamed, in {counted(made.texts, 'text')}: {why}")
     if out is not None and is_first():
         write_text(out, json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n")
     say(f"{made}")

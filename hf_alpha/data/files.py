@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,7 +29,16 @@ from hf_alpha.io.records import DEEPEST, parse_json, texts_in
 from hf_alpha.io.yaml_files import read_yaml
 from hf_alpha.modeling.choices import refuse
 
-from .formats import BINARY, TEXT_FILES, codec_of, kind_of, open_bytes, open_text, unknown_kind
+from .formats import (
+    BINARY,
+    MARKS,
+    TEXT_FILES,
+    codec_of,
+    kind_of,
+    open_bytes,
+    open_text,
+    unknown_kind,
+)
 
 AnyDataset: TypeAlias = Dataset | IterableDataset
 
@@ -50,6 +60,7 @@ DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 """What readers of files raise that are not what their names say."""
 NO_TYPE = (ValueError, TypeError, OverflowError)
 """What Arrow raises for values of several kinds."""
+_TOLD = re.compile(r'"?sep=([^\r\n])"?[\r\n]*', re.IGNORECASE)
 _BRACKET = re.compile(r"[][{}]")
 CARDS = ("README.md", ".huggingface.yaml")
 """What says which files a dataset has, if something does."""
@@ -88,8 +99,8 @@ def read_files(
     texts = [file for file in below if lines and kind_of(file) == "text"]
     if texts and not files:
         places = [escape(str(file)) for file in texts]
-        coded = {"encoding": encoding or "utf-8"}
-        rows = read_named(load_dataset, texts[0], "text", data_files=places, **coded)
+        codec = codec_of(texts[0], encoding)
+        rows = read_named(load_dataset, texts[0], "text", data_files=places, encoding=codec)
         return rows.rename_columns({"text": lines})
     _check_kinds(path, files, TEXT_FILES if lines else ())
     kind = _kind_of(files[0])
@@ -105,12 +116,15 @@ def read_files(
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind not in BINARY:
             return _streamed(splits, columns, encoding, others)
+        by_python = len(separators) > 1 or codecs.lookup(encoding or "utf-8").name in MARKS
         # Of Zstandard, what `datasets` reads with ends in silence where a file is cut off.
-        by_python = len(separators) > 1 or any(file.suffix.lower() == ".zst" for file in files)
+        by_python = by_python or any(file.suffix.lower() == ".zst" for file in files)
+        if kind in ("csv", "tsv") and any(_told_separator(file, encoding) for file in files):
+            by_python = True
         # A list, so that every file is looked through.
         if kind == "json" and any([_look_through(file, encoding) for file in files]):
             by_python = True
-        if by_python:
+        if by_python and kind not in BINARY:
             return _read_by_python(splits, columns, encoding)
         if path.is_dir():
             return read_named(load_dataset, path, str(path), **options)
@@ -318,6 +332,8 @@ def _rows_of_table(
     """Yield rows as `datasets` reads them."""
     options = _options(_kind_of(path), columns, encoding)
     options |= {"sep": check_header(path, columns, encoding), "dtype": str, "chunksize": BLOCK_ROWS}
+    options |= {"encoding": codec_of(path, encoding)}
+    options |= {"skiprows": len(_told_separator(path, encoding))}  # a line
     del options["features"]
     with open_bytes(path) as file, read_csv(file, **options) as blocks:
         for block in blocks:
@@ -375,6 +391,13 @@ def _look_through(path: Path, encoding: str | None) -> bool:
     return by_python
 
 
+def _told_separator(path: Path, encoding: str | None) -> str:
+    """Return the separator that a first line `sep=;` tells Excel; "" where there is none."""
+    with open_text(path, encoding, newline="") as text:
+        told = _TOLD.fullmatch(text.readline(9))
+    return "" if told is None else told[1]
+
+
 def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -> str:
     """Return the separator of a CSV or TSV file: the first by which its header has the columns.
 
@@ -385,9 +408,11 @@ def check_header(path: Path, columns: Mapping[str, str], encoding: str | None) -
     wanted: set[str | None] = {*columns} or {None}  # of no columns, the most cells decide
     found: tuple[list[str], list[str], str] = ([], [], "")
     try:
-        for sign in SEPARATORS[_kind_of(path) or ""]:
+        told = _told_separator(path, encoding)
+        for sign in told or SEPARATORS[_kind_of(path) or ""]:
             with open_text(path, encoding, newline="") as text:
-                rows = filter(None, csv.reader(text, delimiter=sign))  # no empty lines
+                lines = islice(csv.reader(text, delimiter=sign), len(told), None)
+                rows = filter(None, lines)  # no empty lines
                 cells = next(rows, [])
                 if (has_all := wanted <= {*cells}) or len(cells) > len(found[0]):
                     found = cells, next(rows, []), sign
@@ -429,11 +454,11 @@ def _fault(path: Path, encoding: str | None) -> str | None:
 
 def _faulty_line(path: Path, encoding: str | None) -> str | None:
     json_lines = _kind_of(path) == "json"
-    filled, offset = 0, 0
+    filled, offset, codec = 0, 0, codec_of(path, encoding)
     with open_bytes(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                text = line.decode(codec_of(encoding))
+                text = line.decode(codec)
             except UnicodeDecodeError as error:
                 if encoding is not None and "\n".encode(encoding) != b"\n":
                     return None
@@ -502,11 +527,12 @@ def check_columns(place: object, present: Sequence[str], columns: Mapping[str, s
     )
 
 
-def check_text(value: object, column: str, place: str) -> None:
+def check_text(value: object, column: str, place: str, way_out: str = "") -> None:
     """Raise a ValueError for a cell that is no text, or empty, with the place of its row."""
     if not isinstance(value, str) or not value.strip():
         content = "nothing" if value is None or value == "" else repr(value)
         kind = "" if content == "nothing" or isinstance(value, str) else ", which is no text"
         raise ValueError(
-            f"{place}: the column {column!r} holds {content}{kind}: give a text in each row"
+            f"{place}: the column {column!r} holds {content}{kind}: give a text in each "
+            f"row{way_out}"
         )

@@ -30,6 +30,11 @@ ADVICE = {
     ".xlsx": "; save the sheet as one of them",
 }
 """End of a file's name -> what to do with it where rows are read."""
+MARKS = {
+    "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE,
+}  # fmt: skip
+"""Encoding that says an order of bytes -> the mark that may say it too."""
 
 
 def kind_of(path: Path) -> str | None:
@@ -144,12 +149,16 @@ def read_format(name: str, path: str) -> list[Row]:
 
 def open_text(path: Path, encoding: str | None = None, newline: str = "\n") -> io.TextIOWrapper:
     """Open a text file, which may be compressed."""
-    return io.TextIOWrapper(open_bytes(path), encoding=codec_of(encoding), newline=newline)
+    return io.TextIOWrapper(open_bytes(path), encoding=codec_of(path, encoding), newline=newline)
 
 
-def codec_of(encoding: str | None) -> str:
+def codec_of(path: Path, encoding: str | None) -> str:
     """Return what decodes a file, by default UTF-8, with or without a byte order mark."""
-    return "utf-8-sig" if codecs.lookup(encoding or "utf-8").name == "utf-8" else f"{encoding}"
+    name = codecs.lookup(encoding or "utf-8").name
+    if name in MARKS:
+        with open_bytes(path) as file:  # Python takes the mark for a character of such a file
+            return name[:6] if file.read(4).startswith(MARKS[name]) else name
+    return "utf-8-sig" if name == "utf-8" else name
 
 
 def open_bytes(path: Path) -> BinaryIO:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, IterableDataset
 
+from hf_alpha.io.plain_text import counted
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
 from hf_alpha.names.first_look import (
@@ -22,6 +23,7 @@ from hf_alpha.names.first_look import (
     look_at_tests,
     mark,
 )
+from hf_alpha.names.unknown_words import TOLD
 from hf_alpha.tasks import Task
 
 from .formats import reader_of
@@ -40,6 +42,7 @@ from .rows import (
 
 DECODED = 200
 """Targets that are compared with what the tokenizer makes of them."""
+DROP = ", or leave such rows out by data.drop_bad=true"
 FEW = 100_000
 """Rows of a stream that are looked at before training starts."""
 
@@ -53,7 +56,7 @@ def read_pairs(
         settings: a recipe's `Data`, which names the columns.
         place: a path or name, or a mapping with `path`, and `config` and `split`.
         preferred: the split that is taken where none is named and the data has it.
-        **options: `split`, `streaming` and `dropped`.
+        **options: `split`, `streaming`, `dropped` and `way_out`.
     """
     return load(
         place, source=settings.source, target=settings.target, finder=finder,
@@ -126,12 +129,12 @@ class UserPairs:
 
     def _read(self, settings: Any, place: Where, split: str, streaming: bool) -> AnyDataset:
         dropped = Counter[str]() if settings.drop_bad else None
-        options = {"streaming": streaming, "dropped": dropped}
+        options = {"streaming": streaming, "dropped": dropped, "way_out": DROP}
         pairs = read_pairs(settings, place, self.finder, split, **options)
         if dropped is not None:
             pairs, reasons = drop_bad(pairs, self.finder, self._new_names)
             for reason, count in (dropped + reasons).items():
-                self._say(f"{split}: {count:,} pairs dropped: {reason}")
+                self._say(f"{split}: {counted(count, 'pair')} dropped: {reason}")
         return pairs
 
     def lacking(self, counts: Mapping[str, int], training: bool = False) -> dict[str, int]:
@@ -211,6 +214,7 @@ class UserPairs:
             look.add_tokens(look.add(zip(problems(batch), batch["answer"], strict=True)), tokenizer)
         self.first_look = look
         self._say("\n? ".join([str(look), *look.questions]))
+        TOLD.update(look.unknown)
         look.check()
         self._compare_decoded(tokenizer)
         if is_stored and self.validation is not None:

@@ -72,6 +72,7 @@ def load(
     target: str = "answer",
     finder: NameFinder | None = None,
     dropped: Counter[str] | None = None,
+    way_out: str = "",
     **options: Any,
 ) -> AnyDataset:
     """Read a dataset with the columns `problem` and `answer`.
@@ -88,6 +89,7 @@ def load(
             problems are a task's: an answer may be empty.
         dropped: rows with nothing in a column are left out, and counted here by their reason (of a
             stream, not counted); without it, they are an error.
+        way_out: what that error says can be done beside giving a text.
         **options: `preferred_split`, `streaming`, `encoding`, `read_file` of `read_dataset`. With
             `streaming`, errors of a row come when it is read.
 
@@ -98,7 +100,7 @@ def load(
             that its source lacks. The message names the file and the row; rows count from 0.
             Or a rule needs a function that `import_functions` has not set.
     """
-    reader = RowReader(path_of(place), source, target, finder)
+    reader = RowReader(path_of(place), source, target, finder, way_out)
     rows = read_dataset(place, reader.columns, split=split, **options)
     return reader.read(rows if dropped is None else reader.with_texts(rows, dropped))
 
@@ -134,6 +136,7 @@ class RowReader:
     source: str
     target: str
     finder: NameFinder | None = None
+    way_out: str = ""
 
     def __post_init__(self) -> None:
         if self.finder is not None:
@@ -200,7 +203,7 @@ class RowReader:
             for row, text in zip(rows, batch[column], strict=True):
                 is_text = isinstance(text, str) and text.strip()  # first, since it is fast
                 if not is_text and not (text == "" and may_be_empty):
-                    check_text(text, column, f"{self.place}, row {row}")
+                    check_text(text, column, f"{self.place}, row {row}", self.way_out)
         columns = {"problem": batch[self.source], "answer": batch[self.target]}
         if self._marks:
             listing = {column: batch[column] for column in self._by_column.values()}

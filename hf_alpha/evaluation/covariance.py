@@ -27,6 +27,7 @@ from hf_alpha.evaluation.names import (
     names_of,
 )
 from hf_alpha.generation import check_text
+from hf_alpha.io.plain_text import counted
 from hf_alpha.modeling.choices import check_list, refuse
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.tasks.base import NUM_BEAMS
@@ -123,7 +124,7 @@ class AlphaCovariance:
         listed = ", ".join(f"{reason}: {count}" for reason, count in reasons)
         skipped = f", {len(self.skipped)} skipped ({listed})" if self.skipped else ""
         caveat = f"; {NAMELESS}: {self.caveat}" if self.caveat else ""
-        return f"alpha-covariance {mean} over {self.used} problems{skipped}{caveat}"
+        return f"alpha-covariance {mean} over {counted(self.used, 'problem')}{skipped}{caveat}"
 
     @property
     def caveat(self) -> str:
@@ -236,7 +237,7 @@ def alpha_covariance(
 
     Examples:
         >>> print(alpha_covariance(model, tokenizer, ["a & !b"], max_renamings=6, progress=False))
-        alpha-covariance 1.0000 over 1 problems
+        alpha-covariance 1.0000 over 1 problem
     """
     given = generate_kwargs or {}
     settings = {**DEFAULT_GENERATION, **given}

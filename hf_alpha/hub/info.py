@@ -13,7 +13,7 @@ from hf_alpha.checkpoints.named_files import WEIGHTS, check_files
 from hf_alpha.checkpoints.places import ADAPTER, base_of, file_of
 from hf_alpha.hub.card import RENAMINGS, backbone_type
 from hf_alpha.hub.release import LOG_FILE, read_log
-from hf_alpha.io.plain_text import printable
+from hf_alpha.io.plain_text import counted, printable
 from hf_alpha.io.records import read_json
 from hf_alpha.loading import (
     ANSWERING,
@@ -217,7 +217,7 @@ def _origin(place: str) -> dict[str, str]:
         facts["task"] = recipe.task
     if state := file_of(place, TRAINER_STATE):
         step = read_json(state, "global_step")["global_step"]
-        facts["trained"] = f"{step:,} steps" if isinstance(step, int) else f"{step!r} steps"
+        facts["trained"] = counted(step, "step") if isinstance(step, int) else f"{step!r} steps"
     elif (log := file_of(place, LOG_FILE)) and (rows := read_log(log)):
-        facts["trained"] = f"{rows[-1]['step']:,} steps"
+        facts["trained"] = counted(rows[-1]["step"], "step")
     return facts

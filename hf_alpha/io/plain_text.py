@@ -32,6 +32,11 @@ def within_line(text: str) -> str:
     return html.escape(text, quote=False)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return so many of what a noun says: `1 text`, `2,000 texts`."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return a table as text, with a line below its first row: two columns of labels, then numbers.
 

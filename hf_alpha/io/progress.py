@@ -10,6 +10,8 @@ from tqdm import tqdm
 from transformers import ProgressCallback, TrainingArguments
 from transformers.utils import logging
 
+from .plain_text import counted
+
 SILENT = ("epoch", "grad_norm", "total_flos", "_runtime", "_per_second", "num_input_tokens_seen")
 """Ends of the names of numbers that are logged and not shown: `trainer_state.json` has them."""
 
@@ -53,7 +55,7 @@ class TrainingProgress(ProgressCallback):
         # With evaluations and checkpoints, of this process's steps.
         seconds, steps = time.monotonic() - self._start, state.global_step - self._first_step
         if "train_loss" in logs:  # the last one, about the run as a whole
-            _write(f"trained {steps} steps in {tqdm.format_interval(seconds)}")
+            _write(f"trained {counted(steps, 'step')} in {tqdm.format_interval(seconds)}")
             return
         numbers, has_bar = shown(logs), not getattr(self.training_bar, "disable", True)
         if has_bar:

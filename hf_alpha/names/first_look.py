@@ -217,7 +217,8 @@ class FirstLook:
             if self.training is not None:
                 text += "; in training {source:,} and {target:,}".format(**self.training.longest)
             lines.append(("longest", text))
-            lines.append(("unknown", f"{self.unknown_tokens:,} of {tokens:,} tokens"))
+            if not self.unknown_tokens:  # else `warnings` says which
+                lines.append(("unknown", f"0 of {tokens:,} tokens"))
         if self.renamed is not None:
             count = len(self.renamed)
             lines.append(("renamings", f"{count:,} sources are renamings of training's"))

@@ -7,6 +7,8 @@ from hf_alpha.modeling.text_pieces import WORD
 
 _LISTED = 3
 """Words that a note shows."""
+TOLD = set[str]()
+"""Words of training data that were told already, which no evaluation in the run tells again."""
 
 
 def unknown_id(tokenizer: Any) -> int | None:

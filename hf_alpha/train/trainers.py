@@ -302,7 +302,7 @@ class AlphaTrainer(RunTrainer, Seq2SeqTrainer):
         ...     "runs/example", max_steps=1, report_to="none", save_strategy="no"
         ... )
         >>> AlphaTrainer(model, arguments, train_dataset=rows, processing_class=tokenizer).train()
-        trained 1 steps in ...
+        trained 1 step in ...
     """
 
     def __init__(

@@ -101,11 +101,11 @@ def test_the_command(tmp_path):
     assert done.code == 0 and done.out.startswith("2 texts, 4 names,")
     (tmp_path / "hosts.jsonl").write_text('{"source": "link from a1.eu to b2.eu is down"}\n')
     done = hf_alpha("certify", tmp_path / "hosts.jsonl", "--names", r"[a-z]\d\.eu")
-    assert done.code == 0 and "1 texts, 2 names, 1 renamings: 0 reach" in done.out
+    assert done.code == 0 and "1 text, 2 names, 1 renaming: 0 reach" in done.out
     assert "renamed by names of the same text alone: no other name fits the rules" in done.err
     for rule, why in [(r"\w+\.us", "the rules find no name"), (r"a1\.eu", "no other name fits")]:
         done = hf_alpha("certify", tmp_path / "hosts.jsonl", "--names", rule)
-        assert done.code == 2 and f"nothing was renamed, in 1 texts: {why}" in done.err
+        assert done.code == 2 and f"nothing was renamed, in 1 text: {why}" in done.err
     (tmp_path / "bad.jsonl").write_text('{"source": "x"}\n{"target": "x"}\n')
     done = hf_alpha("certify", tmp_path / "bad.jsonl", "--names", "[a-z]")
     assert done.code == 2 and "row 1 has no `messages`, `prompt` or `source`" in done.err

@@ -216,6 +216,24 @@ def test_all_files_of_a_folder_count_or_none(tmp_path, end):
     assert len(read_pairs(tmp_path)) == len(ROWS)
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "UTF-16BE", "utf-32-le"])
+def test_a_byte_order_mark_is_no_part_of_a_text(encoding, streaming, tmp_path):
+    """Where the encoding says the order of bytes too, as that of Excel's "Unicode text" is."""
+    for mark in ("", "\ufeff"):
+        for name, text in {
+            "a.csv": "source,target\nadd x0,é\n",
+            "a.tsv": "source\ttarget\nadd x0\té\n",
+            "a.jsonl": '{"source": "add x0", "target": "é"}\n',
+        }.items():
+            (tmp_path / name).write_bytes(f"{mark}{text}".encode(encoding))
+            (row,) = read_pairs(tmp_path / name, streaming=streaming, encoding=encoding)
+            assert (row["problem"], row["answer"]) == ("add x0", "é")
+        (tmp_path / "a.txt").write_bytes(f"{mark}x\n".encode(encoding))
+        lines = read_files(tmp_path / "a.txt", {}, encoding=encoding, lines="line")["train"]
+        assert lines["line"][:] == ["x"]
+
+
 def test_a_cell_may_be_longer_than_the_module_csv_takes(tmp_path):
     """131,072 characters are its limit, which no other reader of tables has."""
     (tmp_path / "long.csv").write_text(f"source,target\n{'x ' * 100_000},y\n")
@@ -233,6 +251,14 @@ def test_a_csv_may_have_semicolons_tabs_or_bars(streaming, tmp_path):
         (tmp_path / f"{number}.csv").write_text("\r\n\r\n".join(lines), newline="")
         read = read_pairs(tmp_path / f"{number}.csv", streaming=streaming)
         assert [(row["problem"], row["answer"]) for row in read] == rows
+        # of a file with one column more, such a line is no cell
+        told = [f'"sep={sign}"' if number % 2 else f"SEP={sign}", *lines]
+        told[1] = told[1].removeprefix("\ufeff\r\n")
+        for name, encoding in (("told.csv", "utf-8-sig"), ("told.tsv", "utf-16")):
+            file = tmp_path.with_name(name)
+            file.write_bytes("\r\n".join(told).encode(encoding))
+            read = read_pairs(file, streaming=streaming, encoding=encoding)
+            assert [(row["problem"], row["answer"]) for row in read] == rows
     together = read_pairs(tmp_path, streaming=streaming)
     assert [(row["problem"], row["answer"]) for row in together] == 4 * rows
     both = {"source": "", "target": ""}

@@ -86,7 +86,7 @@ def test_pairs_that_cannot_be_learned(tmp_path):
         pairs.look(tokenizer)
     lines: list[str] = []
     kept = UserPairs(data(train, drop_bad=True), NameFinder(SYMBOLS), say=lines.append)
-    assert len(kept.train) == 30 and lines[0].startswith("train: 1 pairs dropped: ")
+    assert len(kept.train) == 30 and lines[0].startswith("train: 1 pair dropped: ")
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -95,15 +95,17 @@ def test_rows_without_a_text_are_dropped_and_counted(tmp_path, streaming):
     file = tmp_path / "train.csv"
     lines = [f"{row['source']},{row['target']}" for row in rows]
     file.write_text("\n".join(["source,target", *lines[:5], "swap a b : F a b,", ",b", *lines[5:]]))
-    with pytest.raises(ValueError, match=r"row [56]: the column .* holds nothing"):
-        UserPairs(data(file), NameFinder(SYMBOLS), say=lambda _: None)
+    told = r"row [56]: the column .* nothing: give a text in each row, or .* by data.drop_bad=true"
+    for bad in (data(file), data(file, streaming=True)):
+        with pytest.raises(ValueError, match=told):
+            [*UserPairs(bad, NameFinder(SYMBOLS), say=lambda _: None).train]
     said: list[str] = []
     settings = data(file, drop_bad=True, streaming=streaming)
     kept = UserPairs(settings, NameFinder(SYMBOLS), say=said.append).train
     assert [row["answer"] for row in kept] == [row["target"] for row in rows]
     assert said == [] if streaming else said == [
-        "train: 1 pairs dropped: the column 'target' holds nothing",
-        "train: 1 pairs dropped: the column 'source' holds nothing",
+        "train: 1 pair dropped: the column 'target' holds nothing",
+        "train: 1 pair dropped: the column 'source' holds nothing",
     ]  # fmt: skip
 
 

@@ -12,11 +12,15 @@ from small_tokenizers import byte_level, unigram, word_level, word_piece
 from test_model_cards import EXAMPLES
 
 from hf_alpha import TextTokenizer, generate_answers
+from hf_alpha.data.pairs import UserPairs
 from hf_alpha.demo.choices import page_choices
 from hf_alpha.demo.drawing import draw_solution
+from hf_alpha.generation import encode_problems
 from hf_alpha.loading import load_checkpoint
+from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.spans import MarkedText
-from hf_alpha.names.unknown_words import listed, unknown_words
+from hf_alpha.names.unknown_words import TOLD, listed, unknown_words
+from hf_alpha.recipe.schema import Data
 from hf_alpha.resources import released_models
 from hf_alpha.tasks.base import WARNED
 
@@ -87,6 +91,24 @@ def test_generate_answers_warns(caplog):
     WARNED.clear()
     said = f"and that are no names by its rules: {SAID}; answers can hardly be right"
     assert f"1 of 2 problems have words that the model does not know {said}" in caplog.text
+
+
+def test_training_says_which_once(tmp_path, caplog):
+    """Before its first step; an evaluation on the way says only what is new."""
+    rows = [{"source": text, "target": "x"} for text in ("f x größe", "f y x")]
+    (file := tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said: list[str] = []
+    tokenizer = TextTokenizer.from_texts(["f x"], RULE)
+    UserPairs(Data(train=str(file)), NameFinder(RULE), say=said.append).look(tokenizer)
+    (line,) = [line for line in "\n".join(said).splitlines() if "unknown" in line]
+    assert line.startswith("? 1 of ") and line.endswith("are unknown to the model: 'größe'")
+    with caplog.at_level(logging.WARNING):
+        encode_problems(tokenizer, [row["source"] for row in rows])
+        assert "know" not in caplog.text
+        encode_problems(tokenizer, ["f x größe", "f x größe neu"])
+    TOLD.clear()
+    WARNED.clear()
+    assert "1 of 2 problems have words" in caplog.text and "rules: 'neu';" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["anf-relational", "kinship-folnet"])

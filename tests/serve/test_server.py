@@ -145,9 +145,10 @@ def test_nobody_waits_for_a_longer_answer(client, monkeypatch):
     kinds = [{"prompt": TEXTS[0], "max_tokens": 300, "logprobs": 1}, {"prompt": "bob xa1"}]
     kinds += [{"prompt": "not " * 20 + "zb1 xa1", "temperature": 1.5, "seed": 3}]
     alone = [complete(client, **{"max_tokens": 5, **kind}).choices[0] for kind in kinds]
+    before = client.engine._batch  # it stays until there is another one
     with ThreadPoolExecutor() as pool:
         long = pool.submit(partial(complete, client, **kinds[0]))
-        while not client.engine._batch or not client.engine._batch[0].ids:
+        while (batch := client.engine._batch) is before or not (batch and batch[0].ids):
             time.sleep(0.001)
         short = [complete(client, max_tokens=5, **kind).choices[0] for kind in kinds[1:]]
         assert not long.done()
