@@ -31,12 +31,22 @@ from hf_alpha.modeling.words import A_WORD, WORDS
 logger = logging.getLogger(__name__)
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal", "text")
 """Fields of an answer that are texts."""
+THOUGHT = "thinking"
+"""The part of a content that is no part of the answer."""
 FORMS = ("response_format", "structured_outputs", "guided_json", "guided_choice", "guided_regex",
-         "guided_grammar", "json_schema", "grammar")  # fmt: skip
-"""Fields that say how an answer has to be: OpenAI's, and those of vLLM and llama.cpp."""
+         "guided_grammar", "json_schema", "grammar", "regex", "ebnf")  # fmt: skip
+"""Fields that say how an answer has to be: OpenAI's, those of vLLM, llama.cpp and SGLang."""
 _JSON_STRING = regex.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_JSON_STRINGS = {  # by how many backslashes one is there: also of JSON in a string of JSON
+    1: _JSON_STRING,
+    2: regex.compile(r'(?<!\\)\\"(?:[^"\\\n]|\\{2}(?:[^"\\]|\\{2}|\\"))*+\\"'),
+    4: regex.compile(r'(?<!\\)\\{3}"(?:[^"\\\n]|\\{4}(?:[^"\\]|\\{4}|\\{3}"))*+\\{3}"'),
+}
 _ESCAPED = regex.compile(
-    r"(?i:\\+u([0-9a-f]{4})(?:(?<=d[89ab]..)\\+u(d[c-f]..))?)|\\+(?=/)|(?<!\\)\\[bfnrt]"
+    r"(?P<anywhere>(?:\x1b|(?<!\\)\\++(?i:u001b|x1b|033|e))\[[\d;]*[A-Za-z]"  # of terminals
+    r"|(?<=\w)\\++(?=_(?:[^\W_]|\\++_)))"  # of Markdown
+    r"|(?<!\\)\\++(?:(?i:u(?P<high>[0-9a-f]{4})(?:(?<=d[89ab]..)\\++u(?P<low>d[c-f]..))?)"
+    r"|(?=/)|(?P<space>[bfnrt]))"
 )
 _JSON_PARTS = regex.compile(rf"\\u[0-9a-fA-F]{{0,4}}|\\.|{A_WORD}|[^\w\\]+|\\", regex.DOTALL)
 _OPEN = regex.compile(r"\\(?:u[0-9a-fA-F]{0,3})?|\w+")
@@ -63,7 +73,7 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
                 written[key] = write_schema(written[key], said)
         if "messages" in written:
             written["messages"] = [_message(message, write) for message in written["messages"]]
-        for key in ("prompt", "suffix", "stop"):
+        for key in ("prompt", "suffix", "stop", "bad_words"):
             if isinstance(value := written.get(key), str) or _are_texts(value):
                 written[key] = write_data(value, said)
             elif value and key == "prompt":
@@ -142,8 +152,12 @@ def names_of(finder: NameFinder, body: Mapping[str, Any]) -> ChatNames:
         ValueError: names have to be given, and are not; or they are wrong.
     """
     given = body.get("names")
-    if given is None:
-        finder.require_names("")
+    if given is None and finder.columns:
+        kind, column = next(iter(finder.columns.items()))
+        raise ValueError(
+            f"the names of class {kind!r} are listed in {column!r}, which the request lacks: give "
+            f'them as `names`, {{"{kind}": ["Ann"]}}'
+        )
     try:
         return ChatNames(finder, tools_of(body), given)
     except (AttributeError, TypeError) as error:
@@ -159,7 +173,8 @@ class Unescaped(str):
     r"""A text in which letters stand as escapes, as `\u00e9` does in JSON, as what these stand for.
 
     In strings as JSON has them signs too, such as `\u0027`, but for what an escape alone can stand
-    for there; `\n` and the like are a space.
+    for there; `\n` and the like are a space, and so are colours of terminals anywhere. `get\_x` of
+    Markdown is `get_x`.
 
     Args:
         text: with the escapes.
@@ -170,20 +185,26 @@ class Unescaped(str):
 
     def __new__(cls, text: str) -> "Unescaped":
         parts, places, end = [], list[int](), 0
-        strings = [(*match.span(), "") for match in _JSON_STRING.finditer(text)]
+        strings: dict[int, Any] = {}
         for match in _ESCAPED.finditer(text):
-            is_string = bool(overlapping(match.start(), match.end(), strings))
-            if match[1]:
-                high, low = int(match[1], 16), int(match[2] or "0", 16)
+            (start, stop), kind = match.span(), match.lastgroup
+            number = stop - start - 1 if kind == "space" else 1
+            if number not in strings:
+                found = _JSON_STRINGS[number].finditer(text) if number in _JSON_STRINGS else ()
+                strings[number] = [(*string.span(), "") for string in found]
+            is_string = bool(strings[number] and overlapping(start, stop, strings[number]))
+            if kind in ("high", "low"):
+                high, low = int(match["high"], 16), int(match["low"] or "0", 16)
                 new = chr(0x10000 + (high % 0x400 << 10) + low % 0x400 if low else high)
                 is_sign = is_string and new not in '"\\'
-                is_wanted = new.isprintable() and (new > "\x7f" or is_sign)
+                is_wanted = (new > "\x7f" or is_sign) and not "\ud800" <= new <= "\udfff"
             else:
-                new, is_wanted = " " * (match[0][-1] != "\\"), is_string
+                new = "" if text[stop - 1] == "\\" else " "
+                is_wanted = is_string or kind == "anywhere"
             if is_wanted:
-                parts += [text[end : match.start()], new]
-                places += range(end, match.start() + len(new))
-                end = match.end()
+                parts += [text[end:start], new]
+                places += range(end, start + len(new))
+                end = stop
         self = super().__new__(cls, "".join([*parts, text[end:]]))
         self._text, self._places = text, [*places, *range(end, len(text) + 1)]
         return self
@@ -191,7 +212,8 @@ class Unescaped(str):
     @classmethod
     def of(cls, text: str) -> str:
         """Return a text without escapes of letters; itself if it has none."""
-        return cls(text) if "\\" in text and _ESCAPED.search(text) else text
+        has_any = "\\" in text or "\x1b" in text
+        return cls(text) if has_any and _ESCAPED.search(text) else text
 
     def written(self, cut: Cut) -> str:
         """Return the text that was cut at its names, with the escapes that are no part of these."""
@@ -260,7 +282,7 @@ class CanonicalRequest:
             return choice
         written = self._texts_back(choice)
         if isinstance(message := choice.get("message"), Mapping):
-            written["message"] = self._message_back(message)
+            written["message"] = self.message_back(message)
         return written
 
     def _texts_back(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,10 +294,11 @@ class CanonicalRequest:
 
     def back_stream(self, key: str) -> "BackStream | JsonBack":
         """Return what takes the parts of a text of an answer, by the field that it is in."""
-        is_json = self.says_json and key == "content"
+        is_json = self.says_json and key in ("content", "text")
         return JsonBack(self.table) if is_json else BackStream(self._names, self.table)
 
-    def _message_back(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def message_back(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a message of an answer with names."""
         written = self._texts_back(message)
         if isinstance(calls := message.get("tool_calls"), list):
             written["tool_calls"] = [_called(call, self._call_back) for call in calls]
@@ -329,25 +352,40 @@ class CanonicalStream:
         if not isinstance(choice, Mapping):
             return choice
         index, ended = choice.get("index") or 0, choice.get("finish_reason") is not None
-        written = {**choice, **self._texts_of(choice, index)}
+        written = {**choice, **self._texts_of(choice, index)[0]}
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
-            delta = {**delta, **self._texts_of(delta, index)}
+            texts, said = self._texts_of(delta, index)
+            delta = {**delta, **texts}
             if isinstance(calls := delta.get("tool_calls"), list):
                 delta["tool_calls"] = [self._call(call, index) for call in calls]
             if isinstance(call := delta.get("function_call"), Mapping):
                 delta["function_call"] = self._call_back(index, _OLDER).feed(call)
+            if said or delta.get("tool_calls") or delta.get("function_call"):
+                delta = self._whole(delta, index, said)
             written["delta"] = delta
+        if isinstance(message := choice.get("message"), Mapping):
+            written["message"] = self._request.message_back(message)
         return self._ended(written, index) if ended else written
+
+    def _whole(self, delta: dict[str, Any], index: int, said: Collection[str]) -> dict[str, Any]:
+        """Return a delta with what is held of texts that do not go on in it: so they are whole.
+
+        Else the end of a thought would come behind the answer.
+        """
+        for (number, key), back in self._texts.items():
+            if number == index and key not in said and (rest := _closed(back)):
+                delta = _with_rest(delta, key, rest)
+        return delta
 
     def _ended(self, choice: dict[str, Any], index: int) -> dict[str, Any]:
         """Return the last part of a choice, with what is held of it."""
         delta = dict(choice["delta"]) if isinstance(choice.get("delta"), Mapping) else None
         for key, text in self._rest(index).items():
-            target = choice if key == "text" or delta is None else delta
-            before: Any = target.get(key) or ""
-            in_part = [{"type": "text", "text": text}]
-            target[key] = before + (text if isinstance(before, str) else in_part)
+            if key == "text" or delta is None:
+                choice = _with_rest(choice, key, text)
+            else:
+                delta = _with_rest(delta, key, text)
         for number, rest in self._calls_rest(index):
             if number == _OLDER:
                 begun = (delta or {}).get("function_call") or {}
@@ -359,8 +397,15 @@ class CanonicalStream:
                 delta = {**(delta or {}), "tool_calls": calls}
         return choice if delta is None else {**choice, "delta": delta}
 
-    def _texts_of(self, fields: Mapping[str, Any], index: int) -> dict[str, Any]:
-        return _texts(fields, lambda key, text: self._text(index, key).feed(text))
+    def _texts_of(self, fields: Mapping[str, Any], index: int) -> tuple[dict[str, Any], set[str]]:
+        """Return the texts of a part of a choice, and which ones go on."""
+        said = set[str]()
+
+        def feed(key: str, text: str) -> str:
+            said.update([key] * bool(text))
+            return self._text(index, key).feed(text)
+
+        return _texts(fields, feed), said
 
     def _text(self, index: int, key: str) -> "BackStream | JsonBack":
         made = self._texts.get((index, key))
@@ -397,9 +442,21 @@ def _texts(fields: Mapping[str, Any], back: Callable[[str, str], str]) -> dict[s
         return back(key, value) if isinstance(value, str) else value
 
     def _parts(key: str, part: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: back(key, part[k]) for k in PARTS if isinstance(part.get(k), str)}
+        return {k: of(k if k == THOUGHT else key, part[k]) for k in PARTS if k in part}
 
     return {key: of(key, fields[key]) for key in TEXTS if key in fields}
+
+
+def _with_rest(fields: Mapping[str, Any], key: str, rest: str) -> dict[str, Any]:
+    """Return fields of an answer with more of a text, which may be in the parts of a content."""
+    said: Any = fields.get("content" if key == THOUGHT else key) or ""
+    part = {"type": "text", "text": rest}
+    if key != THOUGHT:
+        return {**fields, key: said + (rest if isinstance(said, str) else [part])}
+    parts = [{"type": "text", "text": said}] if isinstance(said, str) and said else [*said]
+    place = sum(isinstance(each, Mapping) and THOUGHT in each for each in parts)
+    parts.insert(place, {"type": THOUGHT, THOUGHT: [part]})
+    return {**fields, "content": parts}
 
 
 def _name_back(name: str, table: Mapping[str, str]) -> str:

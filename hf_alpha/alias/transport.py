@@ -16,8 +16,8 @@ from hf_alpha.modeling.names_in_text import NameFinder
 SPELLED = ("/chat/completions", "/completions")
 """Ends of the paths of requests that are spelled."""
 REFUSED = regex.compile(
-    r"[/:](responses(/compact|/input_tokens)?|messages(/count_tokens|/batches)?|conversations(/.*)?"
-    r"|assistants|threads|runs|(stream)?generatecontent|counttokens|converse(-stream)?|invoke.*"
+    r"[/:](responses(/compact|/input_tokens)?|messages(/count_tokens)?|batches|conversations(/.*)?"
+    r"|realtime/.*|assistants|threads|runs|(stream)?generatecontent|counttokens|converse(-stream)?|invoke.*"
     r"|chat|generate(_stream)?|complete|completion|infill|apply-template|render)$"
 )
 """Ends of paths of other APIs, whose requests have names that would go out as they are."""
@@ -280,7 +280,7 @@ def _line_back(line: bytes, stream: CanonicalStream) -> bytes:
     try:
         chunk = json.loads(line[5:])
     except (ValueError, RecursionError):
-        return _rest(stream) + line  # [DONE]
+        return _rest(stream) + line if line[5:].strip() == b"[DONE]" else line
     end = line[len(line.rstrip(b"\r\n")) :]
     return _event(stream.feed(chunk), end)
 

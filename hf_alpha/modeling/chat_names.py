@@ -14,7 +14,7 @@ from .words import NamesByWord, like_a_word
 ROLES = ("user", "assistant", "tool")
 """Of the messages in which names are looked for, unless a tokenizer says otherwise."""
 ANSWERS = "assistant"
-PARTS = ("text", "refusal")
+PARTS = ("text", "refusal", "thinking")
 """Fields of a part of a content that are texts."""
 CONTENTS = ("content", "reasoning_content", "thinking", "reasoning", "refusal")
 SCHEMA_WORDS = ("type", "format", "pattern", "$schema")
@@ -60,7 +60,7 @@ class ChatNames:
                 raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
             self.given |= dict.fromkeys(listed, kind)  # type: ignore[arg-type]
         of_tools = {kind: rule for kind, rule in finder.rules.items() if rule.rule == "tools"}
-        named = [*tool_names(tools)] if of_tools else []
+        named = [pair for pair in tool_names(tools) if pair[0]] if of_tools else []
         bare = {name for name, is_described in named if not is_described}
         kept_by = {kind: bare if rule.keep else () for kind, rule in of_tools.items()}
         of_chat = {n: kind for kind, stay in kept_by.items() for n, _ in named if n not in stay}
@@ -146,7 +146,7 @@ def _content(content: Any, write: Write) -> Any:
     if not isinstance(content, list | tuple):
         return write_data(content, write)
     return [
-        {**part, **{key: write_data(part[key], write) for key in PARTS if key in part}}
+        {**part, **{key: _content(part[key], write) for key in PARTS if key in part}}
         if isinstance(part, Mapping)
         else write_data(part, write)
         for part in content

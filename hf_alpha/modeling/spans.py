@@ -143,9 +143,9 @@ def check_marked(names: Iterable[Any], texts: Iterable[str]) -> None:
 
 
 def is_alone(text: str, span: Span) -> bool:
-    """Whether a name is all of a text, or stands in quotes."""
-    before = text[span.start - 1 : span.start]
-    return before == text[span.stop : span.stop + 1] and before in "\"'`"
+    """Whether a name is all of a text, or stands in quotes, which JSON in JSON escapes."""
+    before, behind = text[span.start - 1 : span.start], text[span.stop : span.stop + 32]
+    return before == behind.lstrip("\\")[:1] and before in "\"'`"
 
 
 def is_only_a_word(text: str, span: Span) -> bool:

@@ -208,7 +208,7 @@ def test_what_only_a_name_describes_may_keep_it():
         ({"messages": [1], "names": {}}, "not as OpenAI's API has it"),
         ({"messages": "hi", "names": {}}, "not as OpenAI's API has it"),
         ({"tools": [1], "names": {}}, "not as OpenAI's API has it"),
-        ({"messages": [{"role": "user", "content": "hi"}]}, "give them as `names`"),
+        ({"messages": [{"role": "user", "content": "hi"}]}, "in 'people', .* give them as `names`"),
         ({"prompt": "x", "names": {"nobody": ["x"]}}, "give"),
         ({"prompt": [1, 2], "names": {}}, "`prompt` is no text, .* send text"),
         ({"prompt": ["x", [1]], "names": {}}, "`prompt` is no text"),
@@ -239,6 +239,12 @@ def wide(tool, parameter, person):
         {"role": "assistant", "refusal": f"no {person}", "tool_calls": [{"function": called}]},
         {"role": "tool", "content": result.replace("/", r"\/")},
         {"role": "tool", "content": f"as in {result}"},
+        {"role": "tool", "content": json.dumps({"r": json.dumps({"r": plain})})},
+        {
+            "role": "tool",
+            "content": f"\x1b[1;31m{tool}\x1b[m" + json.dumps(f"\x1b[4m{person}\u200b"),
+        },
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": [{"text": tool}]}]},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": f"no {tool}"}]},
         {
             "role": "assistant",
@@ -251,6 +257,9 @@ def wide(tool, parameter, person):
         "response_format": {"type": "json_object", "schema": schema},
         "structured_outputs": {"json": schema, "choice": [tool, person]},
         "guided_choice": [tool, person],
+        "regex": f"{tool}|no",
+        "ebnf": f'root ::= "{tool}"',
+        "bad_words": [person],
         "documents": [{"title": person, "text": tool}],
         "names": {"person": [person]},
     }
@@ -271,6 +280,17 @@ def test_names_are_spelled_wherever_they_stand():
         again = json.dumps(CanonicalRequest(NAMES, renamed_again).body)
         assert again == json.dumps(first)
     assert set(one.table) == {"tool_b", "tool_c", "tool_d", "PersonB"}
+
+
+def test_a_parameter_that_is_a_word_is_a_name_in_json_of_json():
+    """In quotes that are escaped; and names as Markdown escapes them, not paths of Windows."""
+    tool = {"name": "get_x", "parameters": {"properties": {"city": {}, "": {}}}}
+    inner = json.dumps({"city": "a city hall", "at": r"C:\app\get_x\__init__.py"})
+    said = json.dumps([inner, json.dumps([inner])]) + r" get\_x, a\_get\_x, C:\get_x\__init__.py"
+    body = {"messages": [{"role": "user", "content": said}], "tools": [{"function": tool}]}
+    content = CanonicalRequest(NAMES, {**body, "names": {}}).body["messages"][0]["content"]
+    spelled = said.replace("city\\", "tool_c\\").replace(r" get\_x", " tool_b")
+    assert content == spelled.replace(r"\get_x", r"\tool_b")
 
 
 @given(st.lists(st.sampled_from(['"', "\\", "\\u00e9", "\\ud83d\\ude00", "\\/", "é", "u", "a"])))
@@ -308,6 +328,47 @@ def test_answers_of_other_servers_come_back():
         name += "".join(call["function"].get("name") or "" for call in delta["tool_calls"])
         said += [part["text"] for part in delta["content"]]
     assert (name, "".join(said)) == ("functions.g_1", "functions. f_1, tool_ f_1, c f_1, ")
+
+
+def test_a_stream_has_each_text_whole_before_the_next():
+    """Thoughts before the answer, and that before a call; as fields and in parts of a content."""
+    tools = [{"function": {"name": "get_x"}}]
+    names = CanonicalNames({"tool": {"rule": "tools"}})
+    call = {"tool_calls": [{"index": 0, "function": {"name": "tool_b", "arguments": "{}"}}]}
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": "think tool_b"}]}
+    for thought in ({"reasoning_content": "think tool_b"}, {"content": [part]}):
+        stream, seen = CanonicalStream(CanonicalRequest(names, {"tools": tools}), names), []
+        for delta in (thought, {"content": "so tool"}, {"content": "_b"}, call):
+            fed = stream.feed({"choices": [{"index": 0, "delta": delta}]})["choices"][0]["delta"]
+            seen.append({key: value for key, value in fed.items() if key != "tool_calls"})
+        if "content" in thought:
+            think, rest = ({**part, "thinking": [{"type": "text", "text": text}]}
+                           for text in ("think ", "get_x"))  # fmt: skip
+            answer = [rest, {"type": "text", "text": "so "}]
+            assert seen == [
+                {"content": [think]},
+                {"content": answer},
+                {"content": ""},
+                {"content": "get_x"},
+            ]
+        else:
+            both = {"content": "so ", "reasoning_content": "get_x"}
+            assert seen == [
+                {"reasoning_content": "think "},
+                both,
+                {"content": ""},
+                {"content": "get_x"},
+            ]
+        assert stream.close() is None
+    message = {"content": [part]}
+    back = CanonicalRequest(names, {"tools": tools}).back({"choices": [{"message": message}]})
+    assert "think get_x" in json.dumps(back)
+    # some servers send all that was said beside each part
+    choice = {"index": 0, "delta": {}, "message": {"content": "tool_b"}}
+    told = CanonicalStream(CanonicalRequest(names, {"tools": tools}), names).feed(
+        {"choices": [choice]}
+    )
+    assert told["choices"][0]["message"] == {"content": "get_x"}
 
 
 def test_names_beside_scripts_without_spaces_are_words():
@@ -349,6 +410,8 @@ def test_an_answer_in_json_stays_json(form):
     message = back["choices"][0]["message"]
     assert json.loads(message["content"]) == {"who": name, "says": f"I\n{name} é"}
     assert message["refusal"] == name
+    text = one.back({"choices": [{"text": content}]})["choices"][0]["text"]
+    assert text == message["content"]
     from_table = CanonicalRequest.from_table(NAMES, one.table, one.says_json)
     stream, said = CanonicalStream(from_table, NAMES), ""
     for number, letter in enumerate(content, 1):

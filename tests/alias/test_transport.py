@@ -12,7 +12,9 @@ import pytest
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 from openai_chats import echoing
 
-from hf_alpha import CanonicalTransport
+from hf_alpha import CanonicalNames, CanonicalTransport
+from hf_alpha.alias.chat import CanonicalRequest, CanonicalStream
+from hf_alpha.alias.transport import _events
 
 RULES = {"tool": {"rule": "tools"}}
 TOOLS = [
@@ -75,7 +77,8 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
         assert "sky.get-weather" in told and "tool_b" not in told
         seen = len(server.seen)
         for path in ("responses", "responses/compact", "messages/count_tokens", "api/chat",
-                     "models/gemini-4:streamGenerateContent", "threads/runs"):  # fmt: skip
+                     "models/gemini-4:streamGenerateContent", "threads/runs", "batches",
+                     "messages/batches", "realtime/sessions"):  # fmt: skip
             with pytest.raises(ValueError, match="names of such requests are not spelled"):
                 http.post(f"{server.url}/{path}", json={})
         whole = gzip.compress(json.dumps(sent).encode())
@@ -108,6 +111,18 @@ def test_a_stream_that_is_cut_off_ends_as_the_other_side_ended_it(server):
         with pytest.raises(Exception, match="Connection error"):
             ask(OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1", http_client=http,
                        max_retries=0), "x")  # fmt: skip
+
+
+def test_what_is_no_json_parts_no_word_of_a_stream():
+    """A sign of life, say, may come in the middle of one."""
+    names = CanonicalNames(RULES)
+    parts = ({"choices": [{"delta": {"content": text}}]} for text in ("sky tool", "_b"))
+    one, two = (f"data: {json.dumps(part)}\n\n".encode() for part in parts)
+    stream = CanonicalStream(CanonicalRequest(names, {"tools": TOOLS}), names)
+    told = b"".join(_events(iter([one, b"data: ping\n\n", two, b"data: [DONE]\n\n"]), stream))
+    chunks = [json.loads(line[5:]) for line in told.split(b"\n") if b"{" in line]
+    said = "".join(chunk["choices"][0]["delta"]["content"] for chunk in chunks)
+    assert said == "sky sky.get-weather" and told.endswith(b"}\n\ndata: [DONE]\n\n")
 
 
 def test_a_hundred_at_once_get_their_own_names(server):
