@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import OnceCommand
+from hf_alpha.cli.options import OnceCommand, flag
 from hf_alpha.wings import is_here, missing_library
 
 PANELS = {
@@ -74,12 +74,9 @@ def _print_version(value: bool) -> None:
 @app.callback()
 def prepare(
     context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
-        ),
-    ] = False,
+    version: bool = flag(
+        "--version", "Print the version and exit.", is_eager=True, callback=_print_version
+    ),
 ) -> None:
     """Print where to begin if no command is named."""
     if context.invoked_subcommand is None:

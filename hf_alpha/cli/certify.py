@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator
 from itertools import chain, islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hf_alpha.answer.solving import Line
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import contents_of, say
-from hf_alpha.cli.options import may_trust, refuse_options
+from hf_alpha.cli.options import argument, may_trust, option, refuse_options
 from hf_alpha.io.folders import write_text
 from hf_alpha.processes import is_first, own_share, several_asked_for
 
@@ -22,44 +22,25 @@ if TYPE_CHECKING:
 @may_trust("model")
 def certify(
     command: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="Lines of JSON with `messages` (and `tools`), `prompt` or `source`; rows of other "
-            "files; or lines of text (*.txt)."
-        ),
-    ],
-    names: Annotated[
-        list[str],
-        typer.Option(
-            help="Which words are names: '{rule: tools}', '\\[a-z]+', or person='\\[A-Z]\\w+', "
-            "once for each class."
-        ),
-    ],
-    source: Annotated[
-        str | None,
-        typer.Option(help="Column of the texts; of tables, by default `source`."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or Hub name of a decoder of Transformers, whose answers are compared too."
-        ),
-    ] = None,
-    upstream: Annotated[
-        str | None,
-        typer.Option(
-            help="Address of a model, http://host:8000/v1, in place of --model. Its key is "
-            "OPENAI_API_KEY."
-        ),
-    ] = None,
-    upstream_model: Annotated[
-        str, typer.Option(help="What the address calls the model.")
-    ] = "default",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer.")] = 128,
-    out: Annotated[
-        Path | None, typer.Option(help="File for all figures, as JSON; it must not exist.")
-    ] = None,
+    file: Path = argument(
+        "Lines of JSON with `messages` (and `tools`), `prompt` or `source`; rows of other "
+        "files; or lines of text (*.txt)."
+    ),
+    names: list[str] = option(
+        "Which words are names: '{rule: tools}', '\\[a-z]+', or person='\\[A-Z]\\w+', "
+        "once for each class.",
+        ...,
+    ),
+    source: str | None = option("Column of the texts; of tables, by default `source`."),
+    model: str | None = option(
+        "Folder or Hub name of a decoder of Transformers, whose answers are compared too."
+    ),
+    upstream: str | None = option(
+        "Address of a model, http://host:8000/v1, in place of --model. Its key is OPENAI_API_KEY."
+    ),
+    upstream_model: str = option("What the address calls the model.", "default"),
+    max_tokens: int = option("Of an answer.", 128, min=1),
+    out: Path | None = option("File for all figures, as JSON; it must not exist."),
 ) -> None:
     """Rename what is only a name, in ways made to break it; does it make a difference?
 

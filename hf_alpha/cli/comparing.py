@@ -1,46 +1,31 @@
 """`hf-alpha compare` and `quickstart`: a recipe becomes a model of each encoding."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from hf_alpha.cli.common import say, user_test_rows
 from hf_alpha.cli.looking import look_at_recipe
-from hf_alpha.cli.options import Overrides, Quiet, Seed
+from hf_alpha.cli.options import Overrides, Quiet, Seed, argument, option
 
 
 def compare(
-    recipe: Annotated[str, typer.Argument(help="A recipe for your own pairs.")],
+    recipe: str = argument("A recipe for your own pairs."),
     overrides: Overrides = None,
-    encodings: Annotated[
-        str,
-        typer.Option(
-            help="learned, renaming, canonical, dual_part, streams, relational; plain, where the "
-            "recipe has the checkpoint of a plain model."
-        ),
-    ] = "relational,streams,canonical,learned",
-    out: Annotated[Path, typer.Option(help="Folder for models, table and pictures.")] = Path(
-        "comparison"
+    encodings: str = option(
+        "learned, renaming, canonical, dual_part, streams, relational; plain, where the "
+        "recipe has the checkpoint of a plain model.",
+        "relational,streams,canonical,learned",
     ),
-    seeds: Annotated[
-        int, typer.Option(min=1, help="Train each so often, with seeds that follow one another.")
-    ] = 1,
-    tune: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Look for each encoding's learning rate first: three of them, each tried for so "
-            "many steps, such as 300. 0 takes the recipe's.",
-        ),
-    ] = 0,
-    data: Annotated[
-        str | None, typer.Option(help="Pairs to test on; by default the recipe's data.test.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Their split; by default test.")] = None,
-    covariance: Annotated[
-        int, typer.Option(min=0, help="Problems for each number of names; 0 for none.")
-    ] = 10,
+    out: Path = option("Folder for models, table and pictures.", Path("comparison")),
+    seeds: int = option("Train each so often, with seeds that follow one another.", 1, min=1),
+    tune: int = option(
+        "Look for each encoding's learning rate first: three of them, each tried for so "
+        "many steps, such as 300. 0 takes the recipe's.",
+        0,
+        min=0,
+    ),
+    data: str | None = option("Pairs to test on; by default the recipe's data.test."),
+    split: str | None = option("Their split; by default test."),
+    covariance: int = option("Problems for each number of names; 0 for none.", 10, min=0),
     quiet: Quiet = False,
 ) -> None:
     """Train a recipe with each encoding, and show all of them side by side.
@@ -72,13 +57,9 @@ def compare(
 
 
 def quickstart(
-    output: Annotated[Path, typer.Option(help="Folder for models, table and picture.")] = Path(
-        "quickstart"
-    ),
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of each encoding.")] = 600,
-    samples: Annotated[
-        int, typer.Option(min=1, help="Problems for each number of names in the evaluation.")
-    ] = 50,
+    output: Path = option("Folder for models, table and picture.", Path("quickstart")),
+    steps: int = option("Training steps of each encoding.", 600, min=1),
+    samples: int = option("Problems for each number of names in the evaluation.", 50, min=1),
     seed: Seed = 0,
 ) -> None:
     """See in minutes what it is about: models on more names than they were trained on.

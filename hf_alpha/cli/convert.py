@@ -2,13 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 
 from hf_alpha.checkpoints.places import base_of, checkpoint_place
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import grouped, may_trust, names_of, refuse_options
+from hf_alpha.cli.options import (
+    argument,
+    flag,
+    grouped,
+    may_trust,
+    names_of,
+    option,
+    refuse_options,
+)
 from hf_alpha.names.given_names import by_class, patterns_of, read_rule
 
 TARGETS = "streams, relational or dual_part"  # what a vanilla model is converted into
@@ -29,29 +37,21 @@ class Encoding:
     """The encoding of symbols that a model gets, and what its vectors begin with."""
 
     PANEL: ClassVar[str] = "The encoding of names"
-    to: Annotated[
-        str,
-        typer.Option(
-            help=f"What it becomes: {TARGETS}; Transformers' models also learned, which leaves "
-            "them as they are, or canonical, whose tokenizer writes names as words of the model."
-        ),
-    ] = "streams"
-    actual: Annotated[
-        str | None,
-        typer.Option(
-            help="Symbol whose vector becomes the actual one (a), or, with --to relational, that "
-            "of its class (the mean); commas for classes. Of Transformers' models any words, for "
-            "the mean of their tokens (relational: for the names of a text in turn), or "
-            "name=a,number=1."
-        ),
-    ] = None
-    placeholder: Annotated[
-        str | None,
-        typer.Option(help="streams: likewise, whose vector becomes the placeholder (b)."),
-    ] = None
-    add_aggregated_attention: Annotated[
-        str, typer.Option(help="streams: sides that get silent new blocks: encoder,decoder")
-    ] = ""
+    to: str = option(
+        f"What it becomes: {TARGETS}; Transformers' models also learned, which leaves "
+        "them as they are, or canonical, whose tokenizer writes names as words of the model.",
+        "streams",
+    )
+    actual: str | None = option(
+        "Symbol whose vector becomes the actual one (a), or, with --to relational, that "
+        "of its class (the mean); commas for classes. Of Transformers' models any words, for "
+        "the mean of their tokens (relational: for the names of a text in turn), or "
+        "name=a,number=1."
+    )
+    placeholder: str | None = option("streams: likewise, whose vector becomes the placeholder (b).")
+    add_aggregated_attention: str = option(
+        "streams: sides that get silent new blocks: encoder,decoder", ""
+    )
 
     @property
     def sides(self) -> list[str]:
@@ -65,41 +65,26 @@ class HostSymbols:
     """The symbols that a model of Transformers gets."""
 
     PANEL: ClassVar[str] = "Models of Transformers"
-    symbols: Annotated[
-        str | None,
-        typer.Option(
-            help="How many symbols are added, 32, or name=32,number=16 for several classes."
-        ),
-    ] = None
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A regular expression that says which words are names, '\\[a-z]+', or "
-            "variable='\\[a-z]+', once for each class; or a rule as in a recipe, '{rule: python}'. "
-            "Left out, the recipe says it."
-        ),
-    ] = None
-    symbol_tokens: Annotated[
-        str | None,
-        typer.Option(
-            help="Tokens that become the symbols, in place of --symbols: 'a b c', or "
-            "'name=a b c,number=1 2'."
-        ),
-    ] = None
-    renaming: Annotated[
-        str | None,
-        typer.Option(
-            help="Rename symbols inside the model, random or first_occurrence; with --to learned, "
-            "the cheap baselines. With --to canonical, which words names become."
-        ),
-    ] = None
-    new_symbols: Annotated[
-        bool,
-        typer.Option(
-            "--new-symbols",
-            help="Answers may have names that their input lacks; with any encoding but streams.",
-        ),
-    ] = False
+    symbols: str | None = option(
+        "How many symbols are added, 32, or name=32,number=16 for several classes."
+    )
+    names: list[str] | None = option(
+        "A regular expression that says which words are names, '\\[a-z]+', or "
+        "variable='\\[a-z]+', once for each class; or a rule as in a recipe, '{rule: python}'. "
+        "Left out, the recipe says it."
+    )
+    symbol_tokens: str | None = option(
+        "Tokens that become the symbols, in place of --symbols: 'a b c', or "
+        "'name=a b c,number=1 2'."
+    )
+    renaming: str | None = option(
+        "Rename symbols inside the model, random or first_occurrence; with --to learned, "
+        "the cheap baselines. With --to canonical, which words names become."
+    )
+    new_symbols: bool = flag(
+        "--new-symbols",
+        "Answers may have names that their input lacks; with any encoding but streams.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,51 +92,39 @@ class SegmentOptions:
     """How an encoder of BERT's family sees symbolic segments."""
 
     PANEL: ClassVar[str] = "Encoders of BERT's family, to see symbolic segments"
-    transducer: Annotated[
-        Path | None, typer.Option(help="Folder of a transducer: hf-alpha transduce --save.")
-    ] = None
-    gate: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Share of attention to segments with which training begins, set after the proof: "
-            "1 is better where data are few.",
-        ),
-    ] = 0.0
-    head: Annotated[
-        str | None,
-        typer.Option(
-            help="What is converted beside the encoder: masked, tokens, texts or none; by default "
-            "what the folder says that its model is for. To train it on classes of texts, none "
-            "keeps BERT's summary of the first token."
-        ),
-    ] = None
+    transducer: Path | None = option("Folder of a transducer: hf-alpha transduce --save.")
+    gate: float = option(
+        "Share of attention to segments with which training begins, set after the proof: "
+        "1 is better where data are few.",
+        0.0,
+        min=0,
+        max=1,
+    )
+    head: str | None = option(
+        "What is converted beside the encoder: masked, tokens, texts or none; by default "
+        "what the folder says that its model is for. To train it on classes of texts, none "
+        "keeps BERT's summary of the first token."
+    )
 
 
 @grouped
 @may_trust("model", "tokenizer")
 def convert(
     command: typer.Context,
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="Folder or Hub name of a model of Transformers that writes text, a 'learned' "
-            "model, or with --transducer an encoder; or the settings of an original FOLNet, a "
-            ".cfg file that has its weights beside it, as .pt."
-        ),
-    ],
-    out: Annotated[Path, typer.Argument(help="Folder for the converted model.")],
+    model: str = argument(
+        "Folder or Hub name of a model of Transformers that writes text, a 'learned' "
+        "model, or with --transducer an encoder; or the settings of an original FOLNet, a "
+        ".cfg file that has its weights beside it, as .pt."
+    ),
+    out: Path = argument("Folder for the converted model."),
+    *,
     encoding: Encoding,
     symbols: HostSymbols,
     segments: SegmentOptions,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or Hub name of the tokenizer that an original FOLNet was trained with; "
-            "it goes with the model."
-        ),
-    ] = None,
+    tokenizer: str | None = option(
+        "Folder or Hub name of the tokenizer that an original FOLNet was trained with; "
+        "it goes with the model."
+    ),
 ) -> None:
     """Convert a model into one that does not care how symbols are named, and prove it by logits.
 

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -15,10 +15,13 @@ from hf_alpha.cli.looking import look_at_data
 from hf_alpha.cli.options import (
     Beams,
     ModelsTask,
+    argument,
+    flag,
     grouped,
     integers,
     may_trust,
     names_of,
+    option,
     refuse_options,
 )
 from hf_alpha.processes import is_first
@@ -34,34 +37,18 @@ class Problems:
     """The problems that models are tested on: of a dataset, or drawn."""
 
     PANEL: ClassVar[str] = "Problems"
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Dataset to use; by default formulas are drawn, and of your own pairs the "
-            "recipe's data.test is taken."
-        ),
-    ] = None
-    split: Annotated[
-        str | None, typer.Option(help="Its split; by default test, or the only one.")
-    ] = None
-    source: Annotated[
-        str | None, typer.Option(help="Its column of problems; by default the recipe says it.")
-    ] = None
-    target: Annotated[str | None, typer.Option(help="Its column of right answers; likewise.")] = (
-        None
+    data: str | None = option(
+        "Dataset to use; by default formulas are drawn, and of your own pairs the "
+        "recipe's data.test is taken."
     )
-    symbols: Annotated[
-        str | None, typer.Option(help="Only with so many symbols; of formulas that are drawn, 1-8.")
-    ] = None
-    sizes: Annotated[
-        str | None, typer.Option(help="Only with so many tokens; of formulas that are drawn, 1-15.")
-    ] = None
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Problems for each number of symbols, 100 if they are drawn; of data, all."
-        ),
-    ] = None
+    split: str | None = option("Its split; by default test, or the only one.")
+    source: str | None = option("Its column of problems; by default the recipe says it.")
+    target: str | None = option("Its column of right answers; likewise.")
+    symbols: str | None = option("Only with so many symbols; of formulas that are drawn, 1-8.")
+    sizes: str | None = option("Only with so many tokens; of formulas that are drawn, 1-15.")
+    samples: int | None = option(
+        "Problems for each number of symbols, 100 if they are drawn; of data, all.", min=1
+    )
 
     def folder(self, models: list[str], recipe: "Recipe") -> Path:
         """Return the folder of a report without --out; its name has the choices of given data."""
@@ -117,21 +104,16 @@ class Answers:
     PANEL: ClassVar[str] = "Models that answer"
     task: ModelsTask = None
     beams: Beams = None
-    top_n: Annotated[int, typer.Option(min=1, help="Also: is one of N answers correct?")] = 1
-    covariance: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Problems for each number of symbols, for alpha-covariance; 0 for none."
-        ),
-    ] = 10
-    renamed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Ask every row again so many times under other names, by its rules: how many "
-            "answers are right, and how many change?",
-        ),
-    ] = 0
+    top_n: int = option("Also: is one of N answers correct?", 1, min=1)
+    covariance: int = option(
+        "Problems for each number of symbols, for alpha-covariance; 0 for none.", 10, min=0
+    )
+    renamed: int = option(
+        "Ask every row again so many times under other names, by its rules: how many "
+        "answers are right, and how many change?",
+        0,
+        min=0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,17 +121,12 @@ class Card:
     """The card that is written beside each model."""
 
     PANEL: ClassVar[str] = "Cards"
-    card: Annotated[
-        bool,
-        typer.Option(
-            "--card",
-            help="Write each model's README.md from the results, and from the NOTES.md in its "
-            "folder, if there is one.",
-        ),
-    ] = False
-    license: Annotated[
-        str | None, typer.Option(help="For --card: the model's, such as cc-by-nc-4.0.")
-    ] = None
+    card: bool = flag(
+        "--card",
+        "Write each model's README.md from the results, and from the NOTES.md in its "
+        "folder, if there is one.",
+    )
+    license: str | None = option("For --card: the model's, such as cc-by-nc-4.0.")
 
     def check(self, models: list[str]) -> None:
         """Refuse to write beside models that are elsewhere.
@@ -183,19 +160,13 @@ OF_OBJECTIVES = {"data", "split", "source", "target"}
 @may_trust("models")
 def evaluate(
     command: typer.Context,
-    models: Annotated[list[str], typer.Argument(help="Folders or Hub names, one row for each.")],
+    models: list[str] = argument("Folders or Hub names, one row for each."),
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the report, where a killed run continues; of one model, by default "
-            "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(help="Models that do not answer: a column; metrics for each of its values."),
-    ] = None,
+    out: Path | None = option(
+        "Folder for the report, where a killed run continues; of one model, by default "
+        "`evaluation` in the folder of its training run, else runs/evaluation/NAME."
+    ),
+    by: str | None = option("Models that do not answer: a column; metrics for each of its values."),
     problems: Problems,
     answers: Answers,
     card: Card,

@@ -2,12 +2,22 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import TASKS, Quiet, Seed, grouped, integers, refuse_options
+from hf_alpha.cli.options import (
+    TASKS,
+    Quiet,
+    Seed,
+    argument,
+    flag,
+    grouped,
+    integers,
+    option,
+    refuse_options,
+)
 from hf_alpha.tasks.registry import DEFAULT_TASK
 
 
@@ -16,40 +26,25 @@ class Formulas:
     """What formulas are drawn, of training data and of test data."""
 
     PANEL: ClassVar[str] = "Formulas"
-    sizes: Annotated[
-        str | None,
-        typer.Option(help="Sizes in tokens, e.g. 1-35; by default the papers', with --grid 1-50."),
-    ] = None
-    symbols: Annotated[
-        str | None,
-        typer.Option(help="Symbols to draw from, by default 5; with --grid a range, 0-10."),
-    ] = None
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            help="How answers are computed; by default as short as can be. Other ways are the "
-            "task's own, such as the papers'; a wrong name lists them."
-        ),
-    ] = None
-    hard: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Least share of hard formulas; the data's README.md says what is hard.",
-        ),
-    ] = 0.0
-    hardness: Annotated[
-        int,
-        typer.Option(min=1, help="What counts as hard: the larger, the harder; see README.md too."),
-    ] = 1
-    equivalence: Annotated[
-        str,
-        typer.Option(
-            help="What may differ between formulas that count as one: commuting (names, and the "
-            "order of operands of commutative operators), or renaming (names only, as the papers)."
-        ),
-    ] = "commuting"
+    sizes: str | None = option(
+        "Sizes in tokens, e.g. 1-35; by default the papers', with --grid 1-50."
+    )
+    symbols: str | None = option("Symbols to draw from, by default 5; with --grid a range, 0-10.")
+    targets: str | None = option(
+        "How answers are computed; by default as short as can be. Other ways are the "
+        "task's own, such as the papers'; a wrong name lists them."
+    )
+    hard: float = option(
+        "Least share of hard formulas; the data's README.md says what is hard.", 0.0, min=0, max=1
+    )
+    hardness: int = option(
+        "What counts as hard: the larger, the harder; see README.md too.", 1, min=1
+    )
+    equivalence: str = option(
+        "What may differ between formulas that count as one: commuting (names, and the "
+        "order of operands of commutative operators), or renaming (names only, as the papers).",
+        "commuting",
+    )
     seed: Seed = 0
 
 
@@ -58,43 +53,30 @@ class TestData:
     """What is for the test data of a heatmap alone."""
 
     PANEL: ClassVar[str] = "Test data"
-    grid: Annotated[
-        bool, typer.Option("--grid", help="A heatmap's test set: each (symbols, size) alike.")
-    ] = False
-    per_cell: Annotated[int, typer.Option(min=1, help="With --grid: formulas in a cell.")] = 100
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Training data of a model: no formula tested is equivalent to one of its rows, "
-            "those of a split called test left aside. For models trained on data of another "
-            "version; may be repeated."
-        ),
-    ] = None
+    grid: bool = flag("--grid", "A heatmap's test set: each (symbols, size) alike.")
+    per_cell: int = option("With --grid: formulas in a cell.", 100, min=1)
+    exclude: list[str] | None = option(
+        "Training data of a model: no formula tested is equivalent to one of its rows, "
+        "those of a split called test left aside. For models trained on data of another "
+        "version; may be repeated."
+    )
 
 
 @grouped
 def generate_data(
     command: typer.Context,
-    out: Annotated[
-        Path,
-        typer.Argument(help="Folder to make; a run there that was killed goes on."),
-    ],
+    out: Path = argument("Folder to make; a run there that was killed goes on."),
     *,
-    task: Annotated[
-        str, typer.Option(help=f"What is solved: {TASKS}, or package.module:Class of your own.")
-    ] = DEFAULT_TASK,
-    samples: Annotated[int, typer.Option(min=1, help="Formulas in all splits together.")] = 10_000,
+    task: str = option(
+        f"What is solved: {TASKS}, or package.module:Class of your own.", DEFAULT_TASK
+    ),
+    samples: int = option("Formulas in all splits together.", 10_000, min=1),
     formulas: Formulas,
     test: TestData,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes; they do not change the result.")
-    ] = 1,
-    shard: Annotated[
-        str,
-        typer.Option(
-            help="3/16 makes the third of sixteen shares of the work, in a folder that all share."
-        ),
-    ] = "1/1",
+    workers: int = option("Processes; they do not change the result.", 1, min=1),
+    shard: str = option(
+        "3/16 makes the third of sixteen shares of the work, in a folder that all share.", "1/1"
+    ),
     quiet: Quiet = False,
 ) -> None:
     """Generate a dataset of formulas and answers; equivalent formulas are in one split.

@@ -5,11 +5,12 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 from hf_alpha.tasks.registry import DEFAULT_TASK, built_in_tasks
 from hf_alpha.trust import TRUST_OPTION, trusting
@@ -39,6 +40,21 @@ TrustRemoteCode = Annotated[
         "trust. It holds for this command.",
     ),
 ]
+
+
+def option(meaning: str, default: Any = None, **settings: Any) -> Any:
+    """Declare an option, in the place of its default; `...` is for one that has to be given."""
+    return typer.Option(default, help=meaning, **settings)
+
+
+def flag(name: str, meaning: str, **settings: Any) -> Any:
+    """Declare an option that has no value, and is off by default."""
+    return typer.Option(False, name, help=meaning, **settings)
+
+
+def argument(meaning: str, default: Any = ..., **settings: Any) -> Any:
+    """Declare an argument, in the place of its default; by default, it has to be given."""
+    return typer.Argument(default, help=meaning, **settings)
 
 
 class OnceCommand(TyperCommand):
@@ -81,7 +97,7 @@ def may_trust(*arguments: str) -> Callable[[Callable[..., None]], Callable[..., 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of each group that it has as a parameter; a decorator.
 
-    A group is a dataclass whose fields are options, annotated as those of a command. Its `PANEL` is
+    A group is a dataclass whose fields are options, declared as those of a command. Its `PANEL` is
     their heading in the help.
     """
     parameters = inspect.signature(command).parameters
@@ -115,14 +131,16 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
 
     def parameter(field: "Field[Any]") -> inspect.Parameter:
-        kind, option = get_args(hints[field.name])
-        option = copy.copy(option)
-        option.rich_help_panel = group.PANEL
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        return inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default,
-            annotation=Annotated[kind, option],
-        )  # fmt: skip
+        kind, default = hints[field.name], copy.copy(field.default)
+        if isinstance(default, OptionInfo):
+            default.rich_help_panel = group.PANEL
+        else:  # one that several commands have
+            kind, declared = get_args(kind)
+            declared = copy.copy(declared)
+            declared.rich_help_panel = group.PANEL
+            kind = Annotated[kind, declared]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(field.name, keyword, default=default, annotation=kind)
 
     return [parameter(field) for field in fields(group)]
 

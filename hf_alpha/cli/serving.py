@@ -2,31 +2,33 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import typer
 
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import Device, ModelsTask, grouped, may_trust, names_of, refuse_options
+from hf_alpha.cli.options import (
+    Device,
+    ModelsTask,
+    argument,
+    grouped,
+    may_trust,
+    names_of,
+    option,
+    refuse_options,
+)
 from hf_alpha.serve import Limits
 
 
 @may_trust("model")
 def demo(
     command: typer.Context,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Folder or Hub name of a model that answers; may be repeated. By default the "
-            "released ones."
-        ),
-    ] = None,
+    model: list[str] | None = option(
+        "Folder or Hub name of a model that answers; may be repeated. By default the released ones."
+    ),
     task: ModelsTask = None,
-    port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="By default the first free one from 7860 on."),
-    ] = None,
+    port: int | None = option("By default the first free one from 7860 on.", min=1, max=65535),
     device: Device = "auto",
 ) -> None:
     r"""Start a page in the browser: problems are answered, checked, explained and renamed.
@@ -55,51 +57,34 @@ class Upstream:
     """Another address that answers, and what it reads of names."""
 
     PANEL: ClassVar[str] = "In front of another server"
-    upstream: Annotated[
-        str | None,
-        typer.Option(help="Its address, http://host:8000/v1, in place of a model of this process."),
-    ] = None
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Which words are names: '{rule: tools}', '\\[a-z]+', or person='\\[A-Z]\\w+', "
-            "once for each class."
-        ),
-    ] = None
-    words: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What stands for names: the stem of words, tool_, or person=Person for a class."
-        ),
-    ] = None
-    upstream_key: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HF_ALPHA_UPSTREAM_KEY",
-            help="Its key; by default each client's own, unless clients have to know --api-key.",
-        ),
-    ] = None
+    upstream: str | None = option(
+        "Its address, http://host:8000/v1, in place of a model of this process."
+    )
+    names: list[str] | None = option(
+        "Which words are names: '{rule: tools}', '\\[a-z]+', or person='\\[A-Z]\\w+', "
+        "once for each class."
+    )
+    words: list[str] | None = option(
+        "What stands for names: the stem of words, tool_, or person=Person for a class."
+    )
+    upstream_key: str | None = option(
+        "Its key; by default each client's own, unless clients have to know --api-key.",
+        envvar="HF_ALPHA_UPSTREAM_KEY",
+    )
 
 
 @grouped
 @may_trust("model")
 def serve(
     command: typer.Context,
-    model: Annotated[str | None, typer.Argument(help="Folder or Hub name.")] = None,
+    model: str | None = argument("Folder or Hub name.", None),
     *,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines too.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
-    api_key: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HF_ALPHA_API_KEY", help="What clients have to know. Others see a command line."
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="What clients call the model; by default its folder's name.")
-    ] = None,
+    host: str = option("Address to listen on; 0.0.0.0 for other machines too.", "127.0.0.1"),
+    port: int = option("0 for any that is free.", 8000, min=0, max=65535),
+    api_key: str | None = option(
+        "What clients have to know. Others see a command line.", envvar="HF_ALPHA_API_KEY"
+    ),
+    name: str | None = option("What clients call the model; by default its folder's name."),
     device: Device = "auto",
     other: Upstream,
     limits: Limits,

@@ -1,24 +1,16 @@
 """`hf-alpha release`, `push` and `info`: what others get, and what they are told."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from hf_alpha.checkpoints.places import checkpoint_place, similar_names
 from hf_alpha.cli.common import say
-from hf_alpha.cli.options import may_trust
+from hf_alpha.cli.options import argument, flag, may_trust
 
 
 @may_trust("run")
 def release(
-    run: Annotated[
-        Path,
-        typer.Argument(help="Output folder of a finished training run, or one of its checkpoints."),
-    ],
-    out: Annotated[
-        Path | None, typer.Argument(help="Folder to make; left out, RUN's code is renewed.")
-    ] = None,
+    run: Path = argument("Output folder of a finished training run, or one of its checkpoints."),
+    out: Path | None = argument("Folder to make; left out, RUN's code is renewed.", None),
 ) -> None:
     """Make the folder to share from a training run: model, code, recipe and log, no more."""
     if not run.is_dir():
@@ -37,10 +29,9 @@ def release(
 
 @may_trust("models")
 def info(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(help="Folders or Hub names; without any, the versions of what is here."),
-    ] = None,
+    models: list[str] | None = argument(
+        "Folders or Hub names; without any, the versions of what is here.", None
+    ),
 ) -> None:
     """Say what a model is: encoding and promises, sizes, vocabulary, training, how to load it.
 
@@ -60,19 +51,12 @@ def info(
 
 @may_trust("folder")
 def push(
-    folder: Annotated[
-        Path, typer.Argument(exists=True, file_okay=False, help="Model folder, or dataset folder.")
-    ],
-    repository: Annotated[str, typer.Argument(help="owner/name on the Hub.")],
-    private: Annotated[
-        bool, typer.Option("--private", help="Make the repository private.")
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Say what would be uploaded, and how the card begins; no more."
-        ),
-    ] = False,
+    folder: Path = argument("Model folder, or dataset folder.", exists=True, file_okay=False),
+    repository: str = argument("owner/name on the Hub."),
+    private: bool = flag("--private", "Make the repository private."),
+    dry_run: bool = flag(
+        "--dry-run", "Say what would be uploaded, and how the card begins; no more."
+    ),
 ) -> None:
     """Share a model with its tokenizer, card and code, or a dataset, on the Hugging Face Hub.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, tee
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 
@@ -17,7 +17,16 @@ from hf_alpha.answer.solving import solve as solve_all
 from hf_alpha.checkpoints.places import checkpoint_place
 from hf_alpha.cli.common import Given, RowTexts, say, stream_inputs
 from hf_alpha.cli.looking import look_at_rows
-from hf_alpha.cli.options import TASKS, Device, grouped, may_trust, refuse_options
+from hf_alpha.cli.options import (
+    TASKS,
+    Device,
+    argument,
+    flag,
+    grouped,
+    may_trust,
+    option,
+    refuse_options,
+)
 from hf_alpha.io.folders import replacing
 from hf_alpha.io.records import Records
 from hf_alpha.names.given_names import mark_names, read_names
@@ -39,27 +48,18 @@ class Asked:
     """What is asked beside the arguments, and which of its words are names."""
 
     PANEL: ClassVar[str] = "Files of formulas or texts"
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="File with a formula in each line (*.txt, or no such end); or with rows like "
-            "those of your data: *.csv, *.tsv, *.json, *.jsonl, *.parquet, *.arrow; in JSON also "
-            "strings, of several lines too. Of formulas, lines that begin with # are comments.",
-        ),
-    ] = None
-    source: Annotated[
-        str | None,
-        typer.Option(help="Column of its rows; by default the model's recipe.yaml says it."),
-    ] = None
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
-            "person=zoe,max, once for each class."
-        ),
-    ] = None
+    file: Path | None = option(
+        "File with a formula in each line (*.txt, or no such end); or with rows like "
+        "those of your data: *.csv, *.tsv, *.json, *.jsonl, *.parquet, *.arrow; in JSON also "
+        "strings, of several lines too. Of formulas, lines that begin with # are comments.",
+        exists=True,
+        dir_okay=False,
+    )
+    source: str | None = option("Column of its rows; by default the model's recipe.yaml says it.")
+    names: list[str] | None = option(
+        "Texts, where a rule reads names from a column: those of your texts, zoe,max, or "
+        "person=zoe,max, once for each class."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +67,11 @@ class ModelAnswers:
     """How a model answers."""
 
     PANEL: ClassVar[str] = "A model's answers"
-    top: Annotated[
-        int | None, typer.Option(min=1, help="Print the N best answers; 1 by default.")
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Longest answer in tokens; by default what the model says."),
-    ] = None
-    grammar: Annotated[
-        bool,
-        typer.Option("--grammar", help="Have a model write nothing that is no answer of the task."),
-    ] = False
+    top: int | None = option("Print the N best answers; 1 by default.", min=1)
+    max_tokens: int | None = option(
+        "Longest answer in tokens; by default what the model says.", min=1
+    )
+    grammar: bool = flag("--grammar", "Have a model write nothing that is no answer of the task.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,19 +79,12 @@ class Output:
     """How answers are written for programs."""
 
     PANEL: ClassVar[str] = "For programs"
-    json_lines: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object for each formula, one a line.")
-    ] = False
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write these objects into a file (*.jsonl) as they are found; or all rows of "
-            "--file with their answers, as *.csv or *.tsv, once all are there."
-        ),
-    ] = None
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an earlier start left the file of --out.")
-    ] = False
+    json_lines: bool = flag("--json", "Print a JSON object for each formula, one a line.")
+    out: Path | None = option(
+        "Write these objects into a file (*.jsonl) as they are found; or all rows of "
+        "--file with their answers, as *.csv or *.tsv, once all are there."
+    )
+    resume: bool = flag("--resume", "Go on where an earlier start left the file of --out.")
 
     @property
     def is_for_programs(self) -> bool:
@@ -109,40 +96,26 @@ class Output:
 @may_trust("model")
 def solve(
     command: typer.Context,
-    formulas: Annotated[
-        list[str] | None, typer.Argument(help="Prefix or infix; standard input if there are none.")
-    ] = None,
+    formulas: list[str] | None = argument(
+        "Prefix or infix; standard input if there are none.", None
+    ),
     *,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Folder or Hub name; by default the released one of the task."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
-            "the model's recipe.yaml or tokenizer says; without a model, the operators of the "
-            "first formula say it."
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="model, solver (logic alone), or auto: both, the solver first, unless you say "
-            "what only a model can do (--model, --top)."
-        ),
-    ] = "auto",
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that solvers have for a formula.")
-    ] = TIMEOUT,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Say why an answer is right or wrong: a table of subformulas, or your check's "
-            "words.",
-        ),
-    ] = False,
+    model: str | None = option("Folder or Hub name; by default the released one of the task."),
+    task: str | None = option(
+        f"What is solved: {TASKS}, or package.module:Class of your own; by default what "
+        "the model's recipe.yaml or tokenizer says; without a model, the operators of the "
+        "first formula say it."
+    ),
+    method: str = option(
+        "model, solver (logic alone), or auto: both, the solver first, unless you say "
+        "what only a model can do (--model, --top).",
+        "auto",
+    ),
+    timeout: float = option("Seconds that solvers have for a formula.", TIMEOUT),
+    explain: bool = flag(
+        "--explain",
+        "Say why an answer is right or wrong: a table of subformulas, or your check's words.",
+    ),
     device: Device = "auto",
     asked: Asked,
     answers: ModelAnswers,

@@ -1,13 +1,12 @@
 """`hf-alpha train`: a recipe becomes a model."""
 
 import json
-from typing import Annotated
 
 import typer
 
 from hf_alpha.cli.common import say
 from hf_alpha.cli.looking import look_at_recipe
-from hf_alpha.cli.options import Overrides, TrustRemoteCode
+from hf_alpha.cli.options import Overrides, TrustRemoteCode, argument, flag
 from hf_alpha.tasks.registry import DEFAULT_TASK
 from hf_alpha.trust import trusting
 
@@ -29,31 +28,24 @@ def _print_schema(value: bool) -> None:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help=f"A YAML file, or a name: {DEFAULT_TASK}/debug.")],
+    recipe: str = argument(f"A YAML file, or a name: {DEFAULT_TASK}/debug."),
     overrides: Overrides = None,
-    allow_changes: Annotated[
-        bool,
-        typer.Option("--allow-changes", help="Resume with other settings than the run so far."),
-    ] = False,
+    allow_changes: bool = flag(
+        "--allow-changes", "Resume with other settings than the run so far."
+    ),
     trust_remote_code: TrustRemoteCode = False,
-    help_recipe: Annotated[
-        bool,
-        typer.Option(
-            "--help-recipe",
-            is_eager=True,
-            callback=_print_settings,
-            help="Print every key of a recipe: its type, default and meaning.",
-        ),
-    ] = False,
-    recipe_schema: Annotated[
-        bool,
-        typer.Option(
-            "--recipe-schema",
-            is_eager=True,
-            callback=_print_schema,
-            help="Print the JSON schema of recipes, for editors.",
-        ),
-    ] = False,
+    help_recipe: bool = flag(
+        "--help-recipe",
+        "Print every key of a recipe: its type, default and meaning.",
+        is_eager=True,
+        callback=_print_settings,
+    ),
+    recipe_schema: bool = flag(
+        "--recipe-schema",
+        "Print the JSON schema of recipes, for editors.",
+        is_eager=True,
+        callback=_print_schema,
+    ),
 ) -> None:
     """Train as a recipe says; a run that was killed, or stopped by Ctrl-C, is resumed.
 

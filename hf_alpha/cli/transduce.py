@@ -1,13 +1,13 @@
 """`hf-alpha transduce`: labelled segments of texts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hf_alpha.answer.solving import Line
 from hf_alpha.cli.common import say, stream_inputs
-from hf_alpha.cli.options import refuse_options
+from hf_alpha.cli.options import argument, flag, option, refuse_options
 
 if TYPE_CHECKING:
     from hf_alpha.transduction import Transducer
@@ -15,30 +15,20 @@ if TYPE_CHECKING:
 
 def transduce(
     command: typer.Context,
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(help="Sentences; standard input if there are none, and nothing is saved."),
-    ] = None,
-    file: Annotated[Path | None, typer.Option(help="File with a text in each line.")] = None,
-    lexicon: Annotated[
-        list[Path] | None,
-        typer.Option(help="File with phrase, tab, label in each line; may be repeated."),
-    ] = None,
-    rules: Annotated[
-        Path | None, typer.Option(help="YAML file: a list of rules with pattern and label.")
-    ] = None,
-    transducer: Annotated[
-        Path | None, typer.Option(help="Folder that --save made, in place of the two above.")
-    ] = None,
-    plurals: Annotated[
-        bool, typer.Option("--plurals", help="Find regular English plurals of phrases too.")
-    ] = False,
-    unit: Annotated[str | None, typer.Option(help="words (by default) or characters.")] = None,
-    match: Annotated[
-        str | None, typer.Option(help="all segments (by default), or the leftmost longest.")
-    ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Draw the text: a file to write.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Folder to save the transducer in.")] = None,
+    texts: list[str] | None = argument(
+        "Sentences; standard input if there are none, and nothing is saved.", None
+    ),
+    file: Path | None = option("File with a text in each line."),
+    lexicon: list[Path] | None = option(
+        "File with phrase, tab, label in each line; may be repeated."
+    ),
+    rules: Path | None = option("YAML file: a list of rules with pattern and label."),
+    transducer: Path | None = option("Folder that --save made, in place of the two above."),
+    plurals: bool = flag("--plurals", "Find regular English plurals of phrases too."),
+    unit: str | None = option("words (by default) or characters."),
+    match: str | None = option("all segments (by default), or the leftmost longest."),
+    svg: Path | None = option("Draw the text: a file to write."),
+    save: Path | None = option("Folder to save the transducer in."),
 ) -> None:
     """Find labelled segments in texts by a lexicon and rules, and print their gamma-spaces.
 
