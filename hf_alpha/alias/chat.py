@@ -12,7 +12,7 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 
-from hf_alpha.modeling.canonical_answers import BackStream, Forms
+from hf_alpha.modeling.canonical_answers import TERMINAL, BackStream, Forms
 from hf_alpha.modeling.canonical_names import CanonicalNames, Spelling
 from hf_alpha.modeling.chat_names import (
     ANSWERS,
@@ -43,7 +43,7 @@ _JSON_STRINGS = {  # by how many backslashes one is there: also of JSON in a str
     4: regex.compile(r'(?<!\\)\\{3}"(?:[^"\\\n]|\\{4}(?:[^"\\]|\\{4}|\\{3}"))*+\\{3}"'),
 }
 _ESCAPED = regex.compile(
-    r"(?P<anywhere>(?:\x1b|(?<!\\)\\++(?i:u001b|x1b|033|e))\[[\d;]*[A-Za-z]"  # of terminals
+    rf"(?P<anywhere>{TERMINAL}"
     r"|(?<=\w)\\++(?=_(?:[^\W_]|\\++_)))"  # of Markdown
     r"|(?<!\\)\\++(?:(?i:u(?P<high>[0-9a-f]{4})(?:(?<=d[89ab]..)\\++u(?P<low>d[c-f]..))?)"
     r"|(?=/)|(?P<space>[bfnrt]))"

@@ -21,6 +21,12 @@ if TYPE_CHECKING:  # which makes streams of answers itself
 
 ENDINGS = ("s", "es")
 _PROSE = 4  # letters of a word that is written with a capital, or in plural, as words of prose are
+TERMINAL = r"(?:\x1b|(?<!\\)\\++(?i:u001b|x1b|033|e))\[[\d;]*[A-Za-z]"
+"""Colours of terminals."""
+_WITH_SIGNS = regex.compile(
+    rf"({TERMINAL}|\\[bfnrt]|\\u[0-9a-fA-F]{{4}})((?:\w|\\_)++)|(?<!\w)(\w++(?:\\_\w*+)++)"
+)
+"""A word with an escape right before it, or with those of Markdown."""
 _LAST_SPACE = regex.compile(r"(?r)[\s\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 
 
@@ -83,7 +89,7 @@ class BackStream:
     def __init__(self, names: "CanonicalNames", table: Mapping[str, str]):
         self._names, self._table, self._held = names, dict(table), ""
         self._forms, self.not_given = Forms(self._table), set[str]()
-        self._called = NamesByWord()
+        self._called, self._same = NamesByWord(), dict[str, str]()
         self._taken, self._next = set[str](), dict[str, Iterator[str]]()
         for word, name in table.items():
             self._take(word, name)
@@ -123,10 +129,12 @@ class BackStream:
             return self._names.back_by_rule(part, self._table) if self._table else part
         for word in dict.fromkeys(WORDS.findall(part)):
             if word not in self._table and (name := self._forms.name(word)) is not None:
+                # `Tool_b` and `tool_b` of GET_X are spelled alike, and are one
+                self._same[word] = next((w for w, n in self._table.items() if n == name), word)
                 self._table[word] = name
                 self._take(word, name)
         called = {name: kind for name, kind in self._called.within(part).items() if name in part}
-        words = self._names.words_in(part, self._table)
+        words = self._names.words_in(part, self._table) | dict.fromkeys(self._with_signs(part))
         if called and self.at_once:
             # What a program binds itself may be called otherwise, and leave its name to a word.
             pieces, classes = self._cut(part, words)
@@ -141,6 +149,20 @@ class BackStream:
         pieces = [(text, name and found[name]) for text, name in pieces]
         classes = {found[name]: kind for name, kind in classes.items()}
         return "".join(self._names.finder.spell(pieces, classes, self._table))
+
+    def _with_signs(self, text: str) -> Iterator[str]:
+        r"""Yield words for names behind escapes, `\ntool_b` in a text, or with them, `tool\_b`."""
+        if "\\" not in text and "\x1b" not in text:
+            return
+        for match in _WITH_SIGNS.finditer(text):
+            sign, word = match[1] or "", match[2] or match[3]
+            core, marks = word.replace("\\_", "_"), word.count("\\_")
+            if len(core) < _PROSE or marks not in (0, core.count("_")):
+                continue
+            found, name = match.group(), self._forms.name(core)
+            if name is not None and name != core:
+                self._table[found] = sign + (name.replace("_", "\\_") if marks else name)
+                yield found
 
     def _cut(
         self, text: str, more: Mapping[str, str | None]
@@ -165,7 +187,7 @@ class BackStream:
         One that is new gets a spelling: its own if that is free. `B` is `b` where a rule says so.
         """
         if name in self._table:
-            return name
+            return self._same.get(name, name)
         is_like_one = name.casefold() in self._taken
         given = [(w, n) for w, n in self._table.items() if w != n] if is_like_one else []
         for word, _ in given:

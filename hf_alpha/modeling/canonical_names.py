@@ -36,6 +36,7 @@ from .words import (
     whole_words,
 )
 
+_END_OF_FORM = regex.compile(rf"(?i:{'|'.join(reversed(ENDINGS))})?_*")
 LAST_LETTERS = "bcdefghijklmnopqrstuvwxyz"
 
 WordsOf = str | Iterable[str] | Mapping[str, str | Iterable[str]]
@@ -407,6 +408,7 @@ class Spelling:
         self._draw = draw
         first = next(iter(names.words), "")
         self._called = dict[str, tuple[str, str]]()  # names in small letters -> name and word
+        self._lengths: dict[str, list[int]] = {}  # first word of these -> how long names are
         self._given: dict[str, str] = {}  # form of a word for names -> class
         for word in given:
             self._given |= dict.fromkeys(forms(word), names.class_of(word) or first)
@@ -471,12 +473,14 @@ class Spelling:
         words = PLAIN_WORDS if plain.isascii() else WORDS
         for between, span in parts(plain, spans):
             self._between.append(between)
-            for match in words.finditer(plain, start, start + len(between)):
-                form = self._form_of(match.group()) if answers else None
-                if form is not None:
-                    places.append((*match.span(), form, False, False))
-                elif (place := self._plain_word(match, own, code)) is not None:
+            end = start + len(between)
+            for match in words.finditer(plain, start, end):
+                if match.start() < start:
+                    continue
+                form = self._form_at(plain, match, end) if answers and self._called else None
+                if (place := form or self._plain_word(match, own, code)) is not None:
                     places.append(place)
+                    start = place[1]
             if span is not None:
                 places.append(self._name(plain, span, next(given)))
                 if len(places) > 1 and places[-2][1] == places[-1][0]:
@@ -582,25 +586,43 @@ class Spelling:
                 self.table.setdefault(word, word)
         return None
 
-    def _form_of(self, word: str) -> str | None:
+    def _form_at(self, text: str, match: Any, end: int) -> Place | None:
+        """Return where a name stands in a form, or behind an escape, that begins with a word."""
+        (start, stop), word = match.span(), match.group()
+        if is_behind := word[0] in "bfnrt" and text[start - 1 : start] == "\\":
+            start, word = start + 1, word[1:]
+        stops, first = [stop], word.strip("_")
+        for length in self._lengths.get(first.casefold(), ()) if self._lengths else ():
+            last = _END_OF_FORM.match(text, start + word.find(first) + length).end()
+            is_whole = last <= end and is_one_word(text[last - 1]) and not inside_word(text, last)
+            stops += [last] * is_whole
+        for stop in reversed(stops):
+            if (form := self._form_of(text[start:stop], is_behind)) is not None:
+                return start, stop, form, False, False
+        return None
+
+    def _form_of(self, word: str, as_is: bool) -> str | None:
         """Return a form of the word for a name that is written in a form, as `BOB` is one of Bob.
 
         Answers have names in forms: so a later turn has the words that the model wrote.
+
+        Args:
+            as_is: whether a name as it is counts.
         """
-        if word in self._plain or not self._called:
+        if word in self._plain:
             return None
-        core = word.strip("_")
         if not self._given.keys().isdisjoint((word.casefold(), bare(word).casefold())):
             return None  # spelled like a word in use
-        for ending in ("", *ENDINGS):
-            stem = core[: len(core) - len(ending)]
-            name, given = self._called.get(stem.casefold(), ("", ""))
-            if name and name != word and core.casefold().endswith(ending):
-                before, _, behind = word.partition(core)
-                for form in (given, given.upper(), given[:1].upper() + given[1:]):
-                    new = f"{before}{form}{core[len(stem) :]}{behind}"
-                    if Forms({given: name}).name(new) == word:
-                        return new
+        for core in dict.fromkeys((word.strip("_"), word)):  # names may have underscores at ends
+            for ending in ("", *ENDINGS):
+                stem = core[: len(core) - len(ending)]
+                name, given = self._called.get(stem.casefold(), ("", ""))
+                if name and (as_is or name != word) and core.casefold().endswith(ending):
+                    before, _, behind = word.partition(core)
+                    for form in (given, given.upper(), given[:1].upper() + given[1:]):
+                        new = f"{before}{form}{core[len(stem) :]}{behind}"
+                        if Forms({given: name}).name(new) == word:
+                            return new
         return None
 
     def _word_for(self, key: str, name: str, kind: str, kin: "_Kin | None" = None) -> str:
@@ -616,6 +638,9 @@ class Spelling:
             is_said = not (self._names.finder.rules[kind].rule == "tools" and like_a_word(name))
             if key == name and is_said and not self._names.of_code:
                 self._called.setdefault(name.casefold(), (name, word))
+                if not is_one_word(name) and (first := WORDS.match(name)):
+                    lengths = self._lengths.setdefault(first[0].casefold(), [])
+                    lengths += {len(name), len(name.upper())} - {*lengths}
             if kin is not None:
                 kin.word = kin.word or word
         return self.words[key]

@@ -421,14 +421,48 @@ def test_an_answer_in_json_stays_json(form):
     assert said == message["content"]
 
 
-@pytest.mark.parametrize(("names", "tool"), [(FIRST, 0), (["f-g", "do_it", "Ann", "Bob", "Al"], 1)])
+@pytest.mark.parametrize(
+    ("names", "tool"),
+    [
+        (FIRST, 0),
+        (FIRST, 1),
+        (["f-g", "do_it", "Ann", "Bob", "Al"], 1),
+        (["ß.x", "a/b c", "Ann", "Jo Lee", "Al"], 0),
+    ],
+)
 def test_a_later_turn_has_the_words_that_the_model_wrote(names, tool):
-    """In the forms that it gave them, of names that are one word."""
+    """In the forms that it gave them, also of names of several words; behind escapes too."""
     said = [("user", [tool, 3])]
     one = spelled(said, names)
     a, b = one.body["messages"][0]["content"].split()
-    answer = f"{a.upper()} and {a}s: _{b}_, {b.upper()}S; {a.upper()}ES {a}_x, __{b}__s."
+    answer = f"{a.upper()} and {a}s: _{b}_, {b.upper()}S; {a.upper()}ES {a}_x, __{b}__s. {a}, {a}查"
+    answer += f" r'\\n{a}' r'\\t{b.upper()}s' \"\\n{a}\" {a.capitalize()}. _{a}_"
     back = one.back({"choices": [{"message": {"content": answer}}]})
     content = back["choices"][0]["message"]["content"]
     two = CanonicalRequest(NAMES, request([*said, ("assistant", [content])], names))
     assert names[tool].upper() in content and two.body["messages"][1]["content"] == answer
+    assert f"\\n{names[tool]}'" in content
+
+
+def test_words_come_back_behind_escapes_and_in_capitals_alike():
+    """As they stand in a text with escapes; a name in capitals has no other ones, and no number."""
+    names = ["GET_X", "sky.probe"]
+    tools = [{"function": {"name": name}} for name in names]
+    one = CanonicalRequest(CanonicalNames({"tool": {"rule": "tools"}}), {"tools": tools})
+    for said, meant in {
+        "Tool_b, tool_b, TOOL_B: tool_bs": "GET_X, GET_X, GET_X: GET_Xs",
+        r"`{'a': '\ntool_c\\ntool_b'}`": r"`{'a': '\nsky.probe\\nGET_X'}`",
+        r"C:\tool_b, tool\_b tool\_c TOOL\_Cs": r"C:\GET_X, GET\_X sky.probe SKY.PROBEs",
+        "\x1b[1mtool_c\x1b[m \\u7528tool_b": "\x1b[1msky.probe\x1b[m \\u7528GET_X",
+        r"\tool_b \n_x a\_b \ntool_": r"\GET_X \n_x a\_b \ntool_",
+    }.items():
+        back = one.back({"choices": [{"text": said}]})["choices"][0]["text"]
+        stream = CanonicalStream(one, one._names)
+        chunks = [stream.feed({"choices": [{"text": letter}]}) for letter in said]
+        chunks += [stream.close()] * 1
+        streamed = "".join(chunk["choices"][0].get("text", "") for chunk in filter(None, chunks))
+        assert back == streamed == meant
+    messages = [{"role": "assistant", "content": "_X_Y, _x_ys"}]
+    named = {"tools": [{"function": {"name": "_x_y"}}], "messages": messages}
+    (message,) = CanonicalRequest(one._names, named).body["messages"]
+    assert message["content"] == "TOOL_B, tool_bs"
