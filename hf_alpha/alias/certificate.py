@@ -206,7 +206,7 @@ def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[s
 
     new = write_request(body, write)
     if (given := body.get("names")) is not None:
-        first = next(iter(finder.by_class(given)))
+        first = next(iter(finder.by_class(given)), "")
         listed = given if isinstance(given, Mapping) else {first: given}
         new["names"] = {kind: write_data(of, called(kind)) for kind, of in listed.items()}
     return new

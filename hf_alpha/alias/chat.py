@@ -70,7 +70,7 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
     try:
         for key in ("tools", "functions"):
             if written.get(key):
-                written[key] = write_schema(written[key], said)
+                written[key] = _schema(written[key], said)
         if "messages" in written:
             written["messages"] = [_message(message, write) for message in written["messages"]]
         for key in ("prompt", "suffix", "stop", "bad_words"):
@@ -81,7 +81,7 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
         for key in ("tool_choice", "function_call"):
             if isinstance(choice := written.get(key), Mapping):
                 written[key] = _choice(choice, said)
-        written |= {key: write_schema(written[key], said) for key in FORMS if key in written}
+        written |= {key: _schema(written[key], said) for key in FORMS if key in written}
         if "documents" in written:
             written["documents"] = write_data(written["documents"], said)
         if isinstance(guess := written.get("prediction"), Mapping):
@@ -89,6 +89,36 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
     return written
+
+
+def _schema(schema: Any, said: Callable[[str], str]) -> Any:
+    """Write a schema, or several, with titles that are made of names (`Max Price`) as these."""
+    return _with_titles(schema, write_schema(schema, said))
+
+
+def _with_titles(old: Any, new: Any) -> Any:
+    """Return a schema that was written, with titles as Pydantic makes them of names."""
+    if isinstance(old, list | tuple):
+        return [_with_titles(*pair) for pair in zip(old, new, strict=True)]
+    if not isinstance(old, Mapping):
+        return new
+    written = {}
+    for (name, was), (word, part) in zip(old.items(), new.items(), strict=True):
+        written[word] = _with_titles(was, part)
+        title = was.get("title") if word != name and isinstance(was, Mapping) else None
+        if isinstance(title, str) and _letters(title) == _letters(name):
+            written[word]["title"] = word
+    name, takes = old.get("name"), old.get("parameters")
+    title = takes.get("title") if isinstance(takes, Mapping) else None
+    if isinstance(name, str) and isinstance(title, str) and new["name"] != name:
+        behind = title.removeprefix(name)  # `get_xArguments`
+        if behind != title and behind[:1].isupper():
+            written["parameters"]["title"] = f"{new['name']}{behind}"
+    return written
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:

@@ -171,6 +171,29 @@ def call_of(message):
     return message["tool_calls"][0]["custom"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "city", "price"), [("get_x", "city", "max_price"), ("FindIt", "Unit", "theMax")]
+)
+def test_titles_that_pydantic_makes_of_names_are_these(tool, city, price):
+    """Of parameters at any depth and of what a tool takes; others stay."""
+    titled = {name: {"title": name.title().replace("_", " ")} for name in (city, price)}
+    inner = {"title": "Of its own", "properties": titled}
+    schema = {"title": f"{tool}Arguments", "properties": {**titled, "in_it": inner}}
+    tools = [{"type": "function", "function": {"name": tool, "parameters": schema}}]
+    body = {"tools": tools, "response_format": {"json_schema": {"schema": schema}}, "names": {}}
+    one = CanonicalRequest(NAMES, body)
+    words = {name: {"title": name} for name in ("tool_c", "tool_d")}
+    inner = {"title": "Of its own", "properties": words}
+    written = {"title": "tool_bArguments", "properties": {**words, "tool_e": inner}}
+    assert one.body["tools"][0]["function"]["parameters"] == written
+    assert (
+        one.body["response_format"]["json_schema"]["schema"]["properties"] == written["properties"]
+    )
+    assert certify([body], NAMES).holds
+    unknown = CanonicalNames({"variable": "[a-z][0-9]"})
+    assert CanonicalRequest(unknown, {"tools": tools}).body["tools"] == tools
+
+
 def test_what_only_a_name_describes_may_keep_it():
     """The whole chat has it then, and what is described is spelled as before."""
     names = CanonicalNames({"tool": {"rule": "tools", "keep": "undescribed"}})
