@@ -20,7 +20,8 @@ from hf_alpha.alias.chat import (
 )
 from hf_alpha.alias.people import parts_of
 from hf_alpha.io.plain_text import counted
-from hf_alpha.modeling.canonical_names import CanonicalNames
+from hf_alpha.modeling.canonical_answers import Forms, bare, forms
+from hf_alpha.modeling.canonical_names import CanonicalNames, Spelling
 from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.text_pieces import cut_at_names
@@ -166,7 +167,7 @@ def _try_one(
     made.parts_left.update(spelled.parts_left)
     first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
-        other = renamed(names.finder, body, table)
+        other = renamed(names, body, table)
         request = CanonicalRequest(names, other)
         made.renamings[kind] += 1
         if json.dumps(request.body) != json.dumps(spelled.body):
@@ -182,29 +183,54 @@ def _try_one(
         made.changed += [] if canonical else [(number, kind)]
 
 
-def renamed(finder: NameFinder, body: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """Return a request with other names.
+def renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """Return a request with other names, in answers in the forms that the first ones have there.
+
+    A name that would lose its form, as one without capitals does in capitals, is not renamed, and
+    none to a word for names, whose forms stand for themselves.
 
     Args:
         table: (class, name) -> the name in its place, in each of its spellings.
     """
+    finder = names.finder
     found = names_of(finder, body)
     pairs = _first_spellings(finder, body)
     table = {pair: table[first] for pair, first in pairs.items() if first in table} | table
+    spelling = Spelling(names, variants=found.variants)
+    spelling.avoid(found.stay)
+    has_answers, formless = any(answers for answers, _ in texts_of(body)), set[str]()
 
     def write(answers: bool, text: str) -> str:
         text = Unescaped.of(text)
-        spans, _ = found.find(text, answers)
+        spans, keys = found.find(text, answers)
+        cut = spelling.add(text, spans, (), keys, answers) if has_answers else None
         called = [(span.symbol_class, text[span.start : span.stop]) for span in spans]
         new = [(*span[:2], table[pair], False, False)
                for span, pair in zip(spans, called, strict=True) if pair in table]  # fmt: skip
-        cut = cut_at_names("kept", text, new)
+        for word, start, stop, as_is in cut.pieces if cut and answers else ():
+            if not (as_is or any(i < stop and start < j for i, j, *_ in spans)):
+                new.append((start, stop, formed(word), False, False))
+        cut = cut_at_names("kept", text, sorted(new))
         return text.written(cut) if isinstance(text, Unescaped) else cut.written
+
+    def formed(form: str) -> str:
+        """Return a name as a word for it is written in a form."""
+        folded = {form.casefold(), bare(form).casefold()}
+        word = next(word for word in spelling.table if not folded.isdisjoint(forms(word)))
+        name = spelling.table[word]
+        new = next((new for (_, old), new in table.items() if old == name), name)
+        now, plain = Forms({word: new}), regex.sub(f"(?i){regex.escape(word)}", word, form)
+        is_lost = plain != form and now.name(form) == now.name(plain)
+        if new != name and (is_lost or names.class_of(new) is not None):
+            formless.add(name)
+        return now.name(form) or form
 
     def called(kind: str) -> Callable[[str], str]:
         return lambda name: table.get((kind, name), name)
 
     new = write_request(body, write)
+    if formless:
+        return renamed(names, body, {p: new for p, new in table.items() if p[1] not in formless})
     if (given := body.get("names")) is not None:
         first = next(iter(finder.by_class(given)), "")
         listed = given if isinstance(given, Mapping) else {first: given}
@@ -324,7 +350,8 @@ def _like_names(spelled: CanonicalRequest, names: CanonicalNames) -> set[str]:
     """Return the words that reach the model and look like names."""
     texts = "\n".join(text for _, text in texts_of(spelled.body))
     words = set(filter(_LIKE_A_NAME.fullmatch, ALL_WORDS.findall(texts)))
-    return {word for word in words if word not in spelled.table and names.class_of(word) is None}
+    known = Forms(spelled.table)
+    return {word for word in words if known.name(word) is None and names.class_of(word) is None}
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,7 @@ def test_what_depends_on_names_is_found():
     assert not made.holds and made.missed == made.differing == [(0, "reserved")]  # None_0
     assert str(made).endswith("1 reach the model otherwise, 1 of them as a name is not found")
     body = request(CHAT, FIRST)
-    other = renamed(
-        NAMES.finder, body, {("tool", "get_weather"): "aaa_1", ("person", "größe"): "c"}
-    )
+    other = renamed(NAMES, body, {("tool", "get_weather"): "aaa_1", ("person", "größe"): "c"})
     assert "get_weather" not in json.dumps([other["messages"], other["tools"]])
     assert other["names"]["person"] == [["Ann Lee", "Lee"], "c"]
 
@@ -69,6 +67,24 @@ def test_what_depends_on_names_is_found():
     ]
     with pytest.raises(ValueError, match="text 2: the request is not"):
         certify([two, {"messages": [1]}], rules)
+
+
+@pytest.mark.parametrize("name", ["get_x", "sky.probe", "GET_X", "变量_x"])
+def test_forms_of_names_in_answers_are_renamed_as_the_names(name):
+    """A model wrote them, of words; a name that would lose its form stays."""
+    rules = CanonicalNames(
+        {"tool": {"rule": "tools"}, "person": {"column": "of"}}, words={"person": "Person"}
+    )
+    said = f"{name.upper()}: _{name}_ {name}s, {name.capitalize()} and BOBs"
+    messages = [{"role": "user", "content": f"Bob, {name}"}, {"role": "assistant", "content": said}]
+    body = {"messages": messages, "tools": [tool(name)], "names": {"person": ["Bob"]}}
+    made = certify([body], rules)
+    assert made.holds and sum(made.renamings.values()) >= 6
+    assert [*made.like_names] == ["Get_x"] * (name == "GET_X")
+    table = {("tool", name): "do_it", ("person", "Bob"): "Ann Lee"}
+    new = renamed(rules, body, table)["messages"][1]["content"]
+    assert name not in new and new.endswith("and ANN LEEs")
+    assert ("DO_IT: _do_it_ do_its, Do_it" in new) == (name in ("get_x", "sky.probe"))
 
 
 def tool(name):

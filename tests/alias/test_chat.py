@@ -299,7 +299,7 @@ def test_names_are_spelled_wherever_they_stand():
     ):
         one = CanonicalRequest(NAMES, wide(*others))
         assert json.dumps(one.body) == json.dumps(first), others
-        renamed_again = renamed(NAMES.finder, wide(*others), {("person", others[2]): "Zoë"})
+        renamed_again = renamed(NAMES, wide(*others), {("person", others[2]): "Zoë"})
         again = json.dumps(CanonicalRequest(NAMES, renamed_again).body)
         assert again == json.dumps(first)
     assert set(one.table) == {"tool_b", "tool_c", "tool_d", "PersonB"}

@@ -128,7 +128,7 @@ def test_what_is_not_found_under_another_name_is_counted():
         {"prompt": "Ann Lee, Lee"},
         {("person", "Ann Lee"): "Bo Xu", ("person", "Lee"): "Xu"},
     )
-    assert renamed(NAMES.finder, body, table) == {"prompt": "Bo Xu, Xu"}
+    assert renamed(NAMES, body, table) == {"prompt": "Bo Xu, Xu"}
     known = people_rule(lambda text: [m.span() for m in regex.finditer("Ann Lee|Bob", text)])
     made = certify([{"prompt": "Ann Lee and Bob"}], CanonicalNames({"person": known}))
     assert not made.holds and len(made.missed) == len(made.differing) == 8
