@@ -159,7 +159,8 @@ def _try_one(
     names: CanonicalNames,
     ask: Ask | None,
 ) -> None:
-    spelled, found = CanonicalRequest(names, body), _names_in(names.finder, body)
+    spelled, firsts = CanonicalRequest(names, body), _first_spellings(names.finder, body)
+    found = [*dict.fromkeys(firsts.values())]
     made.texts, made.names = made.texts + 1, made.names + len(found)
     bare = undescribed(body)
     made.undescribed.update(bare)
@@ -167,13 +168,14 @@ def _try_one(
     made.parts_left.update(spelled.parts_left)
     first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
-        other = renamed(names, body, table)
+        every = {pair: table[first] for pair, first in firsts.items() if first in table}
+        other = renamed(names, body, every | table)
         request = CanonicalRequest(names, other)
         made.renamings[kind] += 1
         if json.dumps(request.body) != json.dumps(spelled.body):
             made.differing.append((number, kind))
             expected = {(of, table.get((of, name), name)) for of, name in found}
-            missed = expected - {*_names_in(names.finder, other)}
+            missed = expected - {*_first_spellings(names.finder, other).values()}
             made.missed += [(number, kind)] if missed else []
         if ask is None or first is None:
             continue
@@ -194,8 +196,6 @@ def renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> dic
     """
     finder = names.finder
     found = names_of(finder, body)
-    pairs = _first_spellings(finder, body)
-    table = {pair: table[first] for pair, first in pairs.items() if first in table} | table
     spelling = Spelling(names, variants=found.variants)
     spelling.avoid(found.stay)
     has_answers, formless = any(answers for answers, _ in texts_of(body)), set[str]()
@@ -236,11 +236,6 @@ def renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> dic
         listed = given if isinstance(given, Mapping) else {first: given}
         new["names"] = {kind: write_data(of, called(kind)) for kind, of in listed.items()}
     return new
-
-
-def _names_in(finder: NameFinder, body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (class, name) of a request's names, in order of first occurrence."""
-    return [*dict.fromkeys(_first_spellings(finder, body).values())]
 
 
 def _first_spellings(
