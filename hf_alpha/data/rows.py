@@ -297,7 +297,8 @@ def listed_names(
         names = [*filter(None, [value] if is_one else map(str.strip, value.split(",")))]
     has_places = len(texts) == 1
     if not isinstance(names, list) or not all(
-        isinstance(x, str) or (has_places and _is_pair(x)) for x in names
+        isinstance(x, str) or (has_places and isinstance(x, list) and [*map(type, x)] == [int, int])
+        for x in names
     ):
         places = "a list of their [start, stop] in the source, " * has_places
         raise ValueError(
@@ -312,10 +313,6 @@ def listed_names(
                 f"{texts[0]!r}"
             )
     return names
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and [type(place) for place in value] == [int, int]
 
 
 def problems(batch: Mapping[str, Sequence[Any]], first_row: int = 0) -> list[str]:

@@ -107,16 +107,13 @@ class Choice:
         after = self.solve(text, answers, names)
         if before.answers and after.answers:
             (old, _), (new, _) = before.answers[0], after.answers[0]
-            texts = renamed_text(self.task, before.read, old, others), new
-            same = len({" ".join(self._unspelled(text).split()) for text in texts}) == 1
+            texts = [renamed_text(self.task, before.read, old, others), new]
+            if finder := getattr(self.task, "finder", None):  # spellings of bindings do not count
+                texts = [without_spelling(text, finder.find(text, {})) for text in texts]
+            same = len({" ".join(text.split()) for text in texts}) == 1
             return Renamed(before, after, others, same)
         proved = before.unsatisfiable and after.unsatisfiable
         return Renamed(before, after, others, True if proved else None)
-
-    def _unspelled(self, answer: str) -> str:
-        """Return an answer with numbers for bindings, whose spelling is no part of it."""
-        finder = getattr(self.task, "finder", None)
-        return answer if finder is None else without_spelling(answer, finder.find(answer, {}))
 
 
 def page_choices(

@@ -1,6 +1,7 @@
 """Tokenizers for one text or a pair: any fast one, or a new one as BERT's, made from the texts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tokenizers import (
@@ -27,6 +28,7 @@ SPECIAL = {
 }  # fmt: skip
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 SMALLEST = 300
+_MADE, _SIZED = ("words", "characters"), ("wordpiece", "bpe")
 _PAIRS = (
     "Take one that does and that gives token_type_ids, as BERT's, or words, wordpiece:8000 or "
     "bpe:8000"
@@ -58,18 +60,15 @@ def make_tokenizer(
 
 def _beneath(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
     name, _, size = kind.partition(":")
-    if name not in _KINDS or (size and name not in _SIZED):
+    if name not in _SIZED and (size or name not in _MADE):
         tokenizer = load_tokenizer(kind)
         if not tokenizer.is_fast:
             raise ValueError(f"{kind}: {type(tokenizer).__name__} is no fast tokenizer")
         return tokenizer
     if name in _SIZED and (not size.isdecimal() or int(size) < SMALLEST):
         raise ValueError(f"{kind!r}: write {name}:8000, with at least {SMALLEST} tokens")
-    model, trainer, parts, options = _KINDS[name]()
-    backend = Tokenizer(model)
-    for part, value in parts.items():
-        setattr(backend, part, value)
-    options |= {"vocab_size": int(size or 2**31 - 1), "special_tokens": list(SPECIAL.values())}
+    backend, trainer = _untrained(name)
+    options = {"vocab_size": int(size or 2**31 - 1), "special_tokens": list(SPECIAL.values())}
     backend.train_from_iterator(texts(), trainer(show_progress=False, **options))
     backend.post_processor = processors.TemplateProcessing(
         single=f"{START} $A {BETWEEN}",
@@ -81,44 +80,26 @@ def _beneath(kind: str, texts: Callable[[], Iterator[str]]) -> Any:
     )
 
 
-_KINDS: dict[str, Callable[[], tuple[models.Model, Any, dict[str, Any], dict[str, Any]]]] = {
-    "words": lambda: (
-        models.WordLevel(unk_token=UNKNOWN),
-        trainers.WordLevelTrainer,
-        {"pre_tokenizer": pre_tokenizers.Whitespace()},
-        {},
-    ),
-    "characters": lambda: (
-        models.WordLevel(unk_token=UNKNOWN),
-        trainers.WordLevelTrainer,
-        {
-            "pre_tokenizer": pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
-            "decoder": decoders.Fuse(),
-        },
-        {},
-    ),
-    "wordpiece": lambda: (
-        models.WordPiece(unk_token=UNKNOWN),
-        trainers.WordPieceTrainer,
-        {
-            "normalizer": normalizers.BertNormalizer(lowercase=True),
-            "pre_tokenizer": pre_tokenizers.BertPreTokenizer(),
-            "decoder": decoders.WordPiece(),
-        },
-        {},
-    ),
-    "bpe": lambda: (
-        models.BPE(),
-        trainers.BpeTrainer,
-        {
-            "pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=False),
-            "decoder": decoders.ByteLevel(),
-        },
-        {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()},
-    ),
-}
-"""Kind -> what is trained and by what, its other parts, and what else its trainer takes."""
-_SIZED = ("wordpiece", "bpe")
+def _untrained(name: str) -> tuple[Tokenizer, Callable[..., Any]]:
+    """Return a tokenizer without tokens, and what makes its trainer."""
+    if name == "bpe":
+        made = Tokenizer(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        made.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        return made, partial(trainers.BpeTrainer, initial_alphabet=alphabet)
+    if name == "wordpiece":
+        made = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+        made.normalizer = normalizers.BertNormalizer(lowercase=True)
+        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        made.decoder = decoders.WordPiece()
+        return made, trainers.WordPieceTrainer
+    made = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    if name == "characters":
+        made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        made.decoder = decoders.Fuse()
+    return made, trainers.WordLevelTrainer
 
 
 def check_tokenizer(

@@ -266,6 +266,4 @@ def _padded(weights: np.ndarray, length: int, shift: int = 0) -> np.ndarray:
     return np.pad(weights, (shift, length - shift - len(weights)))
 
 
-@lru_cache(maxsize=64)
-def _ltl_weights(num_symbols: int, constant_priority: float) -> _LtlWeights:
-    return _LtlWeights(num_symbols, constant_priority)
+_ltl_weights = lru_cache(maxsize=64)(_LtlWeights)
