@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import own_process
 import pytest
 import torch
@@ -352,6 +353,26 @@ class Batching(Family):
 
         kinds = {"variant": self.variants, "side": self.padded}
         holds(self.batches, check, seed=seeds, sizes=batch_sizes, **kinds)
+
+    def test_ids_of_32_bits_are_ids(self):
+        """As NumPy makes them on some systems; of many names, too."""
+        model = self.shared_model()
+        for sizes in ([(6, 3), (4, 2)], [(40, 5)] * 2):
+            batch = self.make_batch(3, model.config, sizes)
+            short = {name: x.int() if name.endswith("ids") else x for name, x in batch.items()}
+            assert_identical(self.score(model, short), self.score(model, batch))
+
+    def test_inputs_without_tokens_and_masks_that_do_not_fit_are_refused(self):
+        model = self.shared_model()
+        batch = self.make_batch(3, model.config, [(6, 3), (4, 2)])
+        others = {name: batch[name] for name in batch.keys() - {"input_ids", "attention_mask"}}
+        ids, mask = batch["input_ids"], batch["attention_mask"]
+        for part in (np.s_[:0], np.s_[:, :0]):
+            with pytest.raises(ValueError, match=r"input_ids are .*, without a token"):
+                model(**others, input_ids=ids[part], attention_mask=mask[part])
+        for part in (np.s_[:1], np.s_[:, :-1]):
+            with pytest.raises(ValueError, match=r"attention_mask is .*, and there are 2 rows"):
+                model(**others, input_ids=ids, attention_mask=mask[part])
 
     def test_shortest_inputs(self):
         model = self.shared_model()

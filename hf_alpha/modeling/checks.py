@@ -57,9 +57,10 @@ def refuse_places(outside: torch.Tensor, fault: Callable[[tuple[int, ...]], str]
         raise ValueError(fault(tuple(outside.nonzero()[0].tolist())))
 
 
-def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor) -> None:
-    """Raise a ValueError for an id outside the vocabulary."""
-    if not can_look(ids_BL) or not ids_BL.numel():
+def check_ids(config: PreTrainedConfig, ids_BL: torch.Tensor, name: str = "input_ids") -> None:
+    """Raise a ValueError for an id outside the vocabulary, and for no ids."""
+    check_dimensions(ids_BL, 2, name)
+    if not can_look(ids_BL):
         return
     smallest, largest = (int(x) for x in ids_BL.aminmax())
     if smallest < 0 or largest >= config.vocab_size:

@@ -133,6 +133,9 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
                     return get(self, key)
         return super().__getattribute__(key)
 
+    # Behind a break of a graph it would be compiled by itself, without end.
+    torch._dynamo.eval_frame.skip_code(__getattribute__.__code__)
+
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
         """Returns the configuration of a new model for a tokenizer.

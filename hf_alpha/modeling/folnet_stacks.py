@@ -436,9 +436,7 @@ class FolnetEncoder(FolnetStack):
         refuse_vectors(kwargs)
         refuse_positions(kwargs)
         check_dimensions(input_ids, 2)
-        check_by_token(
-            *input_ids.shape, attention_mask=attention_mask, token_type_ids=token_type_ids
-        )
+        check_by_token(*input_ids.shape, token_type_ids=token_type_ids)
         check_types(token_type_ids, self.config.type_vocab_size)
         streams = self.symbols.open(input_ids, attention_mask, stream_ids, self.training)
         words = self.symbols.embed(input_ids, streams)

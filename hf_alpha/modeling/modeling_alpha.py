@@ -439,7 +439,7 @@ class AlphaDecoder(AlphaStack):
         check_rows(input_ids.shape[0], encoder_NSLD.shape[0])
         source = Streams.of(encoder_outputs, encoder_NSLD.dtype)
         if not (source.by_token and sources):  # whose tokens the model itself has chosen
-            check_ids(self.config, input_ids)
+            check_ids(self.config, input_ids, "decoder_input_ids")
 
         slots = self.config.num_slots
         history = cache.self_attention_cache if cache is not None and len(self.layers) else None

@@ -481,7 +481,6 @@ class FolnetForConditionalGeneration(FolnetGenerator):
         """
         if labels is not None:
             use_cache = False
-            check_dimensions(labels, 2, "labels")
             if decoder_input_ids is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         outputs = self._encode(

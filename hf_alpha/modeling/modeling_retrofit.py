@@ -499,7 +499,7 @@ class RetrofitForConditionalGeneration(RetrofitModel):
         )
         rows, samples = decoder_input_ids.shape[0], source.last_hidden_state.shape[0]
         check_rows(rows, samples, labels)
-        check_ids(self.config, decoder_input_ids)
+        check_ids(self.config, decoder_input_ids, "decoder_input_ids")
         check_cache(past_key_values)
         use_cache = self.config.use_cache if use_cache is None else use_cache
         if past_key_values is None and use_cache and not self.recomputes():

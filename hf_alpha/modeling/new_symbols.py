@@ -120,7 +120,7 @@ def places_in_list(
     def of_list() -> torch.Tensor:
         number_BS = vocabulary.symbol_numbers(ids_BS)  # padding is none, the first column
         index_S = torch.arange(ids_BS.shape[1], device=ids_BS.device)
-        none_BN = number_BS.new_full((ids_BS.shape[0], vocabulary.num_symbols + 1), -1)
+        none_BN = index_S.new_full((ids_BS.shape[0], vocabulary.num_symbols + 1), -1)
         index_BN = none_BN.scatter(1, number_BS, index_S.expand_as(number_BS))
         return index_BN.index_fill(1, index_S[:1], -1)
 

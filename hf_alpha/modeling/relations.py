@@ -675,7 +675,7 @@ def first_positions(own_BM: torch.Tensor, num_symbols: int) -> torch.Tensor:
     count = own_BM.shape[1]
     column = columns_of(own_BM, num_symbols)  # the last one is cut off
     positions = torch.arange(count, device=own_BM.device).expand_as(column)
-    first = column.new_full((column.shape[0], num_symbols + 1), count)
+    first = positions.new_full((column.shape[0], num_symbols + 1), count)
     return first.scatter_reduce(1, column, positions, "amin")[:, :-1]
 
 

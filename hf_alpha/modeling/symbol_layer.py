@@ -14,7 +14,7 @@ from transformers import initialization as init
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import PreTrainedModel
 
-from .checks import check_ids, check_symbols
+from .checks import check_by_token, check_ids, check_symbols
 from .configuration_symbols import SymbolModelConfig
 from .encoding import RelationalMemory, SymbolEncoding, TextStates
 from .new_symbols import UNUSABLE, TextSoFar, WrittenSymbols, symbols_so_far
@@ -201,14 +201,15 @@ class SymbolLayer:
                 call, tokens are those that the model itself has chosen.
 
         Raises:
-            ValueError: an id is outside the vocabulary, or `stream_ids` do not fit the ids. Read
-                back from the device where that costs nothing, see `checks`.
+            ValueError: an id is outside the vocabulary, or the mask or `stream_ids` do not fit the
+                ids. Read back from the device where that costs nothing, see `checks`.
         """
         if training and self.draws is not None:
             self._start_step()
         chosen = kept is not None and kept.goes_on
         if not chosen:
             check_ids(self.config, ids_BL)
+            check_by_token(*ids_BL.shape, attention_mask=mask_BL)
         listed_BS = self._list_symbols(ids_BL, mask_BL, stream_ids)
         streams = self._streams(ids_BL, mask_BL, listed_BS, training, kept)
         if self.config.needs_stream_ids and not chosen:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput
 
-from .checks import check_labels
+from .checks import check_dimensions, check_labels
 from .configuration_symbols import SymbolModelConfig
 from .cpu import suit_cpu
 from .logit_scale import LogitScale, token_loss
@@ -337,6 +337,7 @@ class QuickOutput:
 
 def shift_right(labels_BT: torch.Tensor, config: SymbolModelConfig) -> torch.Tensor:
     """Returns labels behind the start token, as a decoder's input; -100 becomes padding."""
+    check_dimensions(labels_BT, 2, "labels")
     assert config.decoder_start_token_id is not None and config.pad_token_id is not None
     shifted = F.pad(labels_BT[:, :-1], (1, 0), value=config.decoder_start_token_id)
     return shifted.masked_fill(shifted == -100, config.pad_token_id)

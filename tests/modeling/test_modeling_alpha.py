@@ -239,6 +239,16 @@ def test_compiled_model_agrees(settings, fresh_compiler):
 
 
 @pytest.mark.slow
+def test_a_compiled_model_finds_symbols_itself(fresh_compiler):
+    """The graph breaks there, and all else goes on."""
+    model = make_model(encoder_layers=1, decoder_layers=1)
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    with torch.no_grad():
+        out = torch.compile(model, backend="eager")(**batch).logits
+    torch.testing.assert_close(out, logits(model, batch), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.slow
 @listing
 def test_compiled_generation_agrees(encoding, fresh_compiler):
     """With a static cache, as `generate` compiles on an accelerator."""
@@ -356,6 +366,10 @@ def test_wrong_inputs_are_named():
         model(**{**batch, "tree_paths": None})
     with pytest.raises(ValueError, match="EncoderDecoderCache"):
         model(**batch, past_key_values=DynamicCache())
+    with pytest.raises(ValueError, match=r"^decoder_input_ids are \(1, 0\), without a token"):
+        model(**{**batch, "decoder_input_ids": batch["decoder_input_ids"][:, :0]})
+    with pytest.raises(ValueError, match=r"^labels are \(4,\): give \(samples, length\)"):
+        model(**{**batch, "decoder_input_ids": None}, labels=torch.arange(4))
     batch["input_ids"][0, 0] = model.config.vocab_size
     with pytest.raises(ValueError, match=r"token id 15 is outside.*extend_symbols"):
         model(**batch)
