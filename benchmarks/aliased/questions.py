@@ -142,7 +142,7 @@ def namings(
     names, made = CanonicalNames(rule), dict[str, Naming]()
     for condition, table in renamings.items():
         pairs: Table = {(kind, name): new for name, new in table.items()}
-        made[condition] = Naming(renamed(names.finder, body, pairs), table)
+        made[condition] = Naming(renamed(names, body, pairs), table)
     sent = {json.dumps(CanonicalRequest(names, dict(each.body)).body) for each in made.values()}
     for condition, words in WORDS.items():
         request = CanonicalRequest(CanonicalNames(rule, words=words), body)

@@ -168,8 +168,7 @@ def _try_one(
     made.parts_left.update(spelled.parts_left)
     first = None if ask is None else _answers(ask, body, spelled, {})
     for kind, table in _tables(names, found, body):
-        every = {pair: table[first] for pair, first in firsts.items() if first in table}
-        other = renamed(names, body, every | table)
+        other = _renamed(names, body, _in_each_spelling(table, firsts))
         request = CanonicalRequest(names, other)
         made.renamings[kind] += 1
         if json.dumps(request.body) != json.dumps(spelled.body):
@@ -194,6 +193,15 @@ def renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> dic
     Args:
         table: (class, name) -> the name in its place, in each of its spellings.
     """
+    firsts = _first_spellings(names.finder, body)
+    return _renamed(names, body, _in_each_spelling(table, firsts))
+
+
+def _in_each_spelling(table: Table, firsts: Mapping[tuple[str, str], tuple[str, str]]) -> Table:
+    return {pair: table[first] for pair, first in firsts.items() if first in table} | table
+
+
+def _renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> dict[str, Any]:
     finder = names.finder
     found = names_of(finder, body)
     spelling = Spelling(names, variants=found.variants)
@@ -230,7 +238,7 @@ def renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> dic
 
     new = write_request(body, write)
     if formless:
-        return renamed(names, body, {p: new for p, new in table.items() if p[1] not in formless})
+        return _renamed(names, body, {p: new for p, new in table.items() if p[1] not in formless})
     if (given := body.get("names")) is not None:
         first = next(iter(finder.by_class(given)), "")
         listed = given if isinstance(given, Mapping) else {first: given}
