@@ -125,7 +125,7 @@ def load_answering(path: str | Path) -> tuple[Any, Any]:
     if not is_plain(path):
         return load_checkpoint(path)
     host, tokenizer = load_host(path, auto_class(load_config(path)))
-    return host, wings.plain_tokenizer().of(tokenizer)
+    return host, wings.wing("plain tokenizer").of(tokenizer)
 
 
 def answering_parts(path: str | Path) -> tuple[PreTrainedConfig, Any]:
@@ -133,7 +133,7 @@ def answering_parts(path: str | Path) -> tuple[PreTrainedConfig, Any]:
     if not is_plain(path):
         return load_parts(path)
     tokenizer = load_tokenizer(str(Path(path).expanduser()))
-    return load_config(path), wings.plain_tokenizer().of(tokenizer)
+    return load_config(path), wings.wing("plain tokenizer").of(tokenizer)
 
 
 def is_plain(path: str | Path) -> bool:
@@ -319,7 +319,7 @@ def _load_weights(
     check(model, report, f"{whole}/{WEIGHTS}")
     # Marian would leave out its positions, sinusoids if nobody has trained others.
     model._keys_to_ignore_on_save = set()
-    return model if base is None else wings.merged()(model, place, base), report
+    return model if base is None else wings.wing("adapters")(model, place, base), report
 
 
 def _check_quantization(auto: Any, config: PreTrainedConfig, place: str) -> None:

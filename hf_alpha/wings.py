@@ -17,6 +17,17 @@ TASKS = {
     "propositional": "hf_alpha.logic.propositional:PropositionalTask",
 }
 """Name of a task -> its class, as an entry point of another package says it."""
+PARTS = {
+    "adapters": "hf_alpha.convert.merged:merged",  # merges one into its model
+    "commuting": "hf_alpha.logic.commuting",  # sorts operands that may change places
+    "conversion": "hf_alpha.convert",  # gives symbols to a model of Transformers
+    "drawn problems": "hf_alpha.logic.drawing.drawn:DrawnProblems",  # when they are needed
+    "generation": "hf_alpha.logic.drawing.generate",  # makes datasets of drawn problems
+    "plain tokenizer": "hf_alpha.alias.plain:PlainTokenizer",  # of a model as it is
+    "segments": "hf_alpha.transduction.segments",  # puts a transducer on top of a tokenizer
+    "spelling": "hf_alpha.canonical",  # has names spelled as words of a model
+}
+"""What else the core asks for -> where it is."""
 NAMES = {
     "FolnetConfig": "hf_alpha.folnet",
     **dict.fromkeys(
@@ -53,48 +64,14 @@ ONLY = {"ltl": " (only for Linux on x86-64, with Python before 3.14)"}
 """Extra -> where its packages can be installed, if not everywhere."""
 
 
-def commuting() -> Any:
-    """Return what sorts operands that may change places: `hf_alpha.logic.commuting`.
+def wing(what: str) -> Any:
+    """Return what the core asks for, one of `PARTS`.
 
     Raises:
-        ImportError: it was left out; this and the others here say so.
+        ImportError: it was left out.
     """
-    return part("hf_alpha.logic.commuting")
-
-
-def generation() -> Any:
-    """Return what makes datasets of drawn problems: `hf_alpha.logic.drawing.generate`."""
-    return part("hf_alpha.logic.drawing.generate")
-
-
-def drawn_problems() -> Any:
-    """Return the dataset of problems that are drawn when they are needed, a class."""
-    return part("hf_alpha.logic.drawing.drawn").DrawnProblems
-
-
-def plain_tokenizer() -> Any:
-    """Return the tokenizer of a model of Transformers as it is, a class."""
-    return part("hf_alpha.alias.plain").PlainTokenizer
-
-
-def conversion() -> Any:
-    """Return what gives symbols to a model of Transformers: `hf_alpha.convert`."""
-    return part("hf_alpha.convert")
-
-
-def merged() -> Any:
-    """Return what merges an adapter into its model, a function."""
-    return part("hf_alpha.convert.merged").merged
-
-
-def spelling() -> Any:
-    """Return what has names spelled as words of a model: `hf_alpha.canonical`."""
-    return part("hf_alpha.canonical")
-
-
-def segments() -> Any:
-    """Return what puts a transducer on top of a tokenizer: `hf_alpha.transduction.segments`."""
-    return part("hf_alpha.transduction.segments")
+    module, _, name = PARTS[what].partition(":")
+    return getattr(part(module), name) if name else part(module)
 
 
 def part(module: str) -> Any:

@@ -55,7 +55,7 @@ def draw_problems(
     with the same `equivalence`. `out` keeps the data they are taken from.
     """
     with first_before_others():
-        wings.generation().generate_grid(
+        wings.wing("generation").generate_grid(
             task, out, symbols, sizes, samples,
             seed=seed, equivalence=equivalence, progress=progress,
         )  # fmt: skip

@@ -178,7 +178,7 @@ def prepare_data(recipe: Any, tokenizer: AnyTokenizer) -> tuple[Problems, Proble
 def _drawn(recipe: Any, tokenizer: AnyTokenizer, settings: Any, split: str = "train") -> Problems:
     """Return problems that are drawn when they are needed."""
     with section("data: draw"):
-        return wings.drawn_problems()(recipe.task, tokenizer, split=split, **settings)
+        return wings.wing("drawn problems")(recipe.task, tokenizer, split=split, **settings)
 
 
 def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -> Dataset:
@@ -187,7 +187,7 @@ def _generated(recipe: Any, path: str, generation: dict[str, Any], split: str) -
     That returns at once where the same data has been made, and refuses where other data has.
     """
     if generation:
-        generate = wings.generation().generate
+        generate = wings.wing("generation").generate
         generate(recipe.task, path, num_workers=recipe.data.num_workers, **generation)
     return load(path, split)
 

@@ -28,7 +28,7 @@ from hf_alpha.io.settings import section
 from hf_alpha.loading import check_segments, load_for, load_parts
 from hf_alpha.modeling.names_in_text import NameFinder
 from hf_alpha.modeling.tokenization_text import TextTokenizer
-from hf_alpha.wings import segments
+from hf_alpha.wings import wing
 
 from .names import encoded, find_names, finder_of, marked, name_columns
 from .objective import Collator, Examples, Objective, Say, setting
@@ -387,7 +387,7 @@ def _transducing(tokenizer: Any, recipe: Any) -> Any:
     if not recipe.transducer:
         return tokenizer
     with section("transducer"):
-        return segments().with_transducer(tokenizer, recipe.transducer)
+        return wing("segments").with_transducer(tokenizer, recipe.transducer)
 
 
 def _use_rules(tokenizer: Any, recipe: Any) -> None:

@@ -135,10 +135,10 @@ TRAINING = model_of(Seq2SeqTrainingArguments, tuple(SECRETS), ("output_dir",))
 
 
 Generation: TypeAlias = Annotated[
-    dict[str, Any], checked_by(lambda: model_of(wings.generation().Samples))
+    dict[str, Any], checked_by(lambda: model_of(wings.wing("generation").Samples))
 ]
 Drawing: TypeAlias = Annotated[
-    dict[str, Any], checked_by(lambda: model_of(wings.drawn_problems(), FROM_RECIPE))
+    dict[str, Any], checked_by(lambda: model_of(wings.wing("drawn problems"), FROM_RECIPE))
 ]
 
 

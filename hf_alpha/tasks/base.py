@@ -287,7 +287,7 @@ class Task(ABC):
         """Return the canonical form of a problem given as canonical tokens; see `canonical`."""
         check_known("equivalence", equivalence, EQUIVALENCES)
         if equivalence == "commuting" and not self.commutative.isdisjoint(tokens):
-            tokens = wings.commuting().in_order(tokens, type(self))
+            tokens = wings.wing("commuting").in_order(tokens, type(self))
         symbols = self.symbols_in(tokens)
         names = dict(zip(symbols, self.default_symbols(len(symbols)), strict=True))
         return self.write([names.get(token, token) for token in tokens])

@@ -230,9 +230,11 @@ def _started(
     if not place.exists():
         place.parent.mkdir(exist_ok=True)
         if name == CANONICAL:
-            wings.spelling().convert_to_canonical(recipe.checkpoint, place, recipe.symbols, say)
+            wings.wing("spelling").convert_to_canonical(
+                recipe.checkpoint, place, recipe.symbols, say
+            )
         else:
-            wings.conversion().convert_host(
+            wings.wing("conversion").convert_host(
                 recipe.checkpoint, place, _symbols_for(name, examples), say
             )
     return recipe.model_copy(update={"checkpoint": str(place)})
@@ -243,7 +245,7 @@ def _symbols_for(name: str, examples: Any) -> Any:
     rules = examples.finder.to_dict()
     counts = examples.lacking(dict.fromkeys(rules, 0), training=True)
     settings = ENCODINGS[name]
-    return wings.conversion().SymbolConfig(
+    return wings.wing("conversion").SymbolConfig(
         encoding=settings["symbol_encoding"],
         symbols={
             kind: {**rule, "count": max(counts[kind], LEAST_SYMBOLS)}
