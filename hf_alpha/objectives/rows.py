@@ -12,18 +12,13 @@ from hf_alpha.data.rows import Where, path_of, read_dataset
 from hf_alpha.io.settings import RecipeError
 
 
-class RowSource(Protocol):
-    """The settings by which rows are read."""
+class DataSource(Protocol):
+    """What a recipe says of data; see `hf_alpha.recipe.Data`."""
 
     source: str
     format: str | None
     where: dict[str, Any]
     encoding: str | None
-
-
-class DataSource(RowSource, Protocol):
-    """What a recipe says of data; see `hf_alpha.recipe.Data`."""
-
     train: Any
     validation: Any
     test: Any
@@ -35,7 +30,7 @@ class DataSource(RowSource, Protocol):
 
 
 def read_rows(
-    settings: RowSource,
+    settings: DataSource,
     place: Where,
     columns: Sequence[str],
     preferred: str,
@@ -67,7 +62,7 @@ def read_rows(
     return rows
 
 
-def _keys(columns: Sequence[str], settings: RowSource) -> dict[str, str]:
+def _keys(columns: Sequence[str], settings: DataSource) -> dict[str, str]:
     """Return column -> the recipe's key that names it; "" where the objective fixes the name."""
     fields = ("source", "pair", "target")
     keys = {getattr(settings, field, None): f"data.{field}" for field in fields}
