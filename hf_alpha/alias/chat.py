@@ -93,28 +93,30 @@ def write_request(body: Mapping[str, Any], write: Write) -> dict[str, Any]:
 
 def _schema(schema: Any, said: Callable[[str], str]) -> Any:
     """Write a schema, or several, with titles that are made of names (`Max Price`) as these."""
-    return _with_titles(schema, write_schema(schema, said))
+    written = write_schema(schema, said)
+    _entitle(schema, written)
+    return written
 
 
-def _with_titles(old: Any, new: Any) -> Any:
-    """Return a schema that was written, with titles as Pydantic makes them of names."""
+def _entitle(old: Any, new: Any) -> None:
+    """Write titles that Pydantic has made of names in a schema that was written otherwise."""
     if isinstance(old, list | tuple):
-        return [_with_titles(*pair) for pair in zip(old, new, strict=True)]
+        for pair in zip(old, new, strict=True):
+            _entitle(*pair)
     if not isinstance(old, Mapping):
-        return new
-    written = {}
+        return
     for (name, was), (word, part) in zip(old.items(), new.items(), strict=True):
-        written[word] = _with_titles(was, part)
-        title = was.get("title") if word != name and isinstance(was, Mapping) else None
-        if isinstance(title, str) and _letters(title) == _letters(name):
-            written[word]["title"] = word
+        if isinstance(was, Mapping | list | tuple):
+            _entitle(was, part)
+            title = was.get("title") if word != name and isinstance(was, Mapping) else None
+            if isinstance(title, str) and _letters(title) == _letters(name):
+                part["title"] = word
     name, takes = old.get("name"), old.get("parameters")
     title = takes.get("title") if isinstance(takes, Mapping) else None
     if isinstance(name, str) and isinstance(title, str) and new["name"] != name:
         behind = title.removeprefix(name)  # `get_xArguments`
         if behind != title and behind[:1].isupper():
-            written["parameters"]["title"] = f"{new['name']}{behind}"
-    return written
+            new["parameters"]["title"] = f"{new['name']}{behind}"
 
 
 def _letters(name: str) -> str:
@@ -190,7 +192,7 @@ def names_of(finder: NameFinder, body: Mapping[str, Any]) -> ChatNames:
         )
     try:
         return ChatNames(finder, tools_of(body), given)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, LookupError, TypeError) as error:
         raise ValueError(f"the request is not as OpenAI's API has it: {error!r}") from None
 
 
@@ -360,7 +362,7 @@ class CanonicalStream:
         self._request, self._table, self._names = request, request.table, names
         self._texts: dict[tuple[int, str], BackStream | JsonBack] = {}
         self._calls: dict[tuple[int, int], _CallBack] = {}
-        self._head: dict[str, Any] = {}
+        self._said, self._head = set[str](), dict[str, Any]()  # texts that go on, and a chunk
 
     def feed(self, chunk: Any) -> Any:
         """Return a chunk with names."""
@@ -382,29 +384,31 @@ class CanonicalStream:
         if not isinstance(choice, Mapping):
             return choice
         index, ended = choice.get("index") or 0, choice.get("finish_reason") is not None
-        written = {**choice, **self._texts_of(choice, index)[0]}
+        feed = partial(self._feed, index)
+        written = {**choice, **_texts(choice, feed)}
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
-            texts, said = self._texts_of(delta, index)
-            delta = {**delta, **texts}
+            self._said.clear()
+            delta = {**delta, **_texts(delta, feed)}
             if isinstance(calls := delta.get("tool_calls"), list):
                 delta["tool_calls"] = [self._call(call, index) for call in calls]
             if isinstance(call := delta.get("function_call"), Mapping):
                 delta["function_call"] = self._call_back(index, _OLDER).feed(call)
-            if said or delta.get("tool_calls") or delta.get("function_call"):
-                delta = self._whole(delta, index, said)
+            is_more = self._said or delta.get("tool_calls") or delta.get("function_call")
+            if is_more and len(self._texts) > len(self._said):
+                delta = self._whole(delta, index)
             written["delta"] = delta
         if isinstance(message := choice.get("message"), Mapping):
             written["message"] = self._request.message_back(message)
         return self._ended(written, index) if ended else written
 
-    def _whole(self, delta: dict[str, Any], index: int, said: Collection[str]) -> dict[str, Any]:
+    def _whole(self, delta: dict[str, Any], index: int) -> dict[str, Any]:
         """Return a delta with what is held of texts that do not go on in it: so they are whole.
 
         Else the end of a thought would come behind the answer.
         """
         for (number, key), back in self._texts.items():
-            if number == index and key not in said and (rest := _closed(back)):
+            if number == index and key not in self._said and (rest := _closed(back)):
                 delta = _with_rest(delta, key, rest)
         return delta
 
@@ -427,15 +431,9 @@ class CanonicalStream:
                 delta = {**(delta or {}), "tool_calls": calls}
         return choice if delta is None else {**choice, "delta": delta}
 
-    def _texts_of(self, fields: Mapping[str, Any], index: int) -> tuple[dict[str, Any], set[str]]:
-        """Return the texts of a part of a choice, and which ones go on."""
-        said = set[str]()
-
-        def feed(key: str, text: str) -> str:
-            said.update([key] * bool(text))
-            return self._text(index, key).feed(text)
-
-        return _texts(fields, feed), said
+    def _feed(self, index: int, key: str, text: str) -> str:
+        self._said.update([key] * bool(text))
+        return self._text(index, key).feed(text)
 
     def _text(self, index: int, key: str) -> "BackStream | JsonBack":
         made = self._texts.get((index, key))

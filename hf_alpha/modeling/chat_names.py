@@ -42,7 +42,7 @@ class ChatNames:
         variants: of names that are given, those that are spellings of one another.
 
     Raises:
-        ValueError: names are given by their places, or for no class.
+        ValueError: names are given by their places, twice, or for no class.
     """
 
     def __init__(
@@ -53,12 +53,9 @@ class ChatNames:
         kept: Callable[[str], Kept] = lambda text: (),
     ):
         self._finder, self._kept = finder, kept
-        self.given: dict[str, str] = {}
-        self.variants = variants_in(names or {})
-        for kind, listed in finder.by_class(names or {}).items():
-            if places := [name for name in listed if not isinstance(name, str)]:
-                raise ValueError(f"names: {places[0]!r}: a chat takes names, not their places")
-            self.given |= dict.fromkeys(listed, kind)  # type: ignore[arg-type]
+        (self.given, places), self.variants = finder.listed(names or {}), variants_in(names or {})
+        if places:
+            raise ValueError(f"names: {[*places[0][:2]]}: a chat takes names, not their places")
         of_tools = {kind: rule for kind, rule in finder.rules.items() if rule.rule == "tools"}
         named = [pair for pair in tool_names(tools) if pair[0]] if of_tools else []
         bare = {name for name, is_described in named if not is_described}
@@ -90,10 +87,7 @@ class ChatNames:
         if answers:
             found = self._finder.find(text, self._answered.within(text), kept)
         else:
-            by_class: dict[str, list[str]] = {}
-            for name, kind in self._said.within(text).items():
-                by_class.setdefault(kind, []).append(name)
-            found = self._finder.mark(text, by_class, kept).spans
+            found = self._finder.find_said(text, self._said.within(text), kept)
         plain = self._like_words
         spans = [s for s in found if text[s.start : s.stop] not in plain or is_alone(text, s)]
         keys = keys_in(text, spans, self.known if answers else None)

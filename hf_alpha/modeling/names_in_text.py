@@ -234,12 +234,20 @@ class NameFinder:
                 outside the text or overlaps another one; a class finds its names by a function that
                 is not there; or its pattern takes longer than `TIME_LIMIT`.
         """
+        classes, places = self.listed(names)
+        spans = [*MarkedText(text, places).spans, *self._by_rules(text, True, kept)]
+        text = MarkedText(text, self.with_given(text, spans, classes, kept))
+        text.variants = variants_in(names)
+        return text
+
+    def listed(self, names: Names | Sequence[str]) -> tuple[dict[str, str], list[Span]]:
+        """Return name -> class of names that are listed, and the places that are; see `mark`."""
         classes: dict[str, str] = {}
-        marked = []
+        places = []
         for kind, listed in self.by_class(names).items():
             for name in listed:
                 if not isinstance(name, str):
-                    marked.append(Span.of(name[0], name[1], kind))
+                    places.append(Span.of(name[0], name[1], kind))
                 elif not name:
                     raise ValueError(f"an empty name is listed for the class {kind!r}")
                 elif classes.setdefault(name, kind) != kind:
@@ -247,10 +255,11 @@ class NameFinder:
                         f"the name {name!r} is listed for the classes {classes[name]!r} and "
                         f"{kind!r}: a name belongs to one class"
                     )
-        spans = [*MarkedText(text, marked).spans, *self._by_rules(text, True, kept)]
-        text = MarkedText(text, self.with_given(text, spans, classes, kept))
-        text.variants = variants_in(names)
-        return text
+        return classes, places
+
+    def find_said(self, text: str, classes: Mapping[str, str], kept: Kept = ()) -> tuple[Span, ...]:
+        """Return the names of a text that answers none, those of `classes` too; see `find`."""
+        return self.with_given(text, self._by_rules(text, True, kept), classes, kept)
 
     def variants(self, name: str, kind: str) -> list[str]:
         """Return other spellings of a name, if the rule of its class says some."""
