@@ -65,8 +65,9 @@ class ChatNames:
         self.stay = {name for name, _ in named} - of_chat.keys()
         self._like_words = {name for name in of_chat.keys() - self.given if like_a_word(name)}
         self.known: Known = {}
-        # Of texts that say something and of answers: in others, bound names are not known.
+        # Bound names are known in answers, and in texts that bind none themselves.
         self._said, self._answered = NamesByWord(finder.inside), NamesByWord(finder.inside)
+        self._has_bound = False
         for name, kind in of_chat.items():
             self._add(name, name, kind)
 
@@ -74,6 +75,7 @@ class ChatNames:
         if key not in self.known:
             self.known[key] = name, kind
             self._answered.add(name, kind)
+            self._has_bound |= key != name
             if key == name:
                 self._said.add(name, kind)
 
@@ -88,6 +90,9 @@ class ChatNames:
             found = self._finder.find(text, self._answered.within(text), kept)
         else:
             found = self._finder.find_said(text, self._said.within(text), kept)
+            if answers := self._has_bound and not any(span.binding for span in found):
+                bound = self._finder.find(text, self._answered.within(text), kept)
+                found = self._finder.with_given(text, [*found, *bound], None)
         plain = self._like_words
         spans = [s for s in found if text[s.start : s.stop] not in plain or is_alone(text, s)]
         keys = keys_in(text, spans, self.known if answers else None)

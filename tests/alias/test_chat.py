@@ -493,3 +493,22 @@ def test_words_come_back_behind_escapes_and_in_capitals_alike():
     named = {"tools": [{"function": {"name": "_x_y"}}], "messages": messages}
     (message,) = CanonicalRequest(one._names, named).body["messages"]
     assert message["content"] == "TOOL_B, tool_bs"
+
+
+def test_a_later_question_has_the_names_of_earlier_code():
+    """Which the code binds; code of a later message has its own names."""
+    names, seen = CanonicalNames({"variable": {"rule": "python"}}), []
+    for function, given, best in (("total_of", "prices", "best"), ("get", "values_x", "acc2")):
+        code = f"def {function}({given}):\n    {best} = max({given})\n    return {best}\n"
+        said = [code, f"What is `{best}` of {function}, and 'best_of'?", f"print({function}([1]))"]
+        own = f"def {best}({function}):\n    return {function}\n"
+        messages = [{"role": "user", "content": text} for text in (*said, own)]
+        seen.append(CanonicalRequest(names, {"messages": messages}))
+        assert certify([{"messages": messages}], names).holds
+    one, two = (request.body["messages"] for request in seen)
+    assert one == two
+    assert [message["content"] for message in one[1:3]] == [
+        "What is `e` of b, and 'best_of'?",
+        "print(b([1]))",
+    ]
+    assert one[3]["content"] == "def e(b):\n    return b\n"
