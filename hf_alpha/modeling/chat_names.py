@@ -59,9 +59,8 @@ class ChatNames:
         of_tools = {kind: rule for kind, rule in finder.rules.items() if rule.rule == "tools"}
         named = [pair for pair in tool_names(tools) if pair[0]] if of_tools else []
         bare = {name for name, is_described in named if not is_described}
-        kept_by = {kind: bare if rule.keep else () for kind, rule in of_tools.items()}
-        of_chat = {n: kind for kind, stay in kept_by.items() for n, _ in named if n not in stay}
-        of_chat |= self.given
+        stay = {kind: bare if rule.keep else () for kind, rule in of_tools.items()}
+        of_chat = {n: kind for kind in stay for n, _ in named if n not in stay[kind]} | self.given
         self.stay = {name for name, _ in named} - of_chat.keys()
         self._like_words = {name for name in of_chat.keys() - self.given if like_a_word(name)}
         self.known: Known = {}

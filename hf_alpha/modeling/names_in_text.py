@@ -342,8 +342,7 @@ class NameFinder:
                     raise too_slow(f"symbols: {name!r}", rule.pattern, text) from None
                 spans += [Span(start, stop, name) for start, stop in matches if start < stop]
         if self._no_names:
-            none: frozenset[str] = frozenset()
-            return [s for s in spans if text[s[0] : s[1]] not in self._no_names.get(s[2], none)]
+            return [s for s in spans if text[s[0] : s[1]] not in self._no_names.get(s[2], ())]
         return spans
 
     def _unbound(self, text: str, classes: Mapping[str, str], kept: Kept) -> list[Span]:

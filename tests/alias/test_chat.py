@@ -498,8 +498,8 @@ def test_words_come_back_behind_escapes_and_in_capitals_alike():
 def test_a_later_question_has_the_names_of_earlier_code():
     """Which the code binds; code of a later message has its own names."""
     names, seen = CanonicalNames({"variable": {"rule": "python"}}), []
-    for function, given, best in (("total_of", "prices", "best"), ("get", "values_x", "acc2")):
-        code = f"def {function}({given}):\n    {best} = max({given})\n    return {best}\n"
+    for function, taken, best in (("total_of", "prices", "best"), ("get", "values_x", "acc2")):
+        code = f"def {function}({taken}):\n    {best} = max({taken})\n    return {best}\n"
         said = [code, f"What is `{best}` of {function}, and 'best_of'?", f"print({function}([1]))"]
         own = f"def {best}({function}):\n    return {function}\n"
         messages = [{"role": "user", "content": text} for text in (*said, own)]
