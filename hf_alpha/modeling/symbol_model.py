@@ -300,6 +300,8 @@ class SymbolHead(SymbolModel):
             if kwargs.get(name) is not None or getattr(callers, name, None) is not None
         }
         chosen, rest = super()._prepare_generation_config(generation_config, *args, **kwargs)
+        if self.config.is_encoder_decoder:  # it would cut the input's mask as the answer is long
+            chosen.prefill_chunk_size = None
         if len(limits) == 1:  # of two, Transformers makes what it always does
             (other,) = {"max_length", "max_new_tokens"} - limits
             setattr(chosen, other, None)

@@ -478,6 +478,20 @@ def test_generation_warns_of_no_limit_that_the_caller_did_not_set(how):
     assert model.generation_config.max_length == 129
 
 
+def test_chunks_of_a_prompt_are_for_decoders_alone():
+    model = make_model()
+    batch = random_batch(2, model.config, [(6, 3), (4, 2)])
+    del batch["decoder_input_ids"]
+    kept = {"max_new_tokens": 4, "return_dict_in_generate": True, "output_logits": True}
+    one, two = (
+        model.generate(**batch, **kept),
+        model.generate(**batch, **kept, prefill_chunk_size=2),
+    )
+    assert one.sequences.equal(two.sequences)
+    for x, y in zip(one.logits, two.logits, strict=True):
+        assert x.equal(y)
+
+
 class OperatorCalls(TorchDispatchMode):
     """Counts what PyTorch is called for: of small models, most of the time goes there."""
 
