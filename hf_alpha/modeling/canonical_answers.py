@@ -154,10 +154,11 @@ class BackStream:
         r"""Yield words for names behind escapes, `\ntool_b` in a text, or with them, `tool\_b`."""
         if "\\" not in text and "\x1b" not in text:
             return
+        least = _PROSE if self._names.of_code else 2  # letters: code has its own, so has LaTeX
         for match in _WITH_SIGNS.finditer(text):
             sign, word = match[1] or "", match[2] or match[3]
             core, marks = word.replace("\\_", "_"), word.count("\\_")
-            if len(core) < _PROSE or marks not in (0, core.count("_")):
+            if len(core) < least or marks not in (0, core.count("_")):
                 continue
             found, name = match.group(), self._forms.name(core)
             if name is not None and name != core:

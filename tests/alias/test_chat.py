@@ -489,6 +489,11 @@ def test_words_come_back_behind_escapes_and_in_capitals_alike():
         chunks += [stream.close()] * 1
         streamed = "".join(chunk["choices"][0].get("text", "") for chunk in filter(None, chunks))
         assert back == streamed == meant
+    short = CanonicalRequest(
+        CanonicalNames({"tool": {"rule": "tools"}}, words=["c"]), {"tools": tools}
+    )
+    back = short.back({"choices": [{"text": r"'\nv1\nc'"}]})["choices"][0]["text"]
+    assert short.table == {"c": "GET_X", "v1": "sky.probe"} and back == r"'\nsky.probe\nc'"
     messages = [{"role": "assistant", "content": "_X_Y, _x_ys"}]
     named = {"tools": [{"function": {"name": "_x_y"}}], "messages": messages}
     (message,) = CanonicalRequest(one._names, named).body["messages"]
