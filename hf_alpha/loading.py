@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError, safe_open
 from transformers import (
     CONFIG_MAPPING,
     AutoConfig,
@@ -482,9 +483,23 @@ def reading(place: str, name: str) -> Iterator[None]:
         )
         raise FileNotFoundError(f"{place!r} is {kind}: {on_one_line(error)}") from error
     except Exception as error:
-        raise CheckpointError(f"{place}: {name} cannot be read: {on_one_line(error)}") from error
+        file = damaged_file(place) if name == WEIGHTS else name
+        raise CheckpointError(f"{place}: {file} cannot be read: {on_one_line(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
+
+
+def damaged_file(place: str) -> str:
+    """Return the first file of weights that is damaged; that of a whole model if none is."""
+    for file in sorted(Path(place).glob("*.safetensors")):
+        try:
+            with safe_open(file, "pt"):
+                continue
+        except SafetensorError:
+            with file.open("rb") as start:
+                pointer = start.read(12) == b"version http"
+            return f"{file.name} (a pointer: git lfs pull fetches it)" if pointer else file.name
+    return WEIGHTS
 
 
 def on_one_line(error: Exception) -> str:

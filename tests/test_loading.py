@@ -236,6 +236,10 @@ DAMAGES = {
     "fewer layers": (with_settings(encoder_layers=1), "layers.1.* is left over, and "),
     "truncated": (with_file("model.safetensors", half), "model.safetensors cannot be read: "),
     "empty": (with_file("model.safetensors", b""), "model.safetensors cannot be read: "),
+    "pointer": (
+        with_file("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:1"),
+        r"model.safetensors \(a pointer: git lfs pull fetches it\) cannot be read: ",
+    ),
     "negative": (with_settings(encoder_layers=-3), "config.json cannot be read: encoder_layers"),
     "wrong kind": (with_settings(d_model="wide"), "config.json cannot be read: .*'d_model'"),
     "no setting": (with_file("config.json", b"[]"), "config.json cannot be read: "),
@@ -252,6 +256,16 @@ DAMAGES = {
         "model and tokenizer disagree: symbol_classes",
     ),
 }
+
+
+def test_which_of_several_files_is_damaged(tmp_path):
+    model, _ = save(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    model.save_pretrained(tmp_path, max_shard_size="10KB")
+    second = sorted(tmp_path.glob("*.safetensors"))[1]
+    second.write_bytes(second.read_bytes()[:50])
+    with pytest.raises(ValueError, match=f"{second.name} cannot be read: "):
+        load_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("name", DAMAGES)
