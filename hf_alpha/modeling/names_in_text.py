@@ -217,8 +217,8 @@ class NameFinder:
             if not isinstance(text, MarkedText):
                 raise ValueError(
                     f"the names of class {name!r} are listed in the column {column!r} of the "
-                    "data, which this text lacks: give them as `names`, or the text as MarkedText, "
-                    "or on the command line by --names"
+                    "data, which this text lacks: give them as `names`, on the command line by "
+                    "--names, or in Python the text as MarkedText"
                 )
 
     def mark(self, text: str, names: Names | Sequence[str], kept: Kept = ()) -> MarkedText:
