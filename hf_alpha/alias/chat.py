@@ -101,22 +101,19 @@ def _schema(schema: Any, said: Callable[[str], str]) -> Any:
 def _entitle(old: Any, new: Any) -> None:
     """Write titles that Pydantic has made of names in a schema that was written otherwise."""
     if isinstance(old, list | tuple):
-        for pair in zip(old, new, strict=True):
-            _entitle(*pair)
-    if not isinstance(old, Mapping):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if not isinstance(old, Mapping) or len(old) != len(new):  # of data, keys may be one now
         return
     for (name, was), (word, part) in zip(old.items(), new.items(), strict=True):
-        if isinstance(was, Mapping | list | tuple):
-            _entitle(was, part)
-            title = was.get("title") if word != name and isinstance(was, Mapping) else None
-            if isinstance(title, str) and _letters(title) == _letters(name):
-                part["title"] = word
-    name, takes = old.get("name"), old.get("parameters")
-    title = takes.get("title") if isinstance(takes, Mapping) else None
-    if isinstance(name, str) and isinstance(title, str) and new["name"] != name:
-        behind = title.removeprefix(name)  # `get_xArguments`
-        if behind != title and behind[:1].isupper():
-            new["parameters"]["title"] = f"{new['name']}{behind}"
+        _entitle(was, part)
+        title = was.get("title") if isinstance(was, Mapping) else None
+        if word != name and isinstance(title, str) and _letters(title) == _letters(name):
+            part["title"] = word
+        called = old.get("name")
+        if name == word == "parameters" and isinstance(title, str) and isinstance(called, str):
+            behind = title.removeprefix(called)  # `get_xArguments`
+            if behind != title and behind[:1].isupper():
+                part["title"] = f"{new['name']}{behind}"
 
 
 def _letters(name: str) -> str:

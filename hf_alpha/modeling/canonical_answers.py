@@ -90,7 +90,7 @@ class BackStream:
         self._names, self._table, self._held = names, dict(table), ""
         self._forms, self.not_given = Forms(self._table), set[str]()
         self._called, self._same = NamesByWord(), dict[str, str]()
-        self._taken, self._next = set[str](), dict[str, Iterator[str]]()
+        self._taken, self._own, self._next = set[str](), set[str](), dict[str, Iterator[str]]()
         for word, name in table.items():
             self._take(word, name)
         # Where a name and a word of the text are spelled alike, the word stays.
@@ -121,6 +121,11 @@ class BackStream:
         self._called.add(str(name), self._names.class_of(word))
         self._taken |= {word.casefold(), name.casefold()}
 
+    def _add(self, form: str, name: str) -> None:
+        # `Tool_b` and `tool_b` of GET_X are spelled alike, and are one
+        self._same[form] = next((w for w, n in self._table.items() if n == name), form)
+        self._table[form] = name
+
     def _write(self, stop: int) -> str:
         part, self._held = self._held[:stop], self._held[stop:]
         if not part:
@@ -129,9 +134,7 @@ class BackStream:
             return self._names.back_by_rule(part, self._table) if self._table else part
         for word in dict.fromkeys(WORDS.findall(part)):
             if word not in self._table and (name := self._forms.name(word)) is not None:
-                # `Tool_b` and `tool_b` of GET_X are spelled alike, and are one
-                self._same[word] = next((w for w, n in self._table.items() if n == name), word)
-                self._table[word] = name
+                self._add(word, name)
                 self._take(word, name)
         called = {name: kind for name, kind in self._called.within(part).items() if name in part}
         words = self._names.words_in(part, self._table) | dict.fromkeys(self._with_signs(part))
@@ -162,7 +165,7 @@ class BackStream:
                 continue
             found, name = match.group(), self._forms.name(core)
             if name is not None and name != core:
-                self._table[found] = sign + (name.replace("_", "\\_") if marks else name)
+                self._add(found, sign + (name.replace("_", "\\_") if marks else name))
                 yield found
 
     def _cut(
@@ -180,7 +183,8 @@ class BackStream:
         found = text[span.start : span.stop]
         if found in self._stay:
             return False
-        return found in self._table or not (self._names.of_tools and is_only_a_word(text, span))
+        is_word = found in self._table and found not in self._own
+        return is_word or not (self._names.of_tools and is_only_a_word(text, span))
 
     def _word_for(self, name: str, kind: str) -> str:
         """Return the word of the table that a name of the answer is: by default itself.
@@ -199,6 +203,7 @@ class BackStream:
             series = self._next.setdefault(kind, iter(self._names.words[kind]))
             called = next(word for word in series if self._names.is_free(word, self._taken))
         self._table[name] = called
+        self._own.add(name)
         self._take(name, called)
         if called == name and (words := self._names.words[kind]).stem and name in words:
             self.not_given.add(name)

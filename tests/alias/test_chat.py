@@ -190,6 +190,14 @@ def test_titles_that_pydantic_makes_of_names_are_these(tool, city, price):
         one.body["response_format"]["json_schema"]["schema"]["properties"] == written["properties"]
     )
     assert certify([body], NAMES).holds
+    example = {"name": tool, "parameters": {"title": f"{tool}Of", r"a\_b": 1, "a_b": 2}}
+    named = {name: {} for name in ("name", "parameters", "a_b")}
+    schema = {"properties": named, "default": example}
+    body = {"tools": [{"function": {"name": tool, "parameters": schema}}], "names": {}}
+    (one,) = CanonicalRequest(NAMES, body).body["tools"]
+    assert one["function"]["parameters"]["default"] == {
+        "tool_c": "tool_b", "tool_d": {"title": f"{tool}Of", "tool_e": 2}
+    }  # fmt: skip
     unknown = CanonicalNames({"variable": "[a-z][0-9]"})
     assert CanonicalRequest(unknown, {"tools": tools}).body["tools"] == tools
 
@@ -480,6 +488,7 @@ def test_words_come_back_behind_escapes_and_in_capitals_alike():
         "Tool_b, tool_b, TOOL_B: tool_bs": "GET_X, GET_X, GET_X: GET_Xs",
         r"`{'a': '\ntool_c\\ntool_b'}`": r"`{'a': '\nsky.probe\\nGET_X'}`",
         r"C:\tool_b, tool\_b tool\_c TOOL\_Cs": r"C:\GET_X, GET\_X sky.probe SKY.PROBEs",
+        r"tool_c tool\_c: TOOL\_B tool\_b": r"sky.probe sky.probe: GET\_X GET\_X",
         "\x1b[1mtool_c\x1b[m \\u7528tool_b": "\x1b[1msky.probe\x1b[m \\u7528GET_X",
         r"\tool_b \n_x a\_b \ntool_": r"\GET_X \n_x a\_b \ntool_",
     }.items():

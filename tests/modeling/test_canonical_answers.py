@@ -87,7 +87,9 @@ def test_an_answer_that_spells_a_name_itself_does_not_mean_it(people):
     assert names.spell(own).back("b came in May") == own
     tools = CanonicalNames({"name": {"rule": "tools"}})
     call = MarkedText('{"city": ""}', [(2, 6, "name")])
-    assert tools.spell(call).back('a city: {"tool_b": "city"}') == 'a city: {"city": "tool_c"}'
+    said = 'a city: {"tool_b": "city"} of a city '
+    expected = 'a city: {"city": "tool_c"} of a city '
+    assert tools.spell(call).back(said) == "".join(tools.spell(call).stream(said)) == expected
 
 
 @pytest.mark.parametrize("words", [None, {"name": "tool_"}])
