@@ -24,6 +24,7 @@ from hf_alpha.modeling.canonical_answers import Forms, bare, forms
 from hf_alpha.modeling.canonical_names import CanonicalNames, Spelling
 from hf_alpha.modeling.chat_names import write_data
 from hf_alpha.modeling.names_in_text import NameFinder
+from hf_alpha.modeling.spans import overlapping
 from hf_alpha.modeling.text_pieces import cut_at_names
 from hf_alpha.modeling.words import WORDS as ALL_WORDS
 from hf_alpha.modeling.words import like_a_word, name_pattern
@@ -216,7 +217,7 @@ def _renamed(names: CanonicalNames, body: Mapping[str, Any], table: Table) -> di
         new = [(*span[:2], table[pair], False, False)
                for span, pair in zip(spans, called, strict=True) if pair in table]  # fmt: skip
         for word, start, stop, as_is in cut.pieces if cut and answers else ():
-            if not (as_is or any(i < stop and start < j for i, j, *_ in spans)):
+            if not (as_is or overlapping(start, stop, spans)):
                 new.append((start, stop, formed(word), False, False))
         cut = cut_at_names("kept", text, sorted(new))
         return text.written(cut) if isinstance(text, Unescaped) else cut.written

@@ -218,10 +218,9 @@ class Unescaped(str):
         for match in _ESCAPED.finditer(text):
             (start, stop), kind = match.span(), match.lastgroup
             number = stop - start - 1 if kind == "space" else 1
-            if number not in strings:
-                found = _JSON_STRINGS[number].finditer(text) if number in _JSON_STRINGS else ()
-                strings[number] = [(*string.span(), "") for string in found]
-            is_string = bool(strings[number] and overlapping(start, stop, strings[number]))
+            if number in _JSON_STRINGS and number not in strings:
+                strings[number] = [found.span() for found in _JSON_STRINGS[number].finditer(text)]
+            is_string = bool(overlapping(start, stop, strings.get(number, ())))
             if kind in ("high", "low"):
                 high, low = int(match["high"], 16), int(match["low"] or "0", 16)
                 new = chr(0x10000 + (high % 0x400 << 10) + low % 0x400 if low else high)
@@ -412,12 +411,17 @@ class CanonicalStream:
     def _ended(self, choice: dict[str, Any], index: int) -> dict[str, Any]:
         """Return the last part of a choice, with what is held of it."""
         delta = dict(choice["delta"]) if isinstance(choice.get("delta"), Mapping) else None
-        for key, text in self._rest(index).items():
-            if key == "text" or delta is None:
+        for place in [place for place in self._texts if place[0] == index]:
+            if not (text := _closed(self._texts.pop(place))):
+                continue
+            if (key := place[1]) == "text" or delta is None:
                 choice = _with_rest(choice, key, text)
             else:
                 delta = _with_rest(delta, key, text)
-        for number, rest in self._calls_rest(index):
+        for called in [called for called in self._calls if called[0] == index]:
+            number, rest = called[1], self._calls.pop(called).close()
+            if not rest:
+                continue
             if number == _OLDER:
                 begun = (delta or {}).get("function_call") or {}
                 rest = {key: (begun.get(key) or "") + text for key, text in rest.items()}
@@ -429,19 +433,11 @@ class CanonicalStream:
         return choice if delta is None else {**choice, "delta": delta}
 
     def _feed(self, index: int, key: str, text: str) -> str:
-        self._said.update([key] * bool(text))
-        return self._text(index, key).feed(text)
-
-    def _text(self, index: int, key: str) -> "BackStream | JsonBack":
-        made = self._texts.get((index, key))
-        if made is None:
-            made = self._texts[index, key] = self._request.back_stream(key)
-        return made
-
-    def _rest(self, index: int) -> dict[str, str]:
-        ended = [key for key in self._texts if key[0] == index]
-        rests = ((key[1], _closed(self._texts.pop(key))) for key in ended)
-        return {key: rest for key, rest in rests if rest}
+        if text:
+            self._said.add(key)
+        if (index, key) not in self._texts:
+            self._texts[index, key] = self._request.back_stream(key)
+        return self._texts[index, key].feed(text)
 
     def _call(self, call: Any, index: int) -> Any:
         number = call.get("index") or 0 if isinstance(call, Mapping) else 0
@@ -451,11 +447,6 @@ class CanonicalStream:
         if (index, number) not in self._calls:
             self._calls[index, number] = _CallBack(self._table, self._names)
         return self._calls[index, number]
-
-    def _calls_rest(self, index: int) -> list[tuple[int, dict[str, str]]]:
-        ended = [key for key in self._calls if key[0] == index]
-        rests = ((key[1], self._calls.pop(key).close()) for key in ended)
-        return [(number, rest) for number, rest in rests if rest]
 
 
 def _texts(fields: Mapping[str, Any], back: Callable[[str, str], str]) -> dict[str, Any]:
@@ -523,14 +514,12 @@ class _CallBack:
         if isinstance(name := function.get("name"), str):
             self._name += name
             written["name"] = "" if self._is_open() else self._take_name()
-        if isinstance(arguments := function.get("arguments"), str):
-            if arguments and self._name:
-                written["name"] = self._take_name()
-            written["arguments"] = self._arguments.feed(arguments)
-        if isinstance(given := function.get("input"), str):
-            if given and self._name:
-                written["name"] = self._take_name()
-            written["input"], self._takes_text = self._input.feed(given), True
+        for key, back in (("arguments", self._arguments), ("input", self._input)):
+            if isinstance(given := function.get(key), str):
+                if given and self._name:
+                    written["name"] = self._take_name()
+                written[key] = back.feed(given)
+                self._takes_text |= key == "input"
         return written
 
     def close(self) -> dict[str, str]:

@@ -105,25 +105,22 @@ def read_files(
     _check_kinds(path, files, TEXT_FILES if lines else ())
     kind = _kind_of(files[0])
     options = {**_options(kind, columns, encoding), "streaming": streaming}
-    separators: set[str] = set()
+    separators, by_python = set[str](), codecs.lookup(encoding or "utf-8").name in MARKS
     try:
         if kind in ("csv", "tsv"):
             for file in files:
                 separators.add(check_header(file, columns, encoding))
+                by_python |= len(separators) > 1 or bool(_told_separator(file, encoding))
                 if kind == "tsv":  # of a CSV, commas and lines in a cell are as good as others
                     read_named(_check_quotes, file, file, encoding)
             options["sep"] = min(separators)
         splits = splits_of_folder(path, files) if path.is_dir() else {"train": [path]}
         if streaming and kind not in BINARY:
             return _streamed(splits, columns, encoding, others)
-        by_python = len(separators) > 1 or codecs.lookup(encoding or "utf-8").name in MARKS
         # Of Zstandard, what `datasets` reads with ends in silence where a file is cut off.
-        by_python = by_python or any(file.suffix.lower() == ".zst" for file in files)
-        if kind in ("csv", "tsv") and any(_told_separator(file, encoding) for file in files):
-            by_python = True
+        by_python |= any(file.suffix.lower() == ".zst" for file in files)
         # A list, so that every file is looked through.
-        if kind == "json" and any([_look_through(file, encoding) for file in files]):
-            by_python = True
+        by_python |= kind == "json" and any([_look_through(file, encoding) for file in files])
         if by_python and kind not in BINARY:
             return _read_by_python(splits, columns, encoding)
         if path.is_dir():

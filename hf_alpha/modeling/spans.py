@@ -153,8 +153,8 @@ def is_only_a_word(text: str, span: Span) -> bool:
     return like_a_word(text[span.start : span.stop]) and not is_alone(text, span)
 
 
-def overlapping(start: int, stop: int, kept: Kept) -> Kept:
-    """Return those of the tokens, which stand in order, that have a character of a place."""
+def overlapping(start: int, stop: int, kept: Sequence[Any]) -> Sequence[Any]:
+    """Return those of tokens or names, which stand in order, that have a character of a place."""
     first = bisect_right(kept, start, key=itemgetter(1))
     return kept[first : bisect_left(kept, stop, first, key=itemgetter(0))]
 
