@@ -123,14 +123,13 @@ def _letters(name: str) -> str:
 def _message(message: Mapping[str, Any], write: Write) -> dict[str, Any]:
     """Write a message; arguments of calls are JSON in a string."""
     said = partial(write, message.get("role") == ANSWERS)
-    calls, legacy = message.get("tool_calls"), message.get("function_call")
-    rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call")}
-    written = write_message(rest, said)
-    if calls:
+    rest = {key: value for key, value in message.items() if key != "tool_calls"}
+    written = {**message, **write_message(rest, said)}  # in the same order
+    if calls := message.get("tool_calls"):
         written["tool_calls"] = [_called(call, lambda of: _call(of, said)) for call in calls]
-    if legacy:
-        written["function_call"] = _call(legacy, said)
-    return {key: written.get(key, value) for key, value in message.items()}  # in the same order
+    if call := message.get("function_call"):
+        written["function_call"] = _call(call, said)
+    return written
 
 
 def _called(call: Any, write: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:

@@ -366,7 +366,7 @@ class Relations(Movable, ABC):
         n, heads, kind = *x_NHMK.shape[:2], (x_NHMK.dtype, x_NHMK.device)
         keys_NHMS = self.made.once(
             ("keys", n, heads, *kind),
-            lambda: self._keys_of_sources(x_NHMK).expand(-1, heads, -1, -1),
+            lambda: match_rows(self.keys, n)[:, None].to(x_NHMK).expand(-1, heads, -1, -1),
         )
         return torch.cat((x_NHMK, keys_NHMS), -1)
 
@@ -377,10 +377,6 @@ class Relations(Movable, ABC):
 
     def _sums(self, x_NEM: torch.Tensor) -> torch.Tensor:
         return x_NEM.bmm(alike(match_rows(self.keys, x_NEM.shape[0]), x_NEM))
-
-    def _keys_of_sources(self, like_N: torch.Tensor) -> torch.Tensor:
-        """Returns the slots of keys, (N, 1, M, S), in the type of what has a row for a source."""
-        return match_rows(self.keys, like_N.shape[0])[:, None].to(like_N)
 
     def part(self, queries: slice, keys: slice | torch.Tensor) -> Self:
         """Returns the relations of some queries to some keys, which may be places (M,)."""

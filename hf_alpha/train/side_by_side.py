@@ -11,7 +11,6 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_alpha import wings
 from hf_alpha.answer.models import digest, load_answerer
 from hf_alpha.data.keys import rows_seen
 from hf_alpha.data.pairs import evaluation_rows
@@ -37,6 +36,7 @@ from hf_alpha.names.first_look import FirstLook, TrainingFacts, look_at_tests
 from hf_alpha.processes import choose_device
 from hf_alpha.recipe import Recipe
 from hf_alpha.train import TRAINER_STATE, AlphaTrainer, NotFiniteError, train
+from hf_alpha.wings import wing
 
 ENCODINGS: Mapping[str, Mapping[str, Any]] = {
     "learned": {"symbol_encoding": "learned"},
@@ -230,13 +230,11 @@ def _started(
     if not place.exists():
         place.parent.mkdir(exist_ok=True)
         if name == CANONICAL:
-            wings.wing("spelling").convert_to_canonical(
-                recipe.checkpoint, place, recipe.symbols, say
-            )
+            convert_to_canonical = wing("spelling").convert_to_canonical
+            convert_to_canonical(recipe.checkpoint, place, recipe.symbols, say)
         else:
-            wings.wing("conversion").convert_host(
-                recipe.checkpoint, place, _symbols_for(name, examples), say
-            )
+            symbols = _symbols_for(name, examples)
+            wing("conversion").convert_host(recipe.checkpoint, place, symbols, say)
     return recipe.model_copy(update={"checkpoint": str(place)})
 
 
@@ -245,7 +243,7 @@ def _symbols_for(name: str, examples: Any) -> Any:
     rules = examples.finder.to_dict()
     counts = examples.lacking(dict.fromkeys(rules, 0), training=True)
     settings = ENCODINGS[name]
-    return wings.wing("conversion").SymbolConfig(
+    return wing("conversion").SymbolConfig(
         encoding=settings["symbol_encoding"],
         symbols={
             kind: {**rule, "count": max(counts[kind], LEAST_SYMBOLS)}
