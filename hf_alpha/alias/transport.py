@@ -16,9 +16,9 @@ from hf_alpha.modeling.names_in_text import NameFinder
 SPELLED = ("/chat/completions", "/completions")
 """Ends of the paths of requests that are spelled."""
 REFUSED = regex.compile(
-    r"[/:](responses(/compact|/input_tokens)?|messages(/count_tokens)?|batches|conversations(/.*)?"
-    r"|realtime/.*|assistants|threads|runs|(stream)?generatecontent|counttokens|converse(-stream)?|invoke.*"
-    r"|chat|generate(_stream)?|complete|completion|infill|apply-template|render)$"
+    r"[/:](responses(/compact|/input_tokens)?|messages(/count_tokens)?|batches|assistants|threads"
+    r"|runs|(conversations|realtime)(/.*)?|(stream)?generatecontent|counttokens|invoke.*|chat"
+    r"|converse(-stream)?|generate(_stream)?|complete|completion|infill|apply-template|render)$"
 )
 """Ends of paths of other APIs, whose requests have names that would go out as they are."""
 OF_BODIES = (b"content-length", b"content-encoding", b"transfer-encoding", b"digest")

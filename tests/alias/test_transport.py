@@ -78,7 +78,7 @@ def test_a_client_has_names_and_the_model_has_words(server, library):
         seen = len(server.seen)
         for path in ("responses", "responses/compact", "messages/count_tokens", "api/chat",
                      "models/gemini-4:streamGenerateContent", "threads/runs", "batches",
-                     "messages/batches", "realtime/sessions"):  # fmt: skip
+                     "messages/batches", "realtime", "realtime/sessions"):  # fmt: skip
             with pytest.raises(ValueError, match="names of such requests are not spelled"):
                 http.post(f"{server.url}/{path}", json={})
         whole = gzip.compress(json.dumps(sent).encode())
