@@ -35,7 +35,7 @@ COPIED = (
     *("real-models", "real-models-augmented", "real-models-rates"),
     *("real-models-augmented-longer", "real-models-wider", "real-models-wider-relational"),
     *("real-models-wider-augmented", "real-models-wider-random", "chats"),
-    *("real-tasks", "real-tasks-extract"),
+    *("real-tasks", "real-tasks-calls", "real-tasks-extract"),
     *("reactions", "rxnfp", "scale", "text_tokenizer", "kinship-pairs-in-turns", "installs"),
     *("first-wrong", "normal-forms", "normal-forms-seeds", "normal-forms-16"),
 )
