@@ -2,6 +2,7 @@
 
 import copy
 import math
+from contextlib import suppress
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -133,8 +134,10 @@ class SymbolModelConfig(SavesCode, PreTrainedConfig):
                     return get(self, key)
         return super().__getattribute__(key)
 
-    # Behind a break of a graph it would be compiled by itself, without end.
-    torch._dynamo.eval_frame.skip_code(__getattribute__.__code__)
+    # Behind a break of a graph it would be compiled by itself, without end. PyTorch has no public
+    # name for this: where it is gone, models load all the same.
+    with suppress(AttributeError):
+        torch._dynamo.eval_frame.skip_code(__getattribute__.__code__)
 
     @classmethod
     def for_tokenizer(cls, tokenizer: Any, **settings: Any) -> Self:
