@@ -58,7 +58,14 @@ def argument(meaning: str, default: Any = ..., **settings: Any) -> Any:
 
 
 class OnceCommand(TyperCommand):
-    """A command that refuses an option given twice, unless it takes several values."""
+    """A command that refuses an option given twice, unless it takes several values.
+
+    Its help is as wide as the terminal: lines of a paragraph end where there is no more room.
+    """
+
+    def __init__(self, *args: Any, help: str | None = None, **settings: Any):
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(help or ""))
+        super().__init__(*args, help=text, **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line as the base class does."""

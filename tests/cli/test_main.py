@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 import own_process
@@ -49,6 +50,9 @@ def test_help_has_everything_within_80_columns(monkeypatch, command):
     else:
         words = {max(parameter.opts, key=len) for parameter in COMMANDS[command].params}
         assert all(getattr(parameter, "help", "") for parameter in COMMANDS[command].params)
+        for line, following in pairwise(text[: text.index("╭")].splitlines()):
+            if line.strip() and (word := following.split()[:1]):  # which has no room in the line
+                assert len(f"{line.strip()} {word[0]}") > 78
     assert all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
