@@ -117,6 +117,7 @@ def assert_identical(left: dict[str, object], right: dict[str, object]) -> None:
     assert left["text"] == right["text"]
 
 
+@pytest.mark.slow
 def test_pushed_model_loads_without_the_package(
     hub: HubStub, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
 ):
@@ -131,6 +132,7 @@ def test_pushed_model_loads_without_the_package(
     assert code and code <= set(hub.files("me/again"))
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_checkout_is_pushed_whole(hub: HubStub, tmp_path: Path):
     """Its code is a link; on the Hub there are files, which load without the package."""
     folder = released_models()["propositional-relational-small"]

@@ -528,6 +528,7 @@ def test_a_full_queue_says_so_and_the_others_are_answered(limited):
     assert all(reply.usage.completion_tokens == 100 for reply in replies if reply not in full)
 
 
+@pytest.mark.slow
 def test_time_is_up_while_it_is_written_or_waits():
     with served(*converted(), timeout=2, batch=1) as client:
         with pytest.raises(openai.APIError, match="more than 2 seconds"):
@@ -602,6 +603,7 @@ SLOW = "{% if 'slow' in messages[0].content %}" + (
 )
 
 
+@pytest.mark.slow
 def test_what_is_long_to_read_holds_nobody(monkeypatch):
     """More of them than there are processes that read."""
     model, tokenizer = converted()
