@@ -44,6 +44,7 @@ from hf_alpha.convert.proof import (
 from hf_alpha.convert.shared import ConversionError, check_learned, check_sides
 from hf_alpha.generation import AnyTokenizer, fit_tokenizer, raise_limit
 from hf_alpha.io.folders import new_folder
+from hf_alpha.io.plain_text import counted
 from hf_alpha.loading import load_checkpoint, load_config, load_host
 from hf_alpha.modeling.choices import token_digest
 from hf_alpha.modeling.configuration_retrofit import RetrofitConfig
@@ -575,7 +576,7 @@ def _what_was_made(out: Path, model: RetrofitModel, tokenizer: Any, added: int) 
         f"{config.symbol_classes[name]:,} of class {name}" for name in tokenizer.symbol_ranges
     )
     renamed = "renaming moves columns of the logits only; " if config.answers_are_listed else ""
-    rows = f"{added:,} row{'s' * (added != 1)} added to its tables" if added else "no rows added"
+    rows = f"{counted(added, 'row')} added to its tables" if added else "no rows added"
     trainers = "Seq2SeqTrainer"
     if config.decodes_alone:
         trainers = "TRL's SFTTrainer (then DPO, KTO, GRPO)"
